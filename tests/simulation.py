@@ -10,6 +10,8 @@ from collections import deque
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import pytest
+
 from pipelines.workers import attempts, exchange, executors
 from pipelines.workers.attempts import WorkersChanged, held
 from pipelines.workers.executors import ByScheduler
@@ -208,7 +210,8 @@ class PlayedRing:
     def __init__(self, attempt, worker, slots):
         self.worker, self.slots, self.over = worker, slots, False
         self.labels, self.holds = [None] * slots, [None] * slots
-        self.card = Card(attempt, f"{attempt} {worker.address}", "host", True, slots, 1, None, None)
+        self.signals = PlayedSignals()
+        self.card = Card(attempt, f"{attempt} {worker.address}", "host", True, slots, 1, None, None, self.signals)
         worker.cluster.rings[self.card.ring] = self
 
     def meet(self, cards):
@@ -244,7 +247,7 @@ class PlayedSignals:
     """Counters that all see at once; messages that are late are played by waits that end too early."""
 
     def __init__(self):
-        self.value, self.others, self.card = 0, [], self
+        self.value, self.others = 0, []
 
     def meet(self, cards):
         self.others = cards
@@ -256,17 +259,20 @@ class PlayedSignals:
         return self.others[worker].value
 
 
-def played(cluster, patch, make):
-    """Attempts on `cluster` until one comes to its end. `make` gets the workers that are left, and the attempt before.
+def played(cluster, patch, make, out, *arguments):
+    """Attempts on `cluster` that write the store `out`, until one comes to its end.
 
+    `make` gets what `Run.attempts` gives: a run, the workers that are left, the attempt before, and the arguments.
     Tasks find the worker that they run on.
     """
+    patch.setattr(PlayedAttempt, "cluster", cluster)
+    run = SimpleNamespace(client=None, out=out, shown=shown())
     for module in attempts, executors:
         patch.setattr(module, "get_worker", lambda: cluster.now)
     patch.setattr(exchange, "_array", _array)
     before = None
     while True:
-        before = make(cluster.members, before)
+        before = make(run, cluster.members, before, *arguments)
         try:
             return before.run()
         except WorkersChanged:
@@ -287,8 +293,30 @@ def shown():
 
 
 def play_all(play, seeds):
+    """Play a history for each seed; an error names its seed."""
     for seed in seeds:
-        play(seed)
+        try:
+            play(seed)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+def assert_found(play, patch, breaks):
+    """Break an invariant; a few hundred histories must find it."""
+    breaks(patch)
+    with pytest.raises(FAULTS):
+        play_all(play, range(300))
+
+
+def with_seeds(count):
+    """Run a test with so many seeds and, if slow tests are run, with the seeds up to 10,000."""
+    return pytest.mark.parametrize("seeds", [range(count), pytest.param(range(count, 10_000), marks=pytest.mark.slow)])
+
+
+def with_each(*breaks):
+    """Run a test with each function that breaks an invariant."""
+    return pytest.mark.parametrize("breaks", breaks, ids=lambda function: function.__name__.strip("_"))
 
 
 # What several pipelines break on purpose.

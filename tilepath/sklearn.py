@@ -301,8 +301,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         axes : matplotlib.axes.Axes
         """
         check_is_fitted(self, "hits_" if kind == "hits" else None)
-        from pipelines.som.cells import draw_cells
-        from pipelines.som.overlays import draw_outlines
+        from pipelines.som.cells import draw_cells, draw_outlines
 
         if kind not in ("umatrix", "hits", "plane"):
             raise ValueError(f"there is no picture {kind!r}; choose umatrix, hits or plane")

@@ -33,12 +33,12 @@ from gpuops.numbers import outside_infinity
 from pipelines.answers.streamed_files import WRITERS, Columns, Coordinates, Matrix
 from pipelines.answers.tables import vertex_names
 from pipelines.formats.output_file import check_free, whole_file
-from pipelines.stores import open_distances, open_graph, open_paths
-from pipelines.stores.circuits import open_circuits
-from pipelines.stores.codebook import open_codebook
+from pipelines.stores import Distances, Graph, Paths
+from pipelines.stores.circuits import Circuits
+from pipelines.stores.codebook import Codebook
 from pipelines.stores.kinds import KINDS
-from pipelines.stores.mapping import open_mapping
-from pipelines.stores.samples import open_samples
+from pipelines.stores.mapping import Mapping
+from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, store_schema
 
 _PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
@@ -94,7 +94,7 @@ def export_store(
         )
     check_free(out, overwrite)
     with whole_file(out) as partial:
-        return WRITERS[suffix][1](partial, way(store, graph), suffix)
+        return WRITERS[suffix][1](partial, way(KINDS[schema].open(store), graph), suffix)
 
 
 def _suffix(out: str | os.PathLike[str]) -> str:
@@ -124,15 +124,13 @@ def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         first = last
 
 
-def _graph_table(path: Any, _: Any) -> Iterator[Columns]:
-    store = open_graph(path)
+def _graph_table(store: Graph, _: Any) -> Iterator[Columns]:
     names = vertex_names(store)
     for tails, heads, weights in _arcs(store):
         yield {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads)), "weight": weights}
 
 
-def _graph_coordinates(path: Any, _: Any) -> Coordinates:
-    store = open_graph(path)
+def _graph_coordinates(store: Graph, _: Any) -> Coordinates:
     return Coordinates((store.n, store.n), store.weight_dtype, _arcs(store))
 
 
@@ -163,39 +161,28 @@ def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Colum
         yield columns
 
 
-def _distances_table(path: Any, graph: Any) -> Iterator[Columns]:
-    store = open_distances(path)
+def _distances_table(store: Distances, graph: Any) -> Iterator[Columns]:
     return _pairs(store, graph, store.row_vertices())
 
 
-def _paths_table(path: Any, graph: Any) -> Iterator[Columns]:
-    store = open_paths(path)
+def _paths_table(store: Paths, graph: Any) -> Iterator[Columns]:
     return _pairs(store, graph, None if store.together else store.sources)
 
 
-def _distances_matrix(open_store: Callable[[Any], Any]) -> Callable[[Any, Any], Matrix]:
-    def matrix(path: Any, _: Any) -> Matrix:
-        store = open_store(path)
-        return Matrix(store.shape, store.dtype, (distances for _, distances, _ in _rows_of(store)))
-
-    return matrix
+def _distances_matrix(store: Distances | Paths, _: Any) -> Matrix:
+    return Matrix(store.shape, store.dtype, (distances for _, distances, _ in _rows_of(store)))
 
 
-def _distances_coordinates(open_store: Callable[[Any], Any]) -> Callable[[Any, Any], Coordinates]:
-    def coordinates(path: Any, _: Any) -> Coordinates:
-        store = open_store(path)
-        return Coordinates(store.shape, store.dtype, pieces(store))
-
-    def pieces(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def _distances_coordinates(store: Distances | Paths, _: Any) -> Coordinates:
+    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         for first, distances, _ in _rows_of(store):
             rows, columns = np.nonzero(distances != outside_infinity(store.dtype))
             yield first + rows, columns, distances[rows, columns]
 
-    return coordinates
+    return Coordinates(store.shape, store.dtype, pieces())
 
 
-def _circuits_table(path: Any, graph: Any) -> Iterator[Columns]:
-    store = open_circuits(path)
+def _circuits_table(store: Circuits, graph: Any) -> Iterator[Columns]:
     opened = store.graph(graph)
     names, indptr, indices, offsets = vertex_names(opened), opened.indptr(), opened.indices(), store.offsets()
     for places in _runs(store.length, 1):
@@ -211,14 +198,12 @@ def _circuits_table(path: Any, graph: Any) -> Iterator[Columns]:
         }
 
 
-def _circuits_matrix(path: Any, _: Any) -> Matrix:
-    store = open_circuits(path)
+def _circuits_matrix(store: Circuits, _: Any) -> Matrix:
     dtype = store.arcs(0, 0).dtype
     return Matrix((store.length,), dtype, (store.arcs(run.start, run.stop) for run in _runs(store.length, 1)))
 
 
-def _codebook_table(path: Any, _: Any) -> Iterator[Columns]:
-    store = open_codebook(path)
+def _codebook_table(store: Codebook, _: Any) -> Iterator[Columns]:
     values, hits = store.units(), store.hits()
     for run in _runs(store.grid.units, store.d):
         units = np.arange(run.start, run.stop)
@@ -236,13 +221,11 @@ def _beside(columns: Columns, names: tuple[str, ...], values: Any) -> Columns:
     return found
 
 
-def _codebook_matrix(path: Any, _: Any) -> Matrix:
-    store = open_codebook(path)
+def _codebook_matrix(store: Codebook, _: Any) -> Matrix:
     return Matrix((store.grid.units, store.d), store.dtype, iter([store.units()]))
 
 
-def _mapping_table(path: Any, _: Any) -> Iterator[Columns]:
-    store = open_mapping(path)
+def _mapping_table(store: Mapping, _: Any) -> Iterator[Columns]:
     for run in _runs(store.n, store.top):
         columns: Columns = {"sample": np.arange(run.start, run.stop)}
         units, distances = store.units(run.start, run.stop), store.distances(run.start, run.stop)
@@ -252,14 +235,12 @@ def _mapping_table(path: Any, _: Any) -> Iterator[Columns]:
         yield columns
 
 
-def _mapping_matrix(path: Any, _: Any) -> Matrix:
-    store = open_mapping(path)
+def _mapping_matrix(store: Mapping, _: Any) -> Matrix:
     pieces = (store.units(run.start, run.stop) for run in _runs(store.n, store.top))
     return Matrix((store.n, store.top), np.dtype(np.int32), pieces)
 
 
-def _samples_table(path: Any, _: Any) -> Iterator[Columns]:
-    store = open_samples(path)
+def _samples_table(store: Samples, _: Any) -> Iterator[Columns]:
     names = pa.array(store.label_names() if store.labelled else [], pa.large_string())
     for run in _runs(store.n, store.d):
         span = run.start, run.stop
@@ -272,23 +253,14 @@ def _samples_table(path: Any, _: Any) -> Iterator[Columns]:
         yield columns
 
 
-def _samples_matrix(path: Any, _: Any) -> Matrix:
-    store = open_samples(path)
+def _samples_matrix(store: Samples, _: Any) -> Matrix:
     return Matrix((store.n, store.d), store.dtype, (store.values(r.start, r.stop) for r in _runs(store.n, store.d)))
 
 
 _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
-    "distances/1": {
-        "table": _distances_table,
-        "matrix": _distances_matrix(open_distances),
-        "coordinates": _distances_coordinates(open_distances),
-    },
-    "paths/1": {
-        "table": _paths_table,
-        "matrix": _distances_matrix(open_paths),
-        "coordinates": _distances_coordinates(open_paths),
-    },
+    "distances/1": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
     "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},
     "mapping/1": {"table": _mapping_table, "matrix": _mapping_matrix},

@@ -144,12 +144,12 @@ def write_od_table(
         def write(start: int, found: np.ndarray) -> None:
             file.commit(form.append(file, slice(start, start + len(found)), found))
 
-        with _progress(points, starts, step, progress) as shown:
-            if client is None or not isinstance(source, OnDemand):
-                _each(ask, origins.vertices, starts, step, write, shown, width)
-            else:
-                from pipelines.answers.od_workers import Landing, reduce_on_workers
+        if client is None or not isinstance(source, OnDemand):
+            _each(ask, points, starts, step, write, progress)
+        else:
+            from pipelines.answers.od_workers import Landing, reduce_on_workers
 
+            with _progress(points, starts, step, progress) as shown:
                 landing = Landing(count, step, starts, write)
                 reduce_on_workers(client, source, reducing, origins.vertices, landing, shown)
         form.finish(file)
@@ -201,8 +201,7 @@ def _write_matrix(
         done[start : start + len(found)] = True
         writer.record(done)
 
-    with _progress(points, starts, step, progress) as shown:
-        _each(rows_of.rows, origins.vertices, starts, step, write, shown, len(destinations.vertices))
+    _each(rows_of.rows, points, starts, step, write, progress)
     return count
 
 
@@ -220,19 +219,19 @@ def _progress(
 
 def _each(
     ask: Ask,
-    origins: np.ndarray,
+    points: tuple[Points, Points],
     starts: Sequence[int],
     step: int,
     write: Callable[[int, np.ndarray], None],
-    shown: Progress,
-    width: int,
+    progress: bool | None,
 ) -> None:
     """Compute the blocks one after the other, in this process, and write each block."""
-    with boundaries():
+    origins, destinations = (p.vertices for p in points)
+    with _progress(points, starts, step, progress) as shown, boundaries():
         for start in starts:
             block = origins[start : start + step]
             write(start, ask(block))
-            shown.advance(len(block) * width)
+            shown.advance(len(block) * len(destinations))
             stop_if_asked()
 
 

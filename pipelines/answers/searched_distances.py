@@ -13,7 +13,7 @@ from gpuops import batched_shortest_distances, search_graph
 from gpuops.errors import NegativeCycleError
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.solutions import Solution, SolutionLike, open_solution
+from pipelines.stores.on_demand import Solution, SolutionLike, open_solution
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from pipelines.apsp.layout import Layout
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
@@ -39,6 +40,14 @@ class Job:
         start, stop = block
         inside = self.through[start:stop]
         return slice(start, stop) if inside.all() else np.flatnonzero(inside) + start
+
+    def stages(self, layout: Layout) -> list[tuple[int, int]]:
+        """Return the pivot blocks that have at least one vertex that may lie inside a path."""
+        return [(start, stop) for start, stop in layout.blocks() if self.through[start:stop].any()]
+
+    def relaxations(self, stages: Sequence[tuple[int, int]]) -> int:
+        """Return the number of relaxations of some stages."""
+        return self.graph.n**2 * sum(int(self.through[start:stop].sum()) for start, stop in stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +85,10 @@ class Request:
     def begun(self) -> bool:
         """Whether the store holds a committed state to go on from."""
         return self.writer is not None and self.writer.slot is not None
+
+    def relaxations_done(self, layout: Layout) -> int:
+        """Return the number of relaxations that the last commit contains."""
+        return 0 if self.writer is None else self.job.relaxations(self.job.stages(layout)[: self.writer.stage])
 
 
 @dataclass(frozen=True, eq=False)

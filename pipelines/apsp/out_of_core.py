@@ -19,7 +19,7 @@ from gpuops.minplus import packed_bytes
 from gpuops.minplus.super_stage import column_parts
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.schedule import COMMIT_SHARE, relaxations_done, stages_of
+from pipelines.apsp.schedule import COMMIT_SHARE
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
@@ -82,7 +82,7 @@ def estimate(request: Request) -> Estimate:
         seconds=plan.seconds,
         too_large=None if plan.needs.fits(facts) else "not even bands of the matrix fit in memory",
         chunk=plan.windows.chunk,
-        stages=len(stages_of(plan.windows.layout, request.job)) + 1,
+        stages=len(request.job.stages(plan.windows.layout)) + 1,
         options={"block": plan.windows.block},
         work=(plan.relaxations, "relaxations"),
         needs=plan.needs,
@@ -112,7 +112,7 @@ def make_plan(request: Request) -> Plan:
             break
     # Chunks are as large as in memory, unless narrower bands make room for windows at least twice as wide.
     windows = next((cut for cut in found if 2 * cut.width > max(wide.width for wide in found)), cuts[-1])
-    passes = len(windows.super_stages(stages_of(windows.layout, job), request.writer.stage if request.writer else 0))
+    passes = len(windows.super_stages(job.stages(windows.layout), request.writer.stage if request.writer else 0))
     windows = replace(windows, registered=windows.resident and passes >= LOCKING_PASSES)
     matrix, relaxations = n * n * itemsize, n * n * int(job.through.sum())
     share = min(1, windows.width / max(n, 1))  # share of the matrix that is in a window
@@ -121,7 +121,7 @@ def make_plan(request: Request) -> Plan:
     else:  # rows are read and written, except weights and result; each worker also reads other workers' window rows
         moved, again = 2 * (passes - 1) + request.begun + len(facts) - 1, (len(facts) - 1) * share
     traffic = int(moved * matrix)
-    compute = (relaxations - relaxations_done(windows.layout, job, request.writer)) / max(
+    compute = (relaxations - request.relaxations_done(windows.layout)) / max(
         1.0, len(facts) * min(fact.rate for fact in facts)
     )
     compute *= 1 + again
@@ -211,9 +211,8 @@ def rounded_up(count: int) -> str:
 
 def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
     """Run the super-stages that are not done."""
-    plan: Plan = estimate.plan
     run = Run(client, [fact.address for fact in request.facts], writer, shown)
-    run.attempts(SuperStages, request.job, request.commit_seconds, plan.windows)
+    run.attempts(SuperStages, request, estimate.plan.windows)
 
 
 OUT_OF_CORE = Method("out-of-core", "Floyd-Warshall out of core", "out of core", estimate, execute)

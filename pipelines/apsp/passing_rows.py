@@ -14,10 +14,8 @@ from distributed import get_worker
 
 from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
-from pipelines.apsp.bands import Bands, Filling
 from pipelines.apsp.methods import Job
-from pipelines.apsp.schedule import stages_of
-from pipelines.apsp.slab import Slab
+from pipelines.apsp.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
 from pipelines.stores.distances import DistancesWriter
@@ -28,7 +26,6 @@ from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
 from pipelines.workers.rings import Card, Ring
-from pipelines.workers.signals import Signals
 from pipelines.workers.stage_graph import Task
 
 _last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
@@ -47,8 +44,8 @@ class PassingRows:
 
     def __init__(self, slab: Slab, conveyor: Conveyor, writer: DistancesWriter):
         self.slab, self.conveyor, self.writer, self.ring = slab, conveyor, writer, slab.ring
-        self.tasks = WorkerList(slab.worker, slab.ring, Signals())
-        self._stages = stages_of(slab.windows.layout, slab.job)
+        self.tasks = WorkerList(slab.ring)
+        self._stages = slab.job.stages(slab.windows.layout)
         self._bands: Bands | None = None  # the bands of this super-stage
 
     def perform(self, task: Task, arrays: Iterator[Any]) -> None:
@@ -160,8 +157,20 @@ def _end_last() -> None:
 def fill(attempt: str) -> None:
     """Put this worker's rows into the matrix: from the weights, or from the last commit."""
     state: PassingRows = held(attempt)
-    Filling(state.slab, state.slab.source(state.writer)).run(state.conveyor)
-    state.slab.newest = state.slab.matrix
+    slab, n = state.slab, state.slab.windows.n
+    source, matrix = slab.source(state.writer), slab.matrix
+    assert matrix is not None
+
+    def load(start: int, buffer: Any) -> Any:
+        rows = slice(start, min(start + slab.windows.chunk, n))
+        slab.lane.load(source, rows, buffer[: count(rows)])
+        return buffer[: count(rows)]
+
+    def store(start: int, band_done: tuple[Any, Any]) -> None:
+        slab.lane.store(matrix, start, *band_done)
+
+    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, slab.lane.done()), store)
+    slab.newest = matrix
 
 
 def save(attempt: str) -> None:

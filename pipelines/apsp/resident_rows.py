@@ -15,7 +15,6 @@ from pipelines.apsp import symmetric
 from pipelines.apsp.band_rows import Weights, finish
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
-from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import clear, held, keep
@@ -23,7 +22,6 @@ from pipelines.workers.device_arrays import array_library, mark, synchronize, to
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import OPENED, Card, Ring
 from pipelines.workers.saving import Savers
-from pipelines.workers.signals import Signals, SignalsCard
 from pipelines.workers.stage_graph import Task
 
 Block = tuple[int, int]
@@ -41,8 +39,8 @@ class ResidentRows:
     def __init__(self, job: Job, layout: Layout, worker: int, slots: list[int], ring: Ring, matrix: Any):
         self.job, self.layout, self.worker, self.slots = job, layout, worker, slots
         self.ring, self.matrix = ring, matrix
-        self.tasks = WorkerList(worker, ring, Signals())
-        self.stages = stages_of(layout, job)
+        self.tasks = WorkerList(ring)
+        self.stages = job.stages(layout)
         self._closed: Any = None  # the last independent block that was closed
         self._written: Any = None  # mark of the last row panel that was written
         self._running: Any = None  # mark of the last update that was given to the GPU
@@ -189,11 +187,11 @@ class SymmetricRows(ResidentRows):
 
 
 def load(
-    attempt: str, writer: DistancesWriter, layout: Layout, worker: int, slots: list[int], count: int, job: Job
-) -> tuple[Card, SignalsCard, bool]:
-    """Set up this worker's ring, then its rows: from the last commit, or from the weights.
+    attempt: str, writer: DistancesWriter, job: Job, layout: Layout, slots: list[int], worker: int, count: int
+) -> tuple[Card, bool]:
+    """Set up this worker's ring of `count` slots, then its rows: from the last commit, or from the weights.
 
-    Returns the cards of the ring and of the counter, and whether symmetry halves the work.
+    Returns the card of the ring, and whether symmetry halves the work.
     """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
@@ -210,7 +208,7 @@ def load(
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()
     keep(attempt, state)
-    return ring.card, state.tasks.signals.card, half
+    return ring.card, half
 
 
 def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:
@@ -224,7 +222,7 @@ def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
     _rows(attempt).save(writer, result)
 
 
-def rows_of(attempt: str, vertices: list[int], writer: DistancesWriter) -> np.ndarray:
+def rows_of(attempt: str, vertices: list[int]) -> np.ndarray:
     """Return finished rows of some vertices that this worker owns."""
     state = _rows(attempt)
     state.complete()

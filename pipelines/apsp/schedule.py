@@ -1,4 +1,4 @@
-"""The stages of a run, how many relaxations they have, and when the next commit is due."""
+"""What attempts at the stages of a run have in common: progress, and when the next commit is due."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pipelines.apsp.layout import Layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Request
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.interruption import asked
@@ -16,32 +15,14 @@ COMMIT_SECONDS = 60.0  # least seconds between two commits, by default
 COMMIT_SHARE = 0.05  # largest share of the time that commits may take
 
 
-def stages_of(layout: Layout, job: Job) -> list[tuple[int, int]]:
-    """Return the pivot blocks that have at least one vertex that may lie inside a path."""
-    return [(start, stop) for start, stop in layout.blocks() if job.through[start:stop].any()]
-
-
-def relaxations(job: Job, stages: Sequence[tuple[int, int]]) -> int:
-    """Return the number of relaxations of some stages."""
-    return job.graph.n**2 * sum(int(job.through[start:stop].sum()) for start, stop in stages)
-
-
-def relaxations_done(layout: Layout, job: Job, writer: DistancesWriter | None) -> int:
-    """Return the number of relaxations that the last commit of `writer` contains."""
-    return 0 if writer is None else relaxations(job, stages_of(layout, job)[: writer.stage])
-
-
 class Staged(Attempt):
-    """An attempt at the stages of a run that are not committed yet.
-
-    `commit_seconds` is the least time between two commits.
-    """
+    """An attempt at the stages of a run that are not committed yet."""
 
     committed: DistancesWriter
 
-    def __init__(self, run: Run, members: list[str], before: Staged | None, job: Job, commit_seconds: float):
+    def __init__(self, run: Run, members: list[str], before: Staged | None, request: Request):
         super().__init__(run.client, members, "apsp", run.out.run_id[:8], before)
-        self.job, self.shown, self.commit_seconds = job, run.shown, commit_seconds
+        self.job, self.shown, self.commit_seconds = request.job, run.shown, request.commit_seconds
         self.committed = run.out if before is None else before.committed
         self._last, self._cost = 0.0, 0.0  # time when the last commit ended, and seconds that it took
 
@@ -53,7 +34,7 @@ class Staged(Attempt):
 
     def start(self, stages: Sequence[tuple[int, int]]) -> None:
         """Start the progress bar and the commit clock; `stages` are already done."""
-        self.shown.start(relaxations(self.job, stages))
+        self.shown.start(self.job.relaxations(stages))
         self._last = time.monotonic()
 
     def due(self, soon: float = 0.0) -> bool:

@@ -8,20 +8,18 @@ decides whether a commit follows the segment.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
 
 import numpy as np
 
 from pipelines.apsp import resident_rows
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.scaling import scheduler_hides
-from pipelines.apsp.schedule import Staged, relaxations, stages_of
+from pipelines.apsp.schedule import Staged
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import WorkerFacts
 from pipelines.workers.exchange import Exchange
-from pipelines.workers.executors import ByScheduler, BySignals, Executor, choose_executor, token_of
+from pipelines.workers.executors import ByScheduler, BySignals, Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.rings import deal_slots
 
@@ -36,38 +34,29 @@ def ring_sizes(layout: Layout, job: Job) -> list[int]:
 
 
 def _deal(layout: Layout, job: Job) -> tuple[list[int], list[int]]:
-    owners = [layout.owner(start) for start, _ in stages_of(layout, job)]
+    owners = [layout.owner(start) for start, _ in job.stages(layout)]
     return deal_slots(owners, layout.workers, REACH if layout.workers > 1 else 1)
 
 
 class Stages(Staged):
     """An attempt at Floyd-Warshall in memory: load the rows, do the stages, commit."""
 
-    def __init__(
-        self,
-        run: Run,
-        members: list[str],
-        before: Stages | None,
-        job: Job,
-        commit_seconds: float,
-        facts: Sequence[WorkerFacts],
-        coordination: str | None,
-    ):
-        super().__init__(run, members[: len(facts)], before, job, commit_seconds)
+    def __init__(self, run: Run, members: list[str], before: Stages | None, request: Request):
+        super().__init__(run, members[: len(request.facts)], before, request)
         writer = self.committed
         self.layout = make_layout(writer.n, len(self.members), writer.dtype.itemsize, writer.options["block"])
         # The bands of a resumed run follow the chunks of its store, however many workers began it.
         self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(self.members))
-        self.stages = stages_of(self.layout, job)
-        self.slots, self.rings = _deal(self.layout, job)
-        self.rate = max(1.0, sum(fact.rate for fact in facts))
-        self.coordination = coordination
+        self.stages = self.job.stages(self.layout)
+        self.slots, self.rings = _deal(self.layout, self.job)
+        self.rate = max(1.0, sum(fact.rate for fact in request.facts))
+        self.coordination = request.coordination
 
     def run(self) -> None:
         """Do all stages after the last commit, and write the result."""
         if self.committed.stage == self.committed.stages:
             return
-        exchange, executor, graph = self._load()
+        executor, graph = self._load()
         under_way: deque[tuple[int, int]] = deque()
         kinds: Counter[str] = Counter()
         at_once = max(1, int(SECONDS / self._seconds)) if isinstance(executor, BySignals) else 1
@@ -98,7 +87,7 @@ class Stages(Staged):
             self.shown.note(f"tasks of the scheduler: {counts}")
         self.shown.stage("writing the result")
         if writes:
-            self._write(exchange, graph)
+            self._write(executor.exchange, graph)
         self._commit(end + 1, written=writes)
 
     @property
@@ -106,41 +95,36 @@ class Stages(Staged):
         """The time that a stage is expected to take."""
         return self.layout.n**2 * self.layout.block / self.rate
 
-    def _load(self) -> tuple[Exchange, Executor, FloydWarshall]:
+    def _load(self) -> tuple[Executor, FloydWarshall]:
         """Load the rows, have the workers map each other's memory, and choose the executor."""
         self.shown.stage("loading")
-        load = self.committed, self.layout
-        loads = [
-            self.submit(resident_rows.load, w, *load, w, self.slots, self.rings[w], self.job)
-            for w in range(len(self.members))
-        ]
-        cards, signals, halves = zip(*self.results(loads), strict=True)
+        same = self.committed, self.job, self.layout, self.slots
+        cards, halves = zip(*self.on_all(resident_rows.load, *same, each=list(enumerate(self.rings))), strict=True)
         exchange = Exchange(self, cards, "pivot rows", self.shown)
         if any(halves):
             self.shown.note("undirected, with integer weights: half of the work, by symmetry")
         gpu, itemsize = cards[0].gpu, self.job.dtype.itemsize
         hidden = scheduler_hides(self.layout, itemsize, self.rate / len(cards), gpu, exchange.mapped)
-        chosen = self.coordination, hidden, self._seconds
-        executor = choose_executor(exchange, signals, "stages", self.shown, WINDOW, *chosen)
+        how = self.coordination, hidden, self._seconds
+        executor = choose_executor(exchange, "stages", self.shown, WINDOW, *how)
         self.start(self.stages[: self.committed.stage])
         owners = [self.layout.owner(start) for start, _ in self.stages]
         shapes = [(int(self.job.through[start:stop].sum()), self.layout.n) for start, stop in self.stages]
         graph = FloydWarshall(owners, self.slots, shapes, self.job.dtype.str, len(cards), gpu)
-        return exchange, executor, graph
+        return executor, graph
 
     def _land(self, executor: Executor, start: int, stop: int) -> None:
         """Wait for the oldest segment under way, which has the stages `start` to `stop` (excluded)."""
         self.shown.stage(f"stage {start + 1} of {len(self.stages)}")
         executor.land()
-        self.shown.advance(relaxations(self.job, self.stages[start:stop]))
+        self.shown.advance(self.job.relaxations(self.stages[start:stop]))
 
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
         stage = len(self.stages) - 1
         self.committed.make_slot(result=True)
-        panel = graph.panel(stage)
         workers = range(len(self.members))
-        sent = exchange.sent(workers, panel.owner, token_of(exchange.cards, panel))
+        sent = exchange.sent(workers, graph.panel(stage))
         self.on_all(resident_rows.write, stage, each=[(sent[worker], self.committed) for worker in workers])
 
     def _commit(self, stage: int, written: bool = False) -> None:
@@ -165,7 +149,7 @@ class Stages(Staged):
             for w in np.unique(owners[part]):
                 at = np.flatnonzero(owners[part] == w)
                 places.append(at)
-                pieces.append(self.submit(resident_rows.rows_of, int(w), sources[part][at].tolist(), self.committed))
+                pieces.append(self.submit(resident_rows.rows_of, int(w), sources[part][at].tolist()))
             w = start // self.committed.chunk % len(self.members)
             writes.append(
                 self.submit(resident_rows.write_pieces, w, self.committed, start, pieces, places, stateless=True)

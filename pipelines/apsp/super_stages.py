@@ -17,8 +17,8 @@ import math
 from gpuops.minplus import packed_place
 from gpuops.minplus.super_stage import column_parts, pivot_count
 from pipelines.apsp import passing_rows, stage_graph
-from pipelines.apsp.methods import Job
-from pipelines.apsp.schedule import Staged, relaxations, stages_of
+from pipelines.apsp.methods import Request
+from pipelines.apsp.schedule import Staged
 from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
@@ -29,18 +29,10 @@ from pipelines.workers.interruption import asked, stop_if_asked
 class SuperStages(Staged):
     """An attempt at Floyd-Warshall out of core: super-stages and commits."""
 
-    def __init__(
-        self,
-        run: Run,
-        members: list[str],
-        before: SuperStages | None,
-        job: Job,
-        commit_seconds: float,
-        windows: Windows,
-    ):
-        super().__init__(run, members, before, job, commit_seconds)
+    def __init__(self, run: Run, members: list[str], before: SuperStages | None, request: Request, windows: Windows):
+        super().__init__(run, members, before, request)
         self.windows = windows.shared_by(len(members))
-        self.stages = stages_of(windows.layout, job)
+        self.stages = self.job.stages(windows.layout)
 
     def run(self) -> None:
         """Do all super-stages after the last commit; the last one writes the result."""
@@ -62,7 +54,7 @@ class SuperStages(Staged):
             graph.super_stage(first, self._parts(blocks, gpu), end=left == 0)
             executor.submit(graph.segment())
             executor.settle()
-            self.shown.advance(relaxations(self.job, blocks))
+            self.shown.advance(self.job.relaxations(blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
             elif not self.windows.resident:
@@ -94,7 +86,7 @@ class SuperStages(Staged):
         if shares:
             self.on_all(passing_rows.fill)
         self.start(self.stages[: self.committed.stage])
-        return choose_executor(exchange, [], "super-stages", self.shown, ahead=1, hidden=True), cards[0].gpu
+        return choose_executor(exchange, "super-stages", self.shown, ahead=1, hidden=True), cards[0].gpu
 
     def _parts(self, blocks: list[tuple[int, int]], gpu: bool) -> list[list[slice]]:
         """Return, by worker and block, where the worker's part of a row panel lies in its slot; empty if not shared."""

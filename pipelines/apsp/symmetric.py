@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from gpuops import minplus_update
+from pipelines.apsp.methods import Job
 
 LEAST_ROWS = 512  # least rows of a strip: narrow strips are small products, and each strip packs its panel anew
 
 
-def share_of_work(directed: bool, dtype: np.dtype, workers: int) -> float:
+def share_of_work(job: Job, workers: int) -> float:
     """Return the part of all relaxations that a run will do: 0.5 if symmetry halves them, else 1."""
-    return 0.5 if workers == 1 and not directed and dtype.kind == "i" else 1.0
+    return 0.5 if workers == 1 and not job.graph.directed and job.dtype.kind == "i" else 1.0
 
 
 def is_symmetric(matrix: Any) -> bool:

@@ -135,12 +135,6 @@ class Walking(Attempt):
     def run(self) -> None:
         (self.stages,) = self.results([self.submit(_walk, 0, *self.job, stateless=True)])
 
-    def done(self) -> int:
-        return 0
-
-    def where(self) -> str:
-        return "the beginning"
-
 
 def _walk(graph: Graph, out: str, plan: EulerPlan, walk: dict[str, Any], verify: bool, overwrite: bool) -> StageTimes:
     """Read the graph, find the walk and write the store (a task); return the times of the stages."""

@@ -43,11 +43,8 @@ class EulerPlan:
 
     def describe(self, graph: Graph) -> str:
         """Return a one-line description of the plan, for display."""
-        vertices, arcs = "vertex" if graph.n == 1 else "vertices", "arc" if graph.m == 1 else "arcs"
-        return (
-            f"{graph.n:,} {vertices}, {graph.m:,} {arcs} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: "
-            f"{self.needs}"
-        )
+        size = f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.m, 'arc')}"
+        return f"{size} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: {self.needs}"
 
 
 _METHOD_NAMES = {"stages": "stages", "hierholzer": "Hierholzer's algorithm, on one core"}

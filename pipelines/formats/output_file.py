@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from pipelines.stores.schema import StoreError, disk_errors
+from pipelines.stores.schema import disk_errors, refuse_within_store
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
@@ -36,10 +36,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {folder}; make it, or choose another place")
-    real = folder.resolve()
-    for place in (real, *real.parents):
-        if (place / "zarr.json").is_file():
-            raise StoreError(f"{path} lies within the store {place}; choose another place")
+    refuse_within_store(path)
     with disk_errors(path):
         if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, "the folder is read-only, or lacks the permission")
@@ -59,6 +56,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the same folder, which is renamed to `path` at the end and removed after an error."""
     place = Path(path)
     partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    with disk_errors(path):
+        partial.touch()  # shows faults of the folder, which libraries that write files report without its name
     try:
         with disk_errors(path):
             yield partial

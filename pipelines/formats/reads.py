@@ -14,7 +14,6 @@ from pipelines.formats.arc_sort import FormatError
 BATCH_BYTES = 32 << 20
 
 BREAK, INVALID = 4, 5  # codes of letters other than A, C, G and T, which have the codes 0 to 3
-SEPARATOR = ord("\n")  # byte between two reads
 
 
 def _letter_codes() -> np.ndarray:

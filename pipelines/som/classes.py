@@ -48,9 +48,7 @@ def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_cou
     map_units, label_count : int
         M and L.
     """
-    there = labels >= 0
-    pairs, counts = np.unique(units[there].astype(np.int64) * label_count + labels[there], return_counts=True)
-    return _vote(pairs, counts, map_units, label_count)
+    return _vote(*_counted(units, labels, label_count), map_units, label_count)
 
 
 def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[Vote, list[str]]:
@@ -79,12 +77,9 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
     # Only pairs of unit and label that occur are kept, as most pairs may not occur.
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     for rows in mapping.ranges():
-        labels, units = samples.labels(*rows), mapping.units(*rows)[:, 0].astype(np.int64)
-        found, times = np.unique(units[labels >= 0] * len(names) + labels[labels >= 0], return_counts=True)
+        found, times = _counted(mapping.units(*rows)[:, 0], samples.labels(*rows), len(names))
         pairs, at = np.unique(np.concatenate([pairs, found]), return_inverse=True)
-        sums = np.zeros(len(pairs), np.int64)
-        np.add.at(sums, at, np.concatenate([counts, times]))
-        counts = sums
+        counts = np.bincount(at, np.concatenate([counts, times]), len(pairs)).astype(np.int64)
     return _vote(pairs, counts, mapping.grid.units, len(names)), names
 
 
@@ -114,6 +109,12 @@ def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
         nearest = distances_to_all(codebook[empty], codebook[voted], metric).argmin(axis=1)
         classes[empty] = vote.winners[voted[nearest]]
     return classes
+
+
+def _counted(units: np.ndarray, labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of unit and label that occur, as ``unit * label_count + label`` and rising, and their counts."""
+    there = labels >= 0
+    return np.unique(units[there].astype(np.int64) * label_count + labels[there], return_counts=True)
 
 
 def _vote(pairs: np.ndarray, counts: np.ndarray, map_units: int, label_count: int) -> Vote:

@@ -12,9 +12,8 @@ import numpy as np
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
-from pipelines.som.cells import EMPTY, MOST_LABELS, OTHER, colours_of, draw_colours, draw_legend, rgba
+from pipelines.som import cells
 from pipelines.som.classes import Vote, natural_order, vote_of_mapping
-from pipelines.som.overlays import draw_pies, draw_text
 
 if TYPE_CHECKING:
     from pipelines.stores.codebook import Codebook
@@ -31,21 +30,21 @@ def draw_labels(
     vote, names = vote_of_mapping(mapping, samples)
     colour_of, entries = _colours_of_labels(vote, names, pies)
     if pies:
-        draw_colours(axes, grid, np.tile(rgba("1.0"), (grid.units, 1)))
+        cells.draw_colours(axes, grid, np.tile(cells.rgba("1.0"), (grid.units, 1)))
         shares = vote.shares(len(names))
         totals = shares.sum(axis=1)
         # The area of a pie is proportional to its samples; 0.25 keeps small pies visible.
         radii = 0.46 * np.maximum(np.sqrt(totals / max(totals.max(initial=0), 1)), 0.25)
-        draw_pies(axes, grid.positions(), shares, radii, [*colour_of])
+        cells.draw_pies(axes, grid.positions(), shares, radii, [*colour_of])
     else:
-        backs = np.array([*colour_of, rgba(EMPTY)])[vote.winners]
-        draw_colours(axes, grid, backs)
+        backs = np.array([*colour_of, cells.rgba(cells.EMPTY)])[vote.winners]
+        cells.draw_colours(axes, grid, backs)
     if text:
         words = ["" if winner < 0 else names[winner] for winner in vote.winners]
-        draw_text(axes, grid, words, None if pies else backs)
+        cells.draw_text(axes, grid, words, None if pies else backs)
     if (vote.winners < 0).any():
-        entries.append((rgba("1.0" if pies else EMPTY), "no sample"))
-    draw_legend(axes, entries)
+        entries.append((cells.rgba("1.0" if pies else cells.EMPTY), "no sample"))
+    cells.draw_legend(axes, entries)
 
 
 def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) -> tuple[list[Any], list[Any]]:
@@ -56,13 +55,13 @@ def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) 
     weights = vote.labels if all_of_them else vote.winners[vote.winners >= 0]
     times = np.bincount(weights, vote.counts if all_of_them else None, minlength=len(names))
     frequent = np.argsort(-times, kind="stable")[: np.count_nonzero(times)].tolist()
-    shown = sorted(frequent[:MOST_LABELS], key=lambda label: natural_order(names[label]))
-    colour_of = [rgba(OTHER)] * len(names)
-    for label, colour in zip(shown, colours_of(len(shown)), strict=True):
+    shown = sorted(frequent[: cells.MOST_LABELS], key=lambda label: natural_order(names[label]))
+    colour_of = [cells.rgba(cells.OTHER)] * len(names)
+    for label, colour in zip(shown, cells.colours_of(len(shown)), strict=True):
         colour_of[label] = colour
     entries = [(colour_of[label], names[label]) for label in shown]
     if len(frequent) > len(shown):
-        entries.append((rgba(OTHER), f"{len(frequent) - len(shown)} others"))
+        entries.append((cells.rgba(cells.OTHER), f"{len(frequent) - len(shown)} others"))
     return colour_of, entries
 
 
@@ -83,7 +82,7 @@ def draw_tree(
 
     units = codebook.units()
     links = spanning_tree(units, codebook.metric)
-    places = tree_layout(units, links, codebook.metric)
+    places = tree_layout(units, links)
     figure.set_size_inches(7, 7)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_title(name, fontsize=10)
@@ -95,25 +94,25 @@ def draw_tree(
     classes, entries = samples is not None and samples.labelled, []
     if clusters is not None:
         numbers = np.unique(clusters)
-        palette = colours_of(len(numbers))
+        palette = cells.colours_of(len(numbers))
         if classes:  # pale discs, so that the colours of the pies stand out
             palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
         rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
-        draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
+        cells.draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
         entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
     if classes:
         vote, names = vote_of_mapping(mapping, samples)
         colour_of, of_labels = _colours_of_labels(vote, names, True)
-        draw_pies(axes, places, vote.shares(len(names)), radii, colour_of)
+        cells.draw_pies(axes, places, vote.shares(len(names)), radii, colour_of)
         entries += of_labels
     elif clusters is None:
-        draw_pies(axes, places, np.ones((len(places), 1), np.int64), radii, ["steelblue"])
+        cells.draw_pies(axes, places, np.ones((len(places), 1), np.int64), radii, ["steelblue"])
     low, high = places.min(axis=0) - 3 * reach, places.max(axis=0) + 3 * reach
     axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]), aspect="equal")
     axes.set_axis_off()
     if entries:
-        draw_legend(axes, entries)
+        cells.draw_legend(axes, entries)
 
 
 def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
@@ -144,7 +143,7 @@ def spanning_tree(units: np.ndarray, metric: str = "euclidean") -> np.ndarray:
     return links
 
 
-def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean") -> np.ndarray:
+def tree_layout(units: np.ndarray, links: np.ndarray) -> np.ndarray:
     """Return where to draw the nodes of a tree: distances on paper are close to the number of links between two nodes.
 
     Parameters
@@ -152,7 +151,6 @@ def tree_layout(units: np.ndarray, links: np.ndarray, metric: str = "euclidean")
     units : (M, d) float array
     links : (M - 1, 2) int array
         From `spanning_tree`.
-    metric : {"euclidean", "taxicab", "cosine"}
 
     Returns
     -------

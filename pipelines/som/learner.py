@@ -23,7 +23,6 @@ from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import later
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import Ring
-from pipelines.workers.signals import Signals
 from pipelines.workers.stage_graph import Task
 
 
@@ -38,7 +37,7 @@ class Learner:
 
     def __init__(self, worker: int, job: MapJob, recipe: Recipe, shard: Shard, xp: Any, ring: Ring):
         self.worker, self.job, self.recipe, self.shard, self.xp, self.ring = worker, job, recipe, shard, xp, ring
-        self.tasks = WorkerList(worker, ring, Signals())
+        self.tasks = WorkerList(ring)
         self.number = 0  # epochs done
         self.codebook: Any = None  # (M, d), after `number` epochs
         self.errors: list[float] = []  # quantization errors of the earlier codebooks

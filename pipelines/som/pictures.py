@@ -16,7 +16,7 @@ curve     no cells: quantization error and reach of the neighbourhood from epoch
 ========= ==================================================================================================
 
 Row 0 of the grid is on top. Where samples are shown, a unit without samples is pale grey. Outlines of clusters, text
-and trajectories of samples may be drawn over the cells (`pipelines.som.overlays`).
+and trajectories of samples may be drawn over the cells (`pipelines.som.cells`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuops.som import metrics
+from gpuops.som.grid import Grid
 from pipelines.answers.figures import figure_file, shortened
-from pipelines.som.cells import (
-    EMPTY,
-    LOWEST_BAR,
-    cell_colours,
-    colour_bar,
-    colours_of,
-    draw_cells,
-    draw_colours,
-    draw_legend,
-    picture_size,
-    rgba,
-)
-from pipelines.som.heights import p_matrix, u_star
-from pipelines.som.heights import u_matrix as u_matrix
+from pipelines.som import cells
+from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import draw_labels, draw_tree
-from pipelines.som.overlays import draw_outlines, draw_text, draw_ways
 
 if TYPE_CHECKING:  # the estimator draws without stores
     from pipelines.stores.codebook import Codebook
@@ -150,60 +138,55 @@ def _draw_on(
     ways: Sequence[tuple[int, int]],
 ) -> None:
     grid = codebook.grid
+    of_cells: list[Any] = []
     if kind == "planes":
         of_cells = _draw_planes(figure, codebook, _chosen(codebook, columns), name)
     elif kind == "curve":
         _draw_curve(figure, codebook, name)
-        of_cells = []
     elif kind == "tree":
         draw_tree(figure, codebook, mapping, samples, clusters, name)
-        of_cells = []
     else:
-        figure.set_size_inches(*picture_size(grid, 6.2, 9))
+        figure.set_size_inches(*cells.picture_size(grid, 6.2, 9))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_title(name, fontsize=10)
         of_cells = [axes]
         if kind in OF_LABELS:
             draw_labels(axes, grid, mapping, samples, pies=kind == "pies", text=text)
+        elif kind == "clusters" and clusters is not None:
+            _draw_clusters(axes, grid, clusters)
         else:
-            _draw_heights(axes, codebook, kind, mapping, samples, clusters)
-            if text:
-                assert clusters is not None
-                draw_text(axes, grid, ["" if number < 0 else str(number) for number in clusters], cell_colours(axes))
+            _draw_heights(axes, codebook, kind, mapping, samples)
+        if text and kind not in OF_LABELS and clusters is not None:
+            numbers = ["" if number < 0 else str(number) for number in clusters]
+            cells.draw_text(axes, grid, numbers, cells.cell_colours(axes))
     for axes in of_cells:
-        draw_outlines(axes, grid, clusters)
+        cells.draw_outlines(axes, grid, clusters)
         if mapping is not None:
-            draw_ways(axes, grid, [_way(mapping, *rows) for rows in ways])
+            cells.draw_ways(axes, grid, [_way(mapping, *rows) for rows in ways])
     for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
         words.set_parse_math(False)  # a name may have dollar signs
 
 
-def _draw_heights(
-    axes: Any,
-    codebook: Codebook,
-    kind: str,
-    mapping: Mapping | None,
-    samples: Samples | None,
-    clusters: np.ndarray | None,
-) -> None:
-    """Draw cells coloured by a number each, with a colour bar or a legend."""
+def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
+    """Draw cells in the colours of their clusters, with a legend."""
+    numbers = np.unique(clusters[clusters >= 0])
+    palette = cells.colours_of(len(numbers))
+    place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
+    cells.draw_colours(axes, grid, np.array([*palette, cells.rgba(cells.EMPTY)])[place])
+    cells.draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
+
+
+def _draw_heights(axes: Any, codebook: Codebook, kind: str, mapping: Mapping | None, samples: Samples | None) -> None:
+    """Draw cells coloured by a number each, with a colour bar."""
     from matplotlib.ticker import MaxNLocator
 
     grid = codebook.grid
-    if kind == "clusters":
-        assert clusters is not None
-        numbers = np.unique(clusters[clusters >= 0])
-        palette = colours_of(len(numbers))
-        place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
-        backs = np.array([*palette, rgba(EMPTY)])[place]
-        draw_colours(axes, grid, backs)
-        draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
-    elif kind == "hits":
+    if kind == "hits":
         hits = (codebook if mapping is None else mapping).hits()
-        cells = draw_cells(
+        drawn = cells.draw_cells(
             axes, grid, np.where(hits > 0, hits, np.nan), "viridis", clim=(1, max(hits.max(), 2)), divided=True
         )
-        colour_bar(axes, cells, label="samples", ticks=MaxNLocator(6, integer=True))
+        cells.colour_bar(axes, drawn, label="samples", ticks=MaxNLocator(6, integer=True))
     else:
         units = codebook.units()
         walls = u_matrix(units, grid, codebook.metric)
@@ -213,7 +196,7 @@ def _draw_heights(
             colours, what = "viridis", "samples within the Pareto radius"
         if kind == "ustar":
             values, colours, what = u_star(walls, values), "bone_r", "U*: distance to the neighbours, less where dense"
-        colour_bar(axes, draw_cells(axes, grid, values, colours), label=what)
+        cells.colour_bar(axes, cells.draw_cells(axes, grid, values, colours), label=what)
 
 
 def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
@@ -245,10 +228,10 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
     across = len(chosen) if len(chosen) <= 3 else math.ceil(math.sqrt(len(chosen)))
     down = -(-len(chosen) // across)
     grid, units = codebook.grid, codebook.scaling.undo(codebook.units())
-    width, height = picture_size(grid, *((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2)))
+    width, height = cells.picture_size(grid, *((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2)))
     # Inches from one plane to the next, with room for the colour bar (at the right or below) and the name (above).
-    step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if height < LOWEST_BAR else 0.75)
-    step_y = height + (0.75 if height < LOWEST_BAR else 0.4)
+    step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if height < cells.LOWEST_BAR else 0.75)
+    step_y = height + (0.75 if height < cells.LOWEST_BAR else 0.4)
     whole_x, whole_y = step_x * (across - 1) + width, step_y * (down - 1) + height
     figure.set_size_inches(whole_x, whole_y)
     figure.suptitle(name, fontsize=10, y=1 + 0.35 / whole_y, va="bottom")
@@ -259,8 +242,7 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
         axes.set_title(shortened(codebook.columns[column], MOST_LETTERS), fontsize=8)
-        cells = draw_cells(axes, grid, units[:, column], "viridis")
-        bar = colour_bar(axes, cells).ax
+        bar = cells.colour_bar(axes, cells.draw_cells(axes, grid, units[:, column], "viridis")).ax
         bar.tick_params(labelsize=6)
         for axis in (bar.xaxis, bar.yaxis):
             axis.get_offset_text().set_fontsize(6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,7 +9,7 @@ from pipelines.som.shard import AHEAD, PIECE_BYTES
 from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import Needs, WorkerFacts, on_devices, refuse_disk
+from pipelines.workers.capacity import Needs, WorkerFacts, on_devices
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
@@ -79,7 +78,9 @@ def make_som_plan(
         Memory is too small for samples that are resident, or streamed, as asked for; with `resident` None, for
         streamed samples.
     """
-    bounds = (0, *[samples.n] * len(facts)) if few or alone else equal_rows(samples.n, len(facts))
+    bounds = tuple(samples.n * part // len(facts) for part in range(len(facts) + 1))  # parts of equal size
+    if few or alone:
+        bounds = (0, *[samples.n] * len(facts))
     if alone:
         piece_rows, resident = samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
@@ -108,13 +109,3 @@ def make_som_plan(
         cure = "Let them be streamed (--streamed)"
     plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan
-
-
-def refuse_disk_of_map(plan: SomPlan, out: str | os.PathLike[str]) -> None:
-    """Raise DoesNotFitError if the disk of `out` is too small."""
-    refuse_disk(plan.needs.disk, out, "train in several runs of fewer epochs, each from the map of the last (--from)")
-
-
-def equal_rows(n: int, parts: int) -> tuple[int, ...]:
-    """Return the first rows of `parts` equal parts of n rows, and then n."""
-    return tuple(n * part // parts for part in range(parts + 1))

@@ -27,7 +27,7 @@ import pyarrow as pa
 from gpuops.som.grid import Grid
 from pipelines.answers.tables import check_output, check_suffix, table_writer
 from pipelines.formats.output_file import check_free, whole_file
-from pipelines.som.pictures import u_matrix
+from pipelines.som.heights import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
@@ -78,12 +78,18 @@ def export_map(
         raise ValueError(f"{store.path} is a map; name a mapping of samples to it (tilepath som map)")
     if isinstance(store, Mapping) and what == "units":
         write_units(store, path, samples=samples, overwrite=overwrite)
-    elif isinstance(store, Codebook) and what == "codebook":
-        write_codebook(store, path, scaled=scaled, overwrite=overwrite)
+        return
+    if isinstance(store, Codebook) and what == "codebook":
+        units = store.units()
+        values = units if scaled else store.scaling.undo(units).astype(store.dtype)
+        columns = dict(zip(store.columns, values.T, strict=True))
     elif isinstance(store, Codebook) and what == "u-matrix":
-        write_u_matrix(store, path, overwrite=overwrite)
+        values = u_matrix(store.units(), store.grid, store.metric)
+        columns = {"u_matrix": values}
     else:
-        write_hits(store, path, overwrite=overwrite)
+        values = store.hits()
+        columns = {"hits": values}
+    _write_grid(store.grid, path, columns, values, overwrite)
 
 
 def check_export(path: str | os.PathLike[str], overwrite: bool = False, *, array: bool = True) -> None:
@@ -119,27 +125,6 @@ def write_units(
     schema = _units_of(mapping, found, 0, 0, more).schema
     with whole_file(path) as partial:
         _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows, more) for rows in mapping.ranges()))
-
-
-def write_codebook(
-    codebook: Codebook, path: str | os.PathLike[str], *, scaled: bool = False, overwrite: bool = False
-) -> None:
-    """Write the values of each unit, in units of the source, or with `scaled` as they were trained."""
-    units = codebook.units()
-    values = units if scaled else codebook.scaling.undo(units).astype(codebook.dtype)
-    _write_grid(codebook.grid, path, dict(zip(codebook.columns, values.T, strict=True)), values, overwrite)
-
-
-def write_hits(store: Codebook | Mapping, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the hits of each unit: the number of samples, of the training or of a mapping, whose best unit it is."""
-    hits = store.hits()
-    _write_grid(store.grid, path, {"hits": hits}, hits, overwrite)
-
-
-def write_u_matrix(codebook: Codebook, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the mean distance of each unit to its neighbours, on the scale the map was trained on."""
-    distances = u_matrix(codebook.units(), codebook.grid, codebook.metric)
-    _write_grid(codebook.grid, path, {"u_matrix": distances}, distances, overwrite)
 
 
 def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,17 +16,17 @@ from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
 from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
-from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan, refuse_disk_of_map
+from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
 from pipelines.som.start import random_rows
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
-from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers
+from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
 from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
@@ -141,31 +140,33 @@ def train_som(
     """
     samples = samples if isinstance(samples, Samples) else open_samples(samples)
     initial = _opened(initial)
-    grid, metric = _grid(initial, samples.n, rows, columns, hexagonal, toroidal), _metric(initial, metric)
+    grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
+    metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
     _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
     whole("seed", seed, 0, 2**64 - 1)
+    whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
-    if keep_codebooks is not None:
-        whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    reaches, rates = (sigma, float(sigma_end)), (rate, rate_end) if online else None
-    recipe, recorded = _recipe(samples, grid, initial, epochs, reaches, schedule, tolerance, rates, seed)
-    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, **recorded}
-    first = [initial.path if isinstance(initial, Codebook) else initial] if recipe.given is not None else []
+    reaches, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
+    given, beginning = _first_codebook(initial, samples, grid, seed)
+    steps = OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed) if online else None
+    recipe = Recipe(sigmas, beginning, given, tolerance, steps)
+    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(reaches)}
+    options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
+    options |= {"online": [*rates, seed] if online else None}
+    first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
     again = partial(resume_codebook, samples=samples, options=options)
     writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return open_codebook(out)
 
-    job = _job(samples, grid, metric, kernel)
+    job = MapJob(
+        grid, metric, kernel, samples.n, samples.d, samples.magnitudes, samples.largest_weight, samples.missing
+    )
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
-    # Codebooks of segments under way are written before older codebooks are removed.
-    codebook = grid.units * samples.d * samples.dtype.itemsize
-    kept = keep_codebooks or len(recipe.sigmas)
-    under_way = AHEAD * min(kept, SEGMENT_BYTES // codebook + 1)
-    disk = min(len(recipe.sigmas) + 1, kept + under_way) * codebook
-
+    disk = _disk_bytes(grid.units * samples.d * samples.dtype.itemsize, len(sigmas), keep_codebooks)
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
@@ -175,79 +176,38 @@ def train_som(
 
     facts = measure_workers(client, None)
     plan = deal(facts)
-    refuse_disk_of_map(plan, growing_place(out, None if writer is None else writer.path))
-    state(plan.describe(samples, grid.units, facts), "online" if online else "batch", plan.needs)
-    writer = writer or create_codebook(
-        out,
-        samples,
-        grid,
-        metric=metric,
-        sigmas=recipe.sigmas,
-        options=options,
-        together=epochs_together(samples, grid.units) if few and keep_codebooks is None else 1,
-        overwrite=overwrite,
-    )
+    cure = "train in several runs of fewer epochs, each from the map of the last (--from)"
+    refuse_disk(disk, growing_place(out, None if writer is None else writer.path), cure)
+    stated = plan.describe(samples, grid.units, facts)
+    state(stated, "online" if online else "batch", plan.needs)
+    if writer is None:
+        together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
+        of_store: dict[str, Any] = {"metric": metric, "sigmas": sigmas, "options": options, "together": together}
+        writer = create_codebook(out, samples, grid, **of_store, overwrite=overwrite)
     writer = replace(writer, keep=keep_codebooks)
-    with Progress(len(recipe.sigmas) * samples.n, "samples", progress) as shown:
-        if (rows is None or columns is None) and not isinstance(initial, Codebook):
-            size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows and columns (--rows, --columns)")
-        _execute(client, samples, facts, plan, deal, job, recipe, writer, shown, coordination)
-    return open_codebook(out)
-
-
-def _execute(
-    client: Client,
-    samples: Samples,
-    facts: list[WorkerFacts],
-    plan: SomPlan,
-    deal: Callable[[list[WorkerFacts]], SomPlan],
-    job: MapJob,
-    recipe: Recipe,
-    writer: CodebookWriter,
-    shown: Progress,
-    coordination: str | None,
-) -> None:
-    """Train for the epochs that are not done; if workers are lost, begin again at the last commit."""
-    shown.note(plan.describe(samples, job.grid.units, facts))
 
     def training(run: Run, members: list[str], before: Training | None) -> Training:
         # After a loss there may be fewer workers, or more.
         now = plan if len(members) == len(facts) else deal(measure_members(client, members, None))
         return Training(run, members, before, samples, now, job, recipe, coordination)
 
-    Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
+    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
+        if (rows is None or columns is None) and not isinstance(initial, Codebook):
+            size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
+            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows and columns (--rows, --columns)")
+        shown.note(stated)
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
+    return open_codebook(out)
 
 
-def _job(samples: Samples, grid: Grid, metric: str, kernel: str) -> MapJob:
-    magnitudes, heaviest = samples.magnitudes, samples.largest_weight
-    return MapJob(grid, metric, kernel, samples.n, samples.d, magnitudes, heaviest, samples.missing)
+def _disk_bytes(codebook: int, epochs: int, keep: int | None) -> int:
+    """Return the bytes of the store, given the bytes of a codebook and how many codebooks are kept, None for all.
 
-
-def _recipe(
-    samples: Samples,
-    grid: Grid,
-    initial: Any,
-    epochs: int,
-    reaches: tuple[float, float],
-    schedule: str,
-    tolerance: float | None,
-    rates: tuple[float, float] | None,
-    seed: int,
-) -> tuple[Recipe, dict[str, Any]]:
-    """Return how the map is trained, and the options to record; `rates` are the first and last rate, or None."""
-    sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
-    given, beginning = _first_codebook(initial, samples, grid, seed)
-    online = None if rates is None else OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed)
-    recorded = {
-        "epochs": epochs,
-        "sigma": list(reaches),
-        "schedule": schedule,
-        "initial": beginning,
-        "tolerance": tolerance,
-        "online": None if rates is None else [*rates, seed],
-    }
-    return Recipe(sigmas, beginning, given, tolerance, online), recorded
+    Codebooks of segments under way are written before older codebooks are removed.
+    """
+    kept = keep or epochs
+    under_way = AHEAD * min(kept, SEGMENT_BYTES // codebook + 1)
+    return min(epochs + 1, kept + under_way) * codebook
 
 
 def _opened(initial: Any) -> Any:
@@ -287,10 +247,6 @@ def _sides(n: int, rows: int | None, columns: int | None, even: bool) -> dict[st
         rows = max(1, round(math.sqrt(units * 3 / 4)) if columns is None else int(units / columns))
         rows += even and rows % 2
     return {"rows": rows, "columns": columns or max(1, int(units / rows))}
-
-
-def _metric(initial: Any, metric: str | None) -> str:
-    return metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
 
 
 def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.rings import Card, Ring
-from pipelines.workers.signals import SignalsCard
 from pipelines.workers.stage_graph import Need
 
 AHEAD = 2  # segments under way at a time, so that no worker waits for a commit
@@ -75,10 +75,9 @@ class Training(Attempt):
         self.shown.stage("loading")
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
-        cards, signals = zip(*self.results(loads), strict=True)
-        exchange = Exchange(self, cards[: len(self.workers)], "sums", self.shown)
-        signals = signals[: len(self.workers)]
-        executor = choose_executor(exchange, signals, "epochs", self.shown, AHEAD, self.coordination)
+        cards = self.results(loads)[: len(self.workers)]
+        exchange = Exchange(self, cards, "sums", self.shown)
+        executor = choose_executor(exchange, "epochs", self.shown, AHEAD, self.coordination)
         if self.committed < 0:
             self.shown.stage("first codebook")
             self.out.write(0, self._first()[None])  # committed with the codebooks of the first segment
@@ -89,20 +88,18 @@ class Training(Attempt):
 
     def _first(self) -> np.ndarray:
         """Return the first codebook."""
-        samples, workers = self.samples, range(len(self.members))
+        samples = self.samples
         if self.recipe.given is not None:
             return self.recipe.given
         if self.recipe.beginning["kind"] == "random":
             rows = random_rows(samples.n, self.job.grid.units, self.recipe.beginning["seed"])
             codebook = np.empty((len(rows), samples.d), samples.dtype)
-            for at, values in self.results([self.submit(_pick, w, rows, samples.means) for w in workers]):
+            for at, values in self.on_all(_pick, rows, samples.means):
                 codebook[at] = values
             return codebook
         steps = steps_for(samples.n, samples.means, samples.minima, samples.maxima, samples.largest_weight)
-        first, *others = self.results([self.submit(_products, worker, steps) for worker in workers])
-        for part in others:
-            first = first.plus(part)
-        return principal_plane(first, steps, self.job.grid, samples.dtype)
+        total = reduce(Products.plus, self.on_all(_products, steps))
+        return principal_plane(total, steps, self.job.grid, samples.dtype)
 
     def _epochs(self, executor: Executor) -> None:
         """Run all epochs that are left, and commit them segment by segment.
@@ -159,9 +156,7 @@ class Training(Attempt):
         """Compute hits and errors of the last codebook, and finish the store."""
         self.shown.stage("judging")
         found: list[Survey] = self.results([self.submit(learner.judge, worker) for worker in self.workers])
-        judged = Judgement(0, 0)
-        for part in found:
-            judged = judged.plus(part.judged)
+        judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))
         errors = [*self.errors, judged.quantization_error(self.job, unit)]
         apart = judged.topographic_error() if self.job.grid.units > 1 else None
@@ -171,10 +166,8 @@ class Training(Attempt):
 # The tasks.
 
 
-def _load(
-    attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe
-) -> tuple[Card, SignalsCard]:
-    """Set up the ring of this worker, then load its samples; returns the addresses of the ring and of the signals."""
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> Card:
+    """Set up the ring of this worker, then load its samples; returns the card of the ring."""
     with _writing:
         clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
@@ -182,9 +175,8 @@ def _load(
     slots, sums = 1 if plan.alone else SLOTS, job.length * np.dtype(np.int64).itemsize
     ring = Ring(attempt, xp, slots, sums, shared=not plan.alone)
     shard = Shard(samples, start, stop, plan.piece_rows, plan.resident, xp)
-    state = Learner(worker, job, recipe, shard, xp, ring)
-    keep(attempt, state)
-    return ring.card, state.tasks.signals.card
+    keep(attempt, Learner(worker, job, recipe, shard, xp, ring))
+    return ring.card
 
 
 def _products(attempt: str, steps: Steps) -> Products:

@@ -167,7 +167,7 @@ def run_searches(
         if plan.spread == "sources":
             run.attempts(BySources, job)
         else:
-            run.attempts(ByVertices, job, plan.pieces, plan.transposed)
+            run.attempts(ByVertices, job, plan)
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:

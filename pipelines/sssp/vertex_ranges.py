@@ -37,6 +37,7 @@ from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
 from pipelines.sssp.packets import Outbox, opened
 from pipelines.sssp.pieces import Piece, lay_out_piece
+from pipelines.sssp.plan import SearchPlan
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, SETTLE, SHOW, TAKE
 from pipelines.workers.device_arrays import to_host
@@ -76,33 +77,25 @@ class VertexRange:
     ----------
     attempt : name of the attempt
     job : the problem
+    plan : says into how many pieces a range is cut, and whether the transpose of a single piece is laid out too
     ranges : ranges of vertices (first, last), one for each worker
     worker : number of this worker
-    pieces : number of pieces into which its range is cut
-    transposed : whether to lay out the transpose of the piece too, if there is only one
     xp : NumPy or CuPy
     """
 
     def __init__(
-        self,
-        attempt: str,
-        job: SearchJob,
-        ranges: list[tuple[int, int]],
-        worker: int,
-        pieces: int,
-        transposed: bool,
-        xp: Any,
+        self, attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int, xp: Any
     ):
         self.job, self.ranges, self.worker, self.xp = job, ranges, worker, xp
         self.first, self.last = ranges[worker]
         self.outbox = Outbox(attempt, xp, ranges, worker, job.dtype)
         self.ring = self.outbox.ring
         n, self.unreachable = job.graph.n, outside_infinity(job.dtype)
-        self.cuts = [(a, b) for a, b in job.graph.ranges(pieces, self.first, self.last) if a < b]
+        self.cuts = [(a, b) for a, b in job.graph.ranges(plan.pieces, self.first, self.last) if a < b]
         mask = job.through
         self.through = None if mask is None else xp.asarray(mask)
         # Reading and sorting pieces again takes most of the time. The host of a GPU mostly has room to keep them.
-        self._streamed, self._transposed = len(self.cuts) > 1, transposed
+        self._streamed, self._transposed = len(self.cuts) > 1, plan.transposed
         all_bytes = job.graph.m * (4 + job.dtype.itemsize) + 32 * n * len(self.cuts) * len(ranges)
         self._keeps = not self._streamed or (xp is not np and all_bytes < available_memory() / 2)
         self._kept: dict[int, Piece] = {}  # on the device if there is one piece, else on the host

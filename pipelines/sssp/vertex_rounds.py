@@ -24,6 +24,7 @@ from distributed import Future
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import find_negative_cycle
 from gpuops.numbers import outside_infinity
+from pipelines.sssp.plan import SearchPlan
 from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
@@ -42,17 +43,9 @@ FIRST_CHECK = 16  # rounds before the first check for a negative cycle; the numb
 class ByVertices(SearchAttempt):
     """An attempt of searches spread by vertices."""
 
-    def __init__(
-        self,
-        run: Run,
-        members: list[str],
-        before: SearchAttempt | None,
-        job: SearchJob,
-        pieces: int,
-        transposed: bool,
-    ):
+    def __init__(self, run: Run, members: list[str], before: SearchAttempt | None, job: SearchJob, plan: SearchPlan):
         super().__init__(run, members, before, job)
-        self.pieces, self.transposed = pieces, transposed
+        self.plan = plan
         self.ranges = job.graph.ranges(len(members))
         self.graph = Rounds(len(members))
 
@@ -62,8 +55,7 @@ class ByVertices(SearchAttempt):
             return
         workers = range(len(self.members))
         self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
-        load = self.job, self.ranges
-        cards = self.results([self.submit(_load, w, *load, w, self.pieces, self.transposed) for w in workers])
+        cards = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
         self.executor = ByScheduler(Exchange(self, cards, "distances", self.shown), ahead=1)
         self.shown.start(self.done())
         try:
@@ -157,11 +149,9 @@ class ByVertices(SearchAttempt):
 # The tasks of Dask: each runs on the worker it is pinned to.
 
 
-def _load(
-    attempt: str, job: SearchJob, ranges: list[tuple[int, int]], worker: int, pieces: int, transposed: bool
-) -> Card:
+def _load(attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> Card:
     clear()
-    part = VertexRange(attempt, job, ranges, worker, pieces, transposed, array_library())
+    part = VertexRange(attempt, job, plan, ranges, worker, array_library())
     keep(attempt, part)
     return part.ring.card
 

@@ -156,6 +156,8 @@ class MappingWriter(RowsWriter):
 
     schema = SCHEMA
     rows: int
+    top: int
+    dtype: np.dtype
     chunk: int
     grid: Grid
     codebook: dict[str, Any]  # recorded facts about the map
@@ -227,8 +229,9 @@ def begun_mapping(path: str | os.PathLike[str]) -> MappingWriter:
 def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
     with damaged_attributes(path):
         n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
+        dtype = DTYPES[DTYPES.index(recorded_dtype(attribute(path, group, "dtype")))]
         check_array(path, group, "units", (n, top), ("int32",))
-        check_array(path, group, "distances", (n, top), (recorded_dtype(attribute(path, group, "dtype")),))
+        check_array(path, group, "distances", (n, top), (dtype,))
         if "weights" in _arrays(path):
             check_array(path, group, "weights", (n,), DTYPES)
         return MappingWriter(
@@ -236,6 +239,8 @@ def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
             run_id="",
             finished=flag(path, group, "complete"),
             rows=n,
+            top=top,
+            dtype=dtype,
             chunk=StoredArray(path, "units").chunks[0],
             grid=Grid(**attribute(path, group, "grid")),
             codebook=recorded_origin(path, group, "codebook"),
@@ -266,27 +271,20 @@ def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     group = open_store(path, SCHEMA)
-    mapped, trained = recorded_origin(path, group, "samples"), recorded_origin(path, group, "codebook")
-    if not flag(path, group, "complete"):
-        raise unfinished(path, f"som map {trained['path']} {mapped['path']}")
-    attrs: dict[str, Any] = dict(group.attrs)
-    with damaged_attributes(path, "the attributes of the mapping"):
-        facts = Mapping(
-            path=os.path.abspath(path),
-            n=int(attrs["n"]),
-            top=int(attrs["top"]),
-            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
-            grid=Grid(**attrs["grid"]),
-            samples_path=origin_path(path, mapped),
-            samples_digest=mapped["digest"],
-            codebook={**trained, "path": str(trained["path"])},
-            weighted="weights" in _arrays(path),
-        )
-    check_array(path, group, "units", (facts.n, facts.top), ("int32",))
-    check_array(path, group, "distances", (facts.n, facts.top), (facts.dtype,))
-    if facts.weighted:
-        check_array(path, group, "weights", (facts.n,), DTYPES)
-    return facts
+    writer, mapped = _read(path, group), recorded_origin(path, group, "samples")
+    if not writer.finished:
+        raise unfinished(path, f"som map {writer.codebook['path']} {mapped['path']}")
+    return Mapping(
+        path=writer.path,
+        n=writer.rows,
+        top=writer.top,
+        dtype=writer.dtype,
+        grid=writer.grid,
+        samples_path=origin_path(path, mapped),
+        samples_digest=mapped["digest"],
+        codebook=writer.codebook,
+        weighted="weights" in writer.arrays,
+    )
 
 
 def _array(path: str, name: str, grid: Grid) -> StoredArray:

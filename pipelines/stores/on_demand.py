@@ -1,4 +1,7 @@
-"""Stores that compute any row or block of distances when it is asked for, instead of holding a matrix."""
+"""Stores that compute any row or block of distances when it is asked for, instead of holding a matrix.
+
+A *solution* is such a store, or a store that holds the matrix (`pipelines.stores.distances`).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pipelines.stores.contents import Verified
+from pipelines.stores.distances import Distances, open_distances
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.origin import open_origin
@@ -116,6 +120,10 @@ class OnDemand:
         return self.graph()
 
 
+Solution: TypeAlias = Distances | OnDemand
+SolutionLike: TypeAlias = Solution | str | os.PathLike[str]
+
+
 def open_on_demand(path: str | os.PathLike[str]) -> OnDemand:
     """Open a store that computes distances; raises StoreError if the store at `path` is of another kind, or damaged."""
     kind = kind_of(path)
@@ -127,3 +135,12 @@ def open_on_demand(path: str | os.PathLike[str]) -> OnDemand:
     found = kind.open(path)
     assert isinstance(found, OnDemand)
     return found
+
+
+def open_solution(
+    solution: SolutionLike, graph: Graph | str | os.PathLike[str] | None = None
+) -> tuple[Solution, Graph]:
+    """Open a store of distances, held or computed, and the graph of the store (None: the graph that it records)."""
+    if isinstance(solution, str | os.PathLike):
+        solution = open_on_demand(solution) if kind_of(solution).on_demand else open_distances(solution)
+    return solution, solution.graph(graph.path if isinstance(graph, Graph) else graph)

@@ -32,6 +32,7 @@ from pipelines.stores.schema import (
     leftovers,
     new_run_id,
     open_store,
+    refuse_within_store,
     remove_leftovers,
     row_mask,
     row_ranges,
@@ -56,9 +57,12 @@ def standing(
     Raises
     ------
     StoreError
-        `out` is an input, lies within an input, holds an input, or exists and may not be replaced.
+        `out` is an input, holds an input, lies within a store, or exists and may not be replaced.
     """
+    inputs = list(inputs)
     refuse_inputs(out, inputs)
+    if inputs:  # a store without inputs has tables that a method keeps within the store of its result
+        refuse_within_store(out)
     clear_leftovers(out)
     if resume:
         return growing_beside(out) or (os.fspath(out) if os.path.lexists(out) else None)
@@ -104,14 +108,25 @@ def refuse_existing(
 
 @contextmanager
 def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False) -> Iterator[zarr.Group]:
-    """Yield a group to fill. If the block ends without an error, record its contents and rename it to `path`."""
+    """Yield a group to fill. If the block ends without an error, record its contents and rename it to `path`.
+
+    Raises StoreError if `path` exists and may not be replaced, lies within a store, or cannot be written.
+    """
+    refuse_within_store(path)
+    with _store_at(path, schema, overwrite) as group:
+        yield group
+
+
+@contextmanager
+def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Iterator[zarr.Group]:
+    """Do what `new_store` does, also within a store: a method may keep tables in the store that it computes."""
     clear_leftovers(path)
     refuse_existing(path, schema, overwrite)
     place = os.path.realpath(path)
     partial = _hidden(place, "partial")
     try:
         with disk_errors(path):
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.makedirs(partial, exist_ok=True)
             group = zarr.open_group(partial, mode="w")
             yield group
             record_everything(partial, group)
@@ -138,7 +153,7 @@ def growing_store(
         raise StoreError(
             f"{place} is in the way of the new store for {path}, which is written there; move it elsewhere"
         )
-    with new_store(place, schema, overwrite) as group:
+    with _store_at(place, schema, overwrite) as group:
         yield place, run_id, group
         replaces = {"replaces": os.path.basename(os.path.realpath(path))} if replaced else {}
         group.update_attributes({"schema": schema, "complete": False, "run_id": run_id} | replaces)

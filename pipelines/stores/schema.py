@@ -203,16 +203,30 @@ def new_run_id() -> str:
 
 @contextmanager
 def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn "no space left" and "permission denied" into a StoreError that names the store and the cure."""
+    """Turn "no space left", and errors about the place of `path`, into a StoreError that names the cure."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             cure = "free some space and run again (with --resume where the run had begun), or write elsewhere"
             raise StoreError(f"{path}: the disk is full; {cure}") from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or _of_output(error, path):
             raise StoreError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
         raise
+
+
+def _of_output(error: OSError, path: str | os.PathLike[str]) -> bool:
+    """Return whether an error is about a folder that holds `path`, or about the partial file that becomes `path`."""
+    place, fault = Path(os.path.realpath(path)), Path(str(error.filename))
+    partial = fault.parent == place.parent and fault.name.startswith(f".{place.name}.")
+    return error.filename is not None and (partial or fault in place.parents)
+
+
+def refuse_within_store(path: str | os.PathLike[str]) -> None:
+    """Raise StoreError if `path` lies within a store."""
+    for place in Path(os.path.realpath(path)).parents:
+        if (place / "zarr.json").is_file():
+            raise StoreError(f"{path} lies within the store {place}; choose another place")
 
 
 def leftovers(path: str | os.PathLike[str]) -> list[Path]:

@@ -8,8 +8,8 @@ from typing import Literal
 from gpuops.certificates import Certificate, join_certificates, verify_paths
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
+from pipelines.stores.on_demand import open_solution
 from pipelines.stores.schema import counted
-from pipelines.stores.solutions import open_solution
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.generated import certify_generated
@@ -52,15 +52,12 @@ def certify(
 
 
 def certify_paths(
-    paths: Paths,
-    graph: Graph | str | os.PathLike[str] | None = None,
-    rows: int | Literal["all"] = CERTIFIED_ROWS,
-    seed: int = 0,
+    paths: Paths, graph: Graph | str | os.PathLike[str] | None = None, rows: int | Literal["all"] = CERTIFIED_ROWS
 ) -> Certificate:
     """Prove that rows of a paths store are correct, as `verify_distances` does for a distances store."""
     graph = graph if isinstance(graph, Graph) else paths.graph(graph)
     if isinstance(graph, GeneratedGraph):
-        return certify_generated(paths, graph, rows, seed)
+        return certify_generated(paths, graph, rows)
     if not paths.has_predecessors:
         raise StoreError(
             f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
@@ -68,7 +65,7 @@ def certify_paths(
     cutoff = reach(paths.cutoff, paths.dtype)
     arcs, through = graph.rows(), graph.through()
     certificates = []
-    for row in choose_rows(paths.shape[0], rows, seed).tolist():
+    for row in choose_rows(paths.shape[0], rows).tolist():
         distances = paths.distances(row)
         certificates.append(
             verify_paths(

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any, Literal
 
 import numpy as np
@@ -21,27 +20,20 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Paths
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
-from pipelines.workers.attempts import Attempt, attempts, clear, held, keep
+from pipelines.workers.attempts import Attempt, clear, held, keep, retried
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 
 STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 
 
-def certify_generated(
-    paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS, seed: int = 0
-) -> Certificate:
+def certify_generated(paths: Paths, graph: GeneratedGraph, rows: int | Literal["all"] = CERTIFIED_ROWS) -> Certificate:
     """Prove in this process that rows of a paths store of a generated graph are correct."""
-    return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows, seed).tolist()])
+    return join_certificates([_prove(paths, graph, row) for row in choose_rows(paths.shape[0], rows).tolist()])
 
 
 def certify_on_workers(
-    client: Client,
-    paths: Paths,
-    graph: GeneratedGraph,
-    rows: int | Literal["all"] = CERTIFIED_ROWS,
-    seed: int = 0,
-    progress: bool | None = None,
+    client: Client, paths: Paths, graph: GeneratedGraph, progress: bool | None = None
 ) -> Certificate:
     """Prove on all workers, on GPUs if they have any, that rows of a paths store of a generated graph are correct.
 
@@ -50,24 +42,20 @@ def certify_on_workers(
     VerificationError
         A row is wrong; the message names the vertex or the arc.
     """
-    chosen = choose_rows(paths.shape[0], rows, seed).tolist()
+    chosen = choose_rows(paths.shape[0]).tolist()
     with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
 
-        def certified(members: list[str]) -> Certificate:
-            attempt = Attempt(client, members, "certify", uuid.uuid4().hex[:8])
+        def certified(attempt: Attempt) -> Certificate:
             shown.start(0)
-            try:
-                return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
-            finally:
-                attempt.cancel()
+            return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
 
-        return attempts(client, certified)
+        return retried(client, "certify", certified)
 
 
 def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:
     workers = range(len(attempt.members))
     shown.stage(f"verifying row {row + 1}: reading")
-    attempt.wait([attempt.submit(_load, w, paths, graph, row) for w in workers])
+    attempt.on_all(_load, paths, graph, row)
     cuts = np.linspace(0, graph.input_edges, STEPS * len(workers) + 1).astype(np.int64).tolist()
     last, passes = -1, 0
     while True:
@@ -80,7 +68,7 @@ def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, sh
             if passes == 1:
                 shown.advance(cuts[places[-1] + 1] - cuts[places[0]])
         marks = [attempt.submit(_marks, w) for w in workers]
-        lacking, *_ = attempt.results([attempt.submit(_join, w, marks) for w in workers])
+        lacking, *_ = attempt.on_all(_join, marks)
         if lacking == 0:
             return _certificate(graph)
         if lacking == last:

@@ -16,10 +16,11 @@ import logging
 import math
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
 from distributed.comm import CommClosedError
@@ -156,6 +157,18 @@ class Attempt:
         self.exchange: Exchange | None = None  # passes arrays between the workers, if the attempt needs that
         self._serial = 0
 
+    def run(self) -> None:
+        """Do the work that is not committed yet; `Run` calls this in every attempt."""
+        raise NotImplementedError
+
+    def done(self) -> int:
+        """Return how much is committed, which only grows: by default nothing, as the attempt has no commits."""
+        return 0
+
+    def where(self) -> str:
+        """Return how much is committed, as text for the user."""
+        return "the beginning"
+
     def submit(
         self,
         task: Callable[..., Any],
@@ -196,11 +209,42 @@ class Attempt:
         return self.results([self.submit(task, w, *args, *own[w]) for w in range(len(self.members))])
 
     def wait(self, futures: Iterable[Future], limit: float = math.inf) -> None:
-        """Wait until all futures are done; raises like `wait_all`."""
-        wait_all(self.client, futures, self.members, limit)
+        """Wait until all futures are done, as long as all members live, and for at most `limit` seconds.
+
+        Raises
+        ------
+        WorkersChanged
+            A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
+        TimeoutError
+            The futures are not done within `limit` seconds.
+        Exception
+            The error that a task raised.
+        """
+        deadline = time.monotonic() + limit
+        pending = set(futures)
+        while pending:
+            pending -= self.wait_any(pending, deadline)
+
+    def wait_any(self, pending: set[Future], deadline: float = math.inf) -> set[Future]:
+        """Wait until some of the futures are finished; returns the finished ones. Raises as `wait`."""
+        while True:
+            done = self.client.sync(_ended, self.client, pending)
+            for future in done:
+                if future.status == "finished":
+                    continue
+                error = future.exception() if future.status == "error" else None
+                if error is None or isinstance(error, StateLost | KilledWorker):
+                    raise WorkersChanged(f"{future.key}: {error or future.status}")
+                raise error
+            if done:
+                return done
+            if not set(self.members) <= set(self.client.nthreads()):
+                raise WorkersChanged("a worker is gone")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(pending)} tasks took too long")
 
     def results(self, futures: list[Future], limit: float = math.inf) -> list[Any]:
-        """Return the results of tasks; raises like `wait_all`, also if a result is lost on its way to the driver."""
+        """Return the results of tasks; raises as `wait`, also if a result is lost on its way to the driver."""
         self.wait(futures, limit)
         fetched = [self._fetch(future) for future in futures]
         return [self._result(future, result) for future, result in zip(futures, fetched, strict=True)]
@@ -238,21 +282,7 @@ class Attempt:
             self.client.run(forget, self.name, workers=alive, on_error="ignore")
 
 
-class Resumable(Protocol):
-    """An attempt that `Run` can repeat: it goes on from the last commit."""
-
-    def run(self) -> None: ...
-
-    def cancel(self) -> None: ...
-
-    def done(self) -> int:
-        """Return how much is committed; it only grows."""
-
-    def where(self) -> str:
-        """Return how much is committed, as text for the user."""
-
-
-A = TypeVar("A", bound=Resumable)
+A = TypeVar("A", bound=Attempt)
 T = TypeVar("T")
 
 
@@ -286,66 +316,52 @@ class Run:
         pipelines.workers.interruption.Interrupted
             Ctrl-C on the command line stopped the run; the store keeps the last commit.
         """
+        again = "run again with --resume" if self.resumes else "run again"
         latest: A | None = None
-
-        def once(members: list[str]) -> A:
-            nonlocal latest
-            latest = make(self, members, latest, *arguments)
-            try:
-                latest.run()
-                return latest
-            finally:
-                latest.cancel()
-
-        def lost() -> None:
-            self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
-
-        def done() -> int:
-            return latest.done() if latest else 0
-
+        members, failures, committed = self.members, 0, 0
         with boundaries() if self.resumes else nullcontext():
-            return attempts(self.client, once, self.members, done, lost, self.resumes)
+            while True:
+                try:
+                    _make_room(self.client)
+                    latest = make(self, members, latest, *arguments)
+                    try:
+                        latest.run()
+                        return latest
+                    finally:
+                        latest.cancel()
+                except WorkersChanged as change:
+                    before, committed = committed, latest.done() if latest else 0
+                    failures = failures + 1 if committed == before else 1
+                    if failures > RECOVERIES:
+                        raise ConnectionError(
+                            f"workers were lost {failures} times"
+                            f"{' without a commit in between' if self.resumes else ''} ({change}); look at their logs, "
+                            f"then {again}"
+                        ) from change
+                    self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+                    members = await_return(self.client, len(members), again)
 
 
-def attempts(
-    client: Client,
-    attempt: Callable[[list[str]], T],
-    members: list[str] | None = None,
-    done: Callable[[], int] = lambda: 0,
-    lost: Callable[[], None] = lambda: None,
-    resumes: bool = False,
-) -> T:
-    """Call `attempt` with the current workers, and again whenever it raises WorkersChanged; returns its result.
+class _Call(Attempt):
+    """An attempt that calls a function."""
 
-    Parameters
-    ----------
-    members : the workers to begin with; by default the current workers
-    done : returns how much is committed
-    lost : called after the loss of a worker
-    resumes : whether a run that gave up can be resumed; error messages say so
+    def __init__(self, run: Run, members: list[str], before: _Call | None, kind: str, call: Callable[[Attempt], Any]):
+        super().__init__(run.client, members, kind, uuid.uuid4().hex[:8], before)
+        self._call = call
 
-    Raises
-    ------
-    ConnectionError
-        Workers were lost more than `RECOVERIES` times while `done` stayed the same.
+    def run(self) -> None:
+        self.result = self._call(self)
+
+
+def retried(client: Client, kind: str, call: Callable[[Attempt], T]) -> T:
+    """Call `call` with an attempt on the current workers, and again whenever it raises WorkersChanged.
+
+    Returns the result of `call`; `kind` is the beginning of the keys of its tasks. Raises ConnectionError if workers
+    are lost more than `RECOVERIES` times.
     """
-    again = "run again with --resume" if resumes else "run again"
-    members = members or await_return(client, 1, again)
-    failures = 0
-    while True:
-        before = done()
-        try:
-            _make_room(client)
-            return attempt(members)
-        except WorkersChanged as change:
-            failures = failures + 1 if done() == before else 1
-            if failures > RECOVERIES:
-                raise ConnectionError(
-                    f"workers were lost {failures} times{' without a commit in between' if resumes else ''} "
-                    f"({change}); look at their logs, then {again}"
-                ) from change
-            lost()
-            members = await_return(client, len(members), again)
+    run = Run(client, await_return(client, 1, "run again"), None, Progress(1, "", show=False), resumes=False)
+    result: T = run.attempts(_Call, kind, call).result
+    return result
 
 
 def _make_room(client: Client) -> None:
@@ -360,46 +376,6 @@ def _make_room(client: Client) -> None:
 def workers_of(client: Client) -> list[str]:
     """Return the addresses of the workers, sorted, so that the order changes only when the workers do."""
     return sorted(client.nthreads())
-
-
-def wait_all(client: Client, futures: Iterable[Future], members: list[str], limit: float = math.inf) -> None:
-    """Wait until all futures are done, as long as all `members` live, and for at most `limit` seconds.
-
-    Raises
-    ------
-    WorkersChanged
-        A member is gone or has lost its state. (A task pinned to a dead worker would wait forever.)
-    TimeoutError
-        The futures are not done within `limit` seconds.
-    Exception
-        The error that a task raised.
-    """
-    deadline = time.monotonic() + limit
-    pending = set(futures)
-    while pending:
-        _done, pending = wait_any(client, pending, members, deadline)
-
-
-def wait_any(
-    client: Client, pending: set[Future], members: list[str], deadline: float = math.inf
-) -> tuple[set[Future], set[Future]]:
-    """Wait until some of the futures are finished; returns the finished and the pending ones. Raises as `wait_all`."""
-    while True:
-        done = client.sync(_ended, client, pending)
-        pending = pending - done
-        for future in done:
-            if future.status == "finished":
-                continue
-            error = future.exception() if future.status == "error" else None
-            if error is None or isinstance(error, StateLost | KilledWorker):
-                raise WorkersChanged(f"{future.key}: {error or future.status}")
-            raise error
-        if done:
-            return done, pending
-        if not set(members) <= set(client.nthreads()):
-            raise WorkersChanged("a worker is gone")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(pending)} tasks took too long")
 
 
 async def _ended(client: Client, pending: set[Future]) -> set[Future]:

@@ -23,7 +23,7 @@ from gpuops import minplus_update
 from gpuops.memory import available_memory
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import Attempt, attempts, has_gpu
+from pipelines.workers.attempts import Attempt, has_gpu, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
 
@@ -60,26 +60,29 @@ def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_
     ConnectionError
         Workers are lost repeatedly.
     """
-    return attempts(client, lambda members: measure_members(client, members, dtype, seconds))
+    return retried(client, "measure", lambda attempt: _measured(attempt, dtype, seconds))
 
 
-def measure_members(
-    client: Client, members: list[str], dtype: str | None, seconds: float = MEASURE_SECONDS
-) -> list[WorkerFacts]:
+def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
     """Return the resources of `members`; raises WorkersChanged, for `workers.attempts`, after the loss of a worker."""
     attempt = Attempt(client, members, "measure", uuid.uuid4().hex[:8])
-    facts = [attempt.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(members))]
+    try:
+        return _measured(attempt, dtype, MEASURE_SECONDS)
+    finally:
+        attempt.cancel()
+
+
+def _measured(attempt: Attempt, dtype: str | None, seconds: float) -> list[WorkerFacts]:
+    facts = [attempt.submit(worker_facts, worker, dtype, stateless=True) for worker in range(len(attempt.members))]
     try:
         return attempt.results(facts, seconds)
     except TimeoutError:
-        silent = [address for address, fact in zip(members, facts, strict=True) if not fact.done()]
+        silent = [address for address, fact in zip(attempt.members, facts, strict=True) if not fact.done()]
         if not silent:  # the last answer came after the limit
             return attempt.results(facts)
         raise TimeoutError(
             f"no answer from {', '.join(silent)} within {seconds:.0f} s; look at the worker's log, or restart it"
         ) from None
-    finally:
-        attempt.cancel()
 
 
 def worker_facts(dtype: str | None) -> WorkerFacts:

@@ -11,7 +11,7 @@ from pipelines.workers.attempts import Attempt, held
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.rings import Card, Token
-from pipelines.workers.signals import SignalsCard
+from pipelines.workers.stage_graph import Array
 
 MEET_SECONDS = 120.0  # time limit of mapping the memory of other workers
 
@@ -46,23 +46,22 @@ class Exchange:
         """Whether every worker maps the rings of all other workers."""
         return not any(map(any, self._obstacles))
 
-    def sent(
-        self, readers: Collection[int], owner: int, token: Token, after: Future | None = None
-    ) -> dict[int, Token | Future]:
+    def sent(self, readers: Collection[int], array: Array, after: Future | None = None) -> dict[int, Token | Future]:
         """Return what each reader is sent for an array: its token, or a future of the array.
 
         A reader that cannot map the owner's ring gets the future. `after` is the task that publishes the array, if that
         task may not be done yet.
         """
+        owner, token = array.owner, token_of(self.cards, array)
         far = {reader for reader in readers if self._obstacles and self._obstacles[reader][owner]}
-        array = self.attempt.submit(_array, owner, token, self._by_host, after, priority=10) if far else None
-        return {reader: array if array and reader in far else token for reader in readers}
+        future = self.attempt.submit(_array, owner, token, self._by_host, after, priority=10) if far else None
+        return {reader: future if future and reader in far else token for reader in readers}
 
-    def meet_signals(self, signals: Sequence[SignalsCard]) -> str | None:
+    def meet_signals(self) -> str | None:
         """Have every worker map the counters of all other workers, too; returns why that is not possible, or None."""
         if not self.mapped:
             return "workers do not map each other's memory"
-        reasons = set(self._each(_meet_signals, signals)) - {None}
+        reasons = set(self._each(_meet_signals)) - {None}
         return "; ".join(sorted(reasons)) or None
 
     def end(self, workers: list[str]) -> None:
@@ -78,9 +77,14 @@ class Exchange:
                 f"workers did not map each other's memory within {MEET_SECONDS:.0f} s; look at their logs"
             ) from None
 
-    def _each(self, task: Any, *arguments: Any) -> list[Any]:
-        tasks = [self.attempt.submit(task, w, self.cards, *arguments) for w in range(len(self.cards))]
+    def _each(self, task: Any) -> list[Any]:
+        tasks = [self.attempt.submit(task, w, self.cards) for w in range(len(self.cards))]
         return self.attempt.results(tasks, MEET_SECONDS)
+
+
+def token_of(cards: Sequence[Card], array: Array) -> Token:
+    """Return the token for taking an array from the ring of its owner."""
+    return Token(cards[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
 
 
 def _how_they_travel(what: str, cards: Sequence[Card], obstacles: list[list[str | None]]) -> str:
@@ -99,9 +103,9 @@ def _meet(attempt: str, cards: Sequence[Card]) -> list[str | None]:
     return held(attempt).ring.meet(cards)
 
 
-def _meet_signals(attempt: str, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
+def _meet_signals(attempt: str, cards: Sequence[Card]) -> str | None:
     """Map the counters of all workers, and keep the cards of their rings; returns why that failed, or None."""
-    return held(attempt).tasks.meet(cards, signals)
+    return held(attempt).tasks.meet(cards)
 
 
 def _array(attempt: str, token: Token, on_host: bool, _after: Any) -> Any:

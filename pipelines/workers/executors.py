@@ -26,10 +26,10 @@ from typing import Any, Protocol
 from distributed import Future, get_worker
 
 from pipelines.workers.attempts import held
-from pipelines.workers.exchange import Exchange
+from pipelines.workers.exchange import Exchange, token_of
 from pipelines.workers.progress import Progress, duration
 from pipelines.workers.rings import Card, Ring, Token
-from pipelines.workers.signals import Signals, SignalsCard, patience, wait_until
+from pipelines.workers.signals import patience, wait_until
 from pipelines.workers.stage_graph import Array, Need, Placed, Task
 
 LISTS = 2  # lists that a worker is given at a time, so that it does not wait for the driver
@@ -49,16 +49,16 @@ class Performs(Protocol):
 class WorkerList:
     """The list of one worker: how many tasks are done and, if signals coordinate, the tasks that are left."""
 
-    def __init__(self, worker: int, ring: Ring, signals: Signals):
-        self.worker, self.ring, self.signals = worker, ring, signals
+    def __init__(self, ring: Ring):
+        self.ring, self.signals = ring, ring.signals
         self.done = 0
         self._cards: Sequence[Card] = [ring.card]
         self._left: deque[Task] = deque()
 
-    def meet(self, cards: Sequence[Card], signals: Sequence[SignalsCard]) -> str | None:
+    def meet(self, cards: Sequence[Card]) -> str | None:
         """Map the counters of all workers, and keep the cards of their rings; returns why that failed, or None."""
         self._cards = cards
-        return self.signals.meet(signals)
+        return self.signals.meet([card.signals for card in cards])
 
     def extend(self, first: int, tasks: Sequence[Task]) -> None:
         """Append tasks, except the tasks that the list has already; `first` is the number of the first task."""
@@ -80,11 +80,6 @@ class WorkerList:
         self.done += 1
         self.signals.show(self.done)
         return task
-
-
-def token_of(cards: Sequence[Card], array: Array) -> Token:
-    """Return the token for taking an array from the ring of its owner."""
-    return Token(cards[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
 
 
 class Executor:
@@ -131,8 +126,7 @@ class ByScheduler(Executor):
         for worker, done, task in segment:
             for array in set(task.reads) - sent.keys():
                 published = self._futures.get((array.owner, array.published))
-                token = token_of(self.exchange.cards, array)
-                sent[array] = self.exchange.sent(readers[array], array.owner, token, published)
+                sent[array] = self.exchange.sent(readers[array], array, published)
             arrays = [sent[array][worker] for array in task.reads]
             needs = [self._futures[key] for key in [*task.needs, (worker, done - 1)] if key in self._futures]
             self._futures[worker, done] = self.attempt.submit(
@@ -208,7 +202,6 @@ def check_coordination(asked: Any) -> None:
 
 def choose_executor(
     exchange: Exchange,
-    signals: Sequence[SignalsCard],
     what: str,
     shown: Progress,
     ahead: int,
@@ -234,7 +227,7 @@ def choose_executor(
     workers = len(exchange.cards)
     chosen, obstacle = asked or ("scheduler" if hidden and workers > 1 else "signals"), None
     if chosen == "signals" and workers > 1:
-        obstacle = exchange.meet_signals(signals)
+        obstacle = exchange.meet_signals()
         if obstacle and asked:
             why = f"{what} cannot be coordinated by signals ({obstacle})"
             raise ValueError(f"{why}; use the scheduler, and resume (--resume) the run if it was begun")

@@ -71,13 +71,11 @@ class HostMatrix:
         return some
 
     def read(self, rows: Rows, out: Any) -> None:
-        self._copy("in", rows, lambda start, part: np.copyto(out[start : start + count(part)], self.matrix[part]))
+        self._copy("in", rows, lambda at, part: np.copyto(out[at : at + count(part)], self.matrix[part]))
 
     def write(self, start: int, rows: np.ndarray) -> None:
-        def put(first: int, part: Rows) -> None:
-            np.copyto(self.matrix[part], rows[first : first + count(part)])
-
-        self._copy("out", slice(start, start + len(rows)), put)
+        whole = slice(start, start + len(rows))
+        self._copy("out", whole, lambda at, part: np.copyto(self.matrix[part], rows[at : at + count(part)]))
 
     def _copy(self, direction: str, rows: Rows, copy: Callable[[int, Rows], None]) -> None:
         pieces = parts(rows, math.ceil(count(rows) / COPIERS) or 1)

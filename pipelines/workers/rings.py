@@ -6,7 +6,7 @@ bytes to its own memory.
 
 This module does not make workers wait for each other; its callers do. They begin a pull after the array is published,
 and write a slot again after all workers have pulled the array. To coordinate, they use signals
-(`pipelines.workers.signals`), or tokens that travel through Dask, about 300 bytes each. A slot begins with a header
+(`pipelines.workers.signals`), or tokens that travel through Dask, about 400 bytes each. A slot begins with a header
 that names the array it holds. The header is cleared while the slot is written, and checked after each pull, so a slot
 that is reused too early is an error, not a wrong result.
 
@@ -37,6 +37,7 @@ from pipelines.workers.mapped_memory import (
     HostMemory,
     host,
 )
+from pipelines.workers.signals import Signals, SignalsCard
 
 OPENED = -1  # the stage in the header of a slot that was never written
 
@@ -47,7 +48,10 @@ class SlotReused(RuntimeError):
 
 @dataclass(frozen=True)
 class Card:
-    """Where a ring lies. `ring` is a unique name: it identifies host, process and attempt."""
+    """Where a ring lies. `ring` is a unique name: it identifies host, process and attempt.
+
+    `signals` says where the counter of the ring's worker lies.
+    """
 
     attempt: str
     ring: str
@@ -57,6 +61,7 @@ class Card:
     stride: int  # bytes of a slot
     handle: bytes | None
     reason: str | None  # why there is no handle
+    signals: SignalsCard
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ _here: weakref.WeakValueDictionary[str, Ring] = weakref.WeakValueDictionary()  #
 
 
 class Ring:
-    """The ring of one worker in one attempt, and its mappings of other workers' rings (made in a task).
+    """The ring of one worker in one attempt, its counter, and its mappings of other workers' rings (made in a task).
 
     Parameters
     ----------
@@ -137,9 +142,9 @@ class Ring:
                 reason = str(error)
         empty: Any = xp.empty if gpu else page_aligned
         self._bytes = empty((count,), np.uint8) if self._memory is None else self._memory.bytes
-        to_map = count if shared else 0
-        self.card = Card(attempt, uuid.uuid4().hex, host(), gpu, to_map, self._stride, handle, reason)
-        self.slots = slots
+        to_map, name = count if shared else 0, uuid.uuid4().hex
+        self.slots, self.signals = slots, Signals()
+        self.card = Card(attempt, name, host(), gpu, to_map, self._stride, handle, reason, self.signals.card)
         self._holds = [Token(self.card, OPENED, slot, (), "uint8") for slot in range(slots)]
         for token in self._holds:
             self._label(token)

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from distributed import Future
 
-from pipelines.workers.attempts import Attempt, Run, wait_any
+from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.interruption import stop_if_asked
 
 IN_HAND = 2  # tasks that a worker is given at a time, so that it never waits for the next
@@ -62,10 +62,6 @@ class RowsAttempt(Attempt):
         self.out, self.shown = run.out, run.shown
         self.whole = self.out.rows_done()
         self._recorded, self._last = int(self.whole.sum()), time.monotonic()
-
-    def run(self) -> None:
-        """Compute all rows that are not done."""
-        raise NotImplementedError
 
     def done(self) -> int:
         return int(self.whole.sum())
@@ -133,7 +129,7 @@ class RowsAttempt(Attempt):
         try:
             while flying:
                 stop_if_asked()
-                landed, _ = wait_any(self.client, set(flying), self.members)
+                landed = self.wait_any(set(flying))
                 ended = {}
                 for future in landed:
                     worker, start = flying.pop(future)

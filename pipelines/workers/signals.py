@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.workers.attempts import StateLost
-from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory, host
+from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory
 
 PATIENCE, LATE = 10.0, 20.0  # a worker gives up after PATIENCE seconds, or after LATE steps if they take longer
 LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # bounds of the seconds between two looks at a counter
@@ -31,7 +31,6 @@ class SignalsCard:
     """Where the counter of a worker lies; `name` is unique."""
 
     name: bytes
-    host: str
     handle: bytes | None
     reason: str | None  # why there is no handle
 
@@ -57,7 +56,7 @@ class Signals:
             handle = self._memory.handle
             self._memory.bytes[:16] = np.frombuffer(name, np.uint8)
             self._own = self._memory.bytes[16:].view(np.int64)
-        self.card = SignalsCard(name, host(), handle, reason)
+        self.card = SignalsCard(name, handle, reason)
 
     def meet(self, cards: Sequence[SignalsCard]) -> str | None:
         """Map the counters of `cards`, in the order of the workers; returns why that failed, or None."""
@@ -65,13 +64,11 @@ class Signals:
         for card in cards:
             if card.reason:
                 return card.reason
-            if card.host != self.card.host:
-                return "workers on several hosts"
             try:
                 mapped = HostMapping(card.handle or b"", BYTES).bytes
             except CannotMap as error:
                 return str(error)
-            if mapped[:16].tobytes() != card.name:  # the handle names a process of another container
+            if mapped[:16].tobytes() != card.name:  # the handle names a process of another container or host
                 return "what was mapped is not the memory of the other worker"
             found.append(mapped[16:].view(np.int64))
         self._others = found

@@ -23,6 +23,7 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
     from pipelines import de_bruijn_sequence
     from pipelines.assembly.assemble import write_pieces
     from pipelines.formats.output_file import check_free
+    from pipelines.stores.schema import counted
 
     if out is not None:
         check_free(out, overwrite)
@@ -31,7 +32,8 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
         click.echo(sequence)
         return
     write_pieces(out, [sequence, "\n"])
-    click.echo(f"{out}: {len(sequence):,} letters; each of {len(alphabet) ** order:,} words occurs once")
+    letters, words = counted(len(sequence), "letter"), counted(len(alphabet) ** order, "word")
+    click.echo(f"{out}: {letters}; {words}, each once")
 
 
 @page(example="tilepath assemble reads.fastq.gz contigs.fa")

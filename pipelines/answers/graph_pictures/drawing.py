@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +34,8 @@ class Drawing:
     directed : whether arcs have arrow heads
     title : line above the picture
     texts : (m) texts next to the arcs, or None
-    colours, widths : (m) colours and widths of the arcs, widths in points
-    fills : (n) colours of the nodes
+    colours, widths : (m) colours and widths of the arcs, widths in points; arrays, by default grey and 1
+    fills : (n) colours of the nodes, an array; by default white
     frames : names and nodes of groups; each group gets a frame
     legend : colours of nodes or arcs, and their meanings
     coordinates : (n, 2) coordinates of the nodes, or None
@@ -53,9 +55,9 @@ class Drawing:
     directed: bool = True
     title: str = ""
     texts: list[str] | None = None
-    colours: list[str] = field(default_factory=list)
-    widths: list[float] = field(default_factory=list)
-    fills: list[str] = field(default_factory=list)
+    colours: Any = None
+    widths: Any = None
+    fills: Any = None
     frames: list[tuple[str, np.ndarray]] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
     coordinates: np.ndarray | None = None
@@ -68,9 +70,9 @@ class Drawing:
     marks: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.colours = self.colours or [GREY] * self.m
-        self.widths = self.widths or [1.0] * self.m
-        self.fills = self.fills or [PAPER] * self.n
+        self.colours = np.array([GREY] * self.m if self.colours is None else self.colours, object)
+        self.widths = np.array([1.0] * self.m if self.widths is None else self.widths)
+        self.fills = np.array([PAPER] * self.n if self.fills is None else self.fills, object)
         if self.lifted is None:
             self.lifted = np.zeros(self.m, bool)
 
@@ -86,6 +88,26 @@ class Drawing:
     def detailed(self) -> bool:
         """Whether the picture has room for names, arrow heads and curved arcs."""
         return self.n <= NAMED_NODES and self.m <= NUMBERED_ARCS
+
+    def kept(self, nodes: np.ndarray, arcs: np.ndarray) -> Drawing:
+        """Return the drawing with some of the nodes and arcs, both bool; the ends of these arcs must be among them."""
+        assert self.lifted is not None
+        place = np.cumsum(nodes) - 1
+        return replace(
+            self,
+            names=list(compress(self.names, nodes)),
+            tails=place[self.tails[arcs]],
+            heads=place[self.heads[arcs]],
+            texts=None if self.texts is None else list(compress(self.texts, arcs)),
+            colours=self.colours[arcs],
+            widths=self.widths[arcs],
+            fills=self.fills[nodes],
+            frames=[(name, place[group[nodes[group]]]) for name, group in self.frames if nodes[group].any()],
+            coordinates=None if self.coordinates is None else self.coordinates[nodes],
+            values=None if self.values is None else self.values[nodes],
+            lifted=self.lifted[arcs],
+            marks=[int(place[v]) for v in self.marks if nodes[v]],
+        )
 
 
 def write_dot(drawing: Drawing, path: str | os.PathLike[str], overwrite: bool = False) -> None:

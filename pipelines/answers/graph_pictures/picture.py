@@ -19,8 +19,7 @@ from pipelines.answers.routes import shortest_path
 from pipelines.answers.tree_routes import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
-from pipelines.stores.on_demand import OnDemand, open_on_demand
-from pipelines.stores.solutions import Solution, open_solution
+from pipelines.stores.on_demand import OnDemand, Solution, open_on_demand, open_solution
 from pipelines.stores.vertex_names import VertexName
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipelines.formats.arc_sort import FormatError
-from pipelines.formats.samples.arrays import matrix_rows
-from pipelines.formats.samples.columns import Opened, Rows, Wanted, distinct
+from pipelines.formats.samples.arrays import matrix_rows, rows_with
+from pipelines.formats.samples.columns import Opened, Wanted, distinct
 
 
 class _Header(NamedTuple):
@@ -52,15 +52,7 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
             return piece.toarray() if hasattr(piece, "toarray") else np.asarray(piece)
 
         opened = matrix_rows(source, header, wanted.of_values(), read, names)
-
-        def rows() -> Iterator[Rows]:
-            start = 0
-            for values, *_ in opened.rows:
-                part = slice(start, start := start + len(values))
-                of_weights = None if weights is None else np.asarray(weights[part], np.float64)
-                yield Rows(values, of_weights, None if labels is None else labels[part].tolist(), ids[part].tolist())
-
-        yield opened._replace(rows=rows(), ids=True)
+        yield opened._replace(rows=rows_with(opened.rows, labels, weights, ids), ids=True)
 
 
 def _matrix(source: str, file: Any, layer: str | None) -> Any:

@@ -73,16 +73,7 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
         stream = stack.enter_context(archive.open(f"{found[0]}.npy"))
         read = _in_turn(stream, source) if whole is None else slices(whole)
         opened = matrix_rows(source, header, wanted.of_values(), read)
-
-        def complete() -> Iterator[Rows]:
-            start = 0
-            for rows in opened.rows:
-                part = slice(start, start := start + len(rows.values))
-                of_weights = None if weights is None else weights[part].astype(np.float64)
-                texts = (None if array is None else array[part].tolist() for array in (labels, ids))
-                yield Rows(rows.values, of_weights, *texts)
-
-        yield opened._replace(rows=complete())
+        yield opened._replace(rows=rows_with(opened.rows, labels, weights, ids))
 
 
 @contextmanager
@@ -119,6 +110,16 @@ def matrix_rows(
             yield Rows(piece[:, chosen.values].astype(np.float64), weights, *texts)
 
     return Opened(chosen.names, rows())
+
+
+def rows_with(values: Iterator[Rows], labels: Any, weights: Any, ids: Any) -> Iterator[Rows]:
+    """Yield the values together with labels, weights and ids, which are arrays of all samples, or None."""
+    start = 0
+    for rows in values:
+        part = slice(start, start := start + len(rows.values))
+        of_weights = None if weights is None else np.asarray(weights[part], np.float64)
+        texts = (None if array is None else array[part].tolist() for array in (labels, ids))
+        yield Rows(rows.values, of_weights, *texts)
 
 
 def slices(array: Any) -> Callable[[int, int], np.ndarray]:

@@ -27,11 +27,9 @@ from pipeline_fixtures import peak_memory
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp import passing_rows
-from pipelines.apsp.floyd_warshall import make_plan
-from pipelines.apsp.layout import make_layout
+from pipelines.apsp.floyd_warshall import estimate
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import commits_of
-from pipelines.apsp.schedule import stages_of
 from pipelines.apsp.solve import _job
 from pipelines.apsp.super_stages import SuperStages
 from pipelines.apsp.windows import Windows, widest
@@ -66,12 +64,13 @@ def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=ma
         graph,
         dtype=job.dtype,
         chunk=windows.chunk,
-        stages=len(stages_of(windows.layout, job)) + 1,
+        stages=len(job.stages(windows.layout)) + 1,
         options={"method": "out-of-core", "block": windows.block},
         sources=sources,
     )
     shown = shown or Progress(1, "relaxations", False)
-    Run(client, workers_of(client), writer, shown).attempts(SuperStages, job, commit_seconds, windows)
+    request = Request(job, sources, None, commit_seconds, [], None)
+    Run(client, workers_of(client), writer, shown).attempts(SuperStages, request, windows)
     return open_distances(out)
 
 
@@ -429,8 +428,9 @@ def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tm
 
 def test_the_plan_of_a_run_in_memory_honours_commits():
     facts = [WorkerFacts("w", "host", "CPU", False, 10**12, 1e9)]
-    layout = make_layout(10_000, 1, 4)
-    disk = [make_plan(layout, "float32", 10_000, 5, facts, [], commit_seconds=s).needs.disk for s in (60.0, math.inf)]
+    graph = SimpleNamespace(n=10_000, directed=True)
+    job = Job(graph, np.dtype("float32"), np.ones(10_000, bool), None, True)
+    disk = [estimate(Request(job, range(5), None, s, facts, None)).needs.disk for s in (60.0, math.inf)]
     assert disk == [5 * 10_000 * 4 + 2 * 10_000**2 * 4, 5 * 10_000 * 4]
 
 

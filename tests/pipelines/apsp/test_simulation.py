@@ -5,25 +5,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from simulation import (
-    FAULTS,
     Broken,
     Cluster,
     PlayedAttempt,
     PlayedRing,
-    PlayedSignals,
+    assert_found,
     nothing,
     on_a_device_without_order,
     play_all,
     played,
     publishing_before_the_device_has_written,
-    shown,
+    with_each,
+    with_seeds,
     without_needs_of_reads,
     without_the_order_of_a_list,
 )
 
 from pipelines.apsp import resident_rows, stages
 from pipelines.apsp.layout import Layout
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall
 from pipelines.workers import attempts
 from pipelines.workers.attempts import clear, keep
@@ -58,7 +58,7 @@ class PlayedRows:
     def __init__(self, attempt, writer, layout, worker, slots, ring):
         self.process = attempts.get_worker()
         self.ring = PlayedRing(attempt, self.process, ring)
-        self.tasks = WorkerList(worker, self.ring, PlayedSignals())
+        self.tasks = WorkerList(self.ring)
         self.layout, self.worker, self.slots = layout, worker, slots
         self.blocks = {v: writer.saved.get(v, 0) for v in range(layout.n) if layout.owner(v) == worker}
         self.closed, self.mark = set(), None
@@ -103,11 +103,11 @@ class PlayedRows:
                 self.blocks[block] = k + 1
 
 
-def load(attempt, writer, layout, worker, slots, ring, job):
+def load(attempt, writer, job, layout, slots, worker, ring):
     clear()
     state = PlayedRows(attempt, writer, layout, worker, slots, ring)
     keep(attempt, state)
-    return state.ring.card, state.tasks.signals, False
+    return state.ring.card, False
 
 
 def save(attempt, writer, result):
@@ -130,7 +130,7 @@ class PlayedStages(PlayedAttempt, stages.Stages):
 
 @pytest.fixture
 def play(monkeypatch):
-    """Plays a run with a seed; returns what the store committed."""
+    """Plays a run with a seed."""
 
     def run(seed):
         cluster = Cluster(seed, workers=1, kills=0)
@@ -140,13 +140,13 @@ def play(monkeypatch):
         coordination = draw.choice(["scheduler", "signals"]) if cluster.mapped else "scheduler"
         writer = Writer(n, band=draw.randrange(1, 4), sources=None if draw.random() < 0.5 else (0,))
         job = Job(SimpleNamespace(n=n), writer.dtype, np.ones(n, bool), None, True)
-        monkeypatch.setattr(PlayedStages, "cluster", cluster)
         monkeypatch.setattr(stages, "SECONDS", draw.choice([0.0, 3.0, 100.0]))
         monkeypatch.setattr(stages, "REACH", draw.choice([2, 3, 5]))
         facts = [SimpleNamespace(rate=n**2 / workers)] * workers
-        life = SimpleNamespace(client=None, out=writer, shown=shown())
-        played(cluster, monkeypatch, lambda *now: PlayedStages(life, *now, job, 60.0, facts, coordination))
-        return writer.commits, n
+        request = Request(job, None, None, 60.0, facts, None, coordination=coordination)
+        played(cluster, monkeypatch, PlayedStages, writer, request)
+        if writer.commits[-1] != n + 1:
+            raise Broken(f"{writer.commits[-1]} of {n + 1} stages are committed")
 
     for name, function in {"load": load, "save": save, "write": write}.items():
         monkeypatch.setattr(resident_rows, name, function)
@@ -155,14 +155,9 @@ def play(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("seeds", [range(1000), pytest.param(range(1000, 10_000), marks=pytest.mark.slow)])
+@with_seeds(1000)
 def test_every_history_commits_a_matrix_of_one_stage_and_ends(play, seeds):
-    for seed in seeds:
-        try:
-            commits, n = play(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
-        assert commits[-1] == n + 1, f"seed {seed}"
+    play_all(play, seeds)
 
 
 def _without_needs_of_slots(patch):
@@ -190,7 +185,7 @@ def _landing_nothing_before_a_commit(patch):
         patch.setattr(executor, "land", nothing)
 
 
-BREAKS = [
+@with_each(
     _without_needs_of_slots,
     without_needs_of_reads,
     without_the_order_of_a_list,
@@ -199,11 +194,6 @@ BREAKS = [
     _committing_before_the_device_has_ended,
     on_a_device_without_order,
     _landing_nothing_before_a_commit,
-]
-
-
-@pytest.mark.parametrize("breaks", BREAKS, ids=lambda function: function.__name__.strip("_"))
+)
 def test_what_is_broken_is_found(play, monkeypatch, breaks):
-    breaks(monkeypatch)
-    with pytest.raises(FAULTS):
-        play_all(play, range(300))
+    assert_found(play, monkeypatch, breaks)

@@ -6,21 +6,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from simulation import (
-    FAULTS,
     Broken,
     Cluster,
     PlayedAttempt,
     PlayedRing,
-    PlayedSignals,
+    assert_found,
     nothing,
     play_all,
     played,
-    shown,
+    with_each,
+    with_seeds,
     without_the_order_of_a_list,
 )
 
 from pipelines.apsp import passing_rows, stage_graph, super_stages
-from pipelines.apsp.methods import Job
+from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import clear, get_worker, held, keep
@@ -84,7 +84,7 @@ class PlayedPassingRows:
     def __init__(self, attempt, writer, windows, worker, workers, matrix):
         self.process, self.writer, self.windows, self.matrix = get_worker(), writer, windows, matrix
         self.ring = PlayedRing(attempt, self.process, windows.width)
-        self.tasks = WorkerList(worker, self.ring, PlayedSignals())
+        self.tasks = WorkerList(self.ring)
         self.worker, self.workers, self.newest = worker, workers, None
         self.shares = windows.sharers > 1
 
@@ -188,7 +188,7 @@ class PlayedSuperStages(PlayedAttempt, super_stages.SuperStages):
 
 @pytest.fixture
 def play(monkeypatch):
-    """Plays a run with a seed; returns the stages it committed, and the last of all."""
+    """Plays a run with a seed."""
 
     def run(seed):
         draw = Cluster(seed, workers=1).random
@@ -200,11 +200,10 @@ def play(monkeypatch):
         sources = None if draw.random() < 0.5 else tuple(sorted(draw.sample(range(n), draw.randrange(1, n + 1))))
         writer = Writer(n, sources, {}, [])
         job = Job(SimpleNamespace(n=n), writer.dtype, np.ones(n, bool), None, True)
-        monkeypatch.setattr(PlayedSuperStages, "cluster", cluster)
-        life = SimpleNamespace(client=None, out=writer, shown=shown())
-        seconds = draw.choice([60.0, math.inf])
-        played(cluster, monkeypatch, lambda *now: PlayedSuperStages(life, *now, job, seconds, windows))
-        return writer.commits, n + 1
+        request = Request(job, sources, None, draw.choice([60.0, math.inf]), [], None)
+        played(cluster, monkeypatch, PlayedSuperStages, writer, request, windows)
+        if writer.commits[-1] != n + 1:
+            raise Broken(f"{writer.commits[-1]} of {n + 1} stages are committed")
 
     for name, function in {"begin": begin, "fill": fill, "save": save}.items():
         monkeypatch.setattr(passing_rows, name, function)
@@ -212,14 +211,9 @@ def play(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("seeds", [range(500), pytest.param(range(500, 10_000), marks=pytest.mark.slow)])
+@with_seeds(500)
 def test_every_history_commits_a_matrix_of_one_stage_and_ends(play, seeds):
-    for seed in seeds:
-        try:
-            commits, last = play(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
-        assert commits[-1] == last, f"seed {seed}"
+    play_all(play, seeds)
 
 
 def _without_needs_of(kind):
@@ -254,7 +248,7 @@ def _landing_nothing_before_a_commit(patch):
     patch.setattr(ByScheduler, "settle", nothing)
 
 
-BREAKS = [  # not the needs of a slab, as the driver waits for the super-stage before
+@with_each(  # not the needs of a slab, as the driver waits for the super-stage before
     _without_needs_of(STORE_SLAB),
     _without_needs_of(stage_graph.DOUBLY),
     _with_the_last_band_in_the_next_window,
@@ -262,11 +256,6 @@ BREAKS = [  # not the needs of a slab, as the driver waits for the super-stage b
     _going_on_with_the_writer_of_an_earlier_commit,
     _landing_nothing_before_a_commit,
     without_the_order_of_a_list,
-]
-
-
-@pytest.mark.parametrize("breaks", BREAKS, ids=lambda function: function.__name__.strip("_"))
+)
 def test_what_is_broken_is_found(play, monkeypatch, breaks):
-    breaks(monkeypatch)
-    with pytest.raises(FAULTS):
-        play_all(play, range(300))
+    assert_found(play, monkeypatch, breaks)

@@ -77,7 +77,9 @@ def test_the_command(tmp_path):
 
     assert run("01", 3).output == "0001011100\n"
     out = tmp_path / "pins.txt"
-    assert run("0123456789", 4, "--out", out).output == f"{out}: 10,003 letters; each of 10,000 words occurs once\n"
+    assert run("0123456789", 4, "--out", out).output == f"{out}: 10,003 letters; 10,000 words, each once\n"
+    single = tmp_path / "single.txt"
+    assert run("a", 1, "--out", single).output == f"{single}: 1 letter; 1 word, each once\n"
     assert len(out.read_text()) == 10_004
     assert isinstance(run("01", 3, "--out", out).exception, FileExistsError)
     assert len(out.read_text()) == 10_004

@@ -16,10 +16,9 @@ from matplotlib.image import imread
 from minisom import MiniSom
 
 from gpuops.som.grid import Grid
-from pipelines.som.cells import EMPTY, MOST_LABELS, colours_of, draw_cells
+from pipelines.som.cells import EMPTY, MOST_LABELS, cell_corners, colours_of, draw_cells, outlines, way_line
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import u_matrix
-from pipelines.som.overlays import cell_corners, outlines, way_line
 from pipelines.som.pictures import KINDS, picture_map
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
@@ -195,7 +194,7 @@ def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
         shown.append(values)
         return draw_cells(axes, grid, values, *rest, **options)
 
-    monkeypatch.setattr("pipelines.som.pictures.draw_cells", note)
+    monkeypatch.setattr("pipelines.som.cells.draw_cells", note)
     codebook, _, _ = made(Grid(2, 3), scaling="zscore")
     picture_map(codebook, tmp_path / "x.png", "planes", columns=["2", "0"])
     units = codebook.units() * codebook.scaling.factors + codebook.scaling.offsets

@@ -5,17 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from simulation import (
-    FAULTS,
     Broken,
     Cluster,
     PlayedAttempt,
     PlayedRing,
-    PlayedSignals,
+    assert_found,
     on_a_device_without_order,
     play_all,
     played,
     publishing_before_the_device_has_written,
-    shown,
+    with_each,
+    with_seeds,
     without_needs_of_reads,
     without_the_order_of_a_list,
 )
@@ -124,7 +124,7 @@ def load(attempt, _samples, plan, worker, job, recipe):
     ring = SumsRing(attempt, process, 1 if plan.alone else training.SLOTS)
     state = PlayedLearner(worker, job, recipe, SimpleNamespace(pieces=lambda: worker), np, ring)
     keep(attempt, state)
-    return ring.card, state.tasks.signals
+    return ring.card
 
 
 def later(codebook):
@@ -161,39 +161,32 @@ def play(monkeypatch):
         recipe = Recipe(sigmas, {}, np.zeros(1, int), tolerance, None)
         writer = Writer(together=draw.randrange(1, 5), keep=draw.choice([None, 1, 3]))
         samples = SimpleNamespace(n=1, d=1, dtype=np.dtype("float64"))
-        monkeypatch.setattr(PlayedTraining, "cluster", cluster)
         monkeypatch.setattr(training, "CHAINED", draw.choice([2, 5, 256]))
         slots = draw.choice([2, 3]) if stage_graph.SLOTS > 1 else 1
         for module in training, stage_graph:
             monkeypatch.setattr(module, "SLOTS", slots)
-        life = SimpleNamespace(client=None, out=writer, shown=shown())
 
-        def make(members, before):
+        def make(run, members, before):
             workers = 1 if alone else len(members)
             job = SimpleNamespace(length=1, workers=workers, errors=errors, grid=SimpleNamespace(units=1))
             plan = SimpleNamespace(alone=workers == 1)
-            return PlayedTraining(life, members, before, samples, plan, job, recipe, coordination)
+            return PlayedTraining(run, members, before, samples, plan, job, recipe, coordination)
 
-        played(cluster, monkeypatch, make)
+        played(cluster, monkeypatch, make, writer)
         end = next(number for number in range(1, len(sigmas) + 1) if recipe.is_over(number, errors[:number]))
         if writer.commits[-1] != end:
             raise Broken(f"{writer.commits[-1]} of {end} epochs are committed")
 
     monkeypatch.setattr(training, "_load", load)
     monkeypatch.setattr(training, "secede", lambda: None)
-    monkeypatch.setattr(learner, "Signals", PlayedSignals)
     monkeypatch.setattr(learner, "accumulate", PlayedSamples)
     monkeypatch.setattr(learner, "later", later)
     return run
 
 
-@pytest.mark.parametrize("seeds", [range(700), pytest.param(range(700, 10_000), marks=pytest.mark.slow)])
+@with_seeds(700)
 def test_every_history_commits_all_epochs_once_and_ends(play, seeds):
-    for seed in seeds:
-        try:
-            play(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    play_all(play, seeds)
 
 
 def _with_one_slot(patch):
@@ -238,7 +231,7 @@ def _writing_before_the_device_has_learnt(patch):
     patch.setattr(learner, "later", lambda codebook: lambda: codebook.copy())
 
 
-BREAKS = [
+@with_each(
     _with_one_slot,
     without_needs_of_reads,
     _without_the_sums_of_one_worker,
@@ -250,11 +243,6 @@ BREAKS = [
     _with_two_writers_of_a_chunk,
     _committing_what_is_committed,
     _writing_before_the_device_has_learnt,
-]
-
-
-@pytest.mark.parametrize("breaks", BREAKS, ids=lambda function: function.__name__.strip("_"))
+)
 def test_what_is_broken_is_found(play, monkeypatch, breaks):
-    breaks(monkeypatch)
-    with pytest.raises(FAULTS):
-        play_all(play, range(300))
+    assert_found(play, monkeypatch, breaks)

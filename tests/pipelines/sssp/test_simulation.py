@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from oracles import dijkstra
 from simulation import (
-    FAULTS,
     Broken,
     Cluster,
     PlayedAttempt,
     PlayedRing,
+    assert_found,
     nothing,
     play_all,
     played,
-    shown,
+    with_each,
+    with_seeds,
 )
 
 from gpuops import csr
@@ -135,10 +136,8 @@ def play(monkeypatch):
         sources = [draw.randrange(n), draw.randrange(n)]
         writer = Writer(sources, chunk=draw.choice([1, 2]), columns=n)
         job = SearchJob(graph, np.dtype("int32"), lanes=False)
-        monkeypatch.setattr(PlayedByVertices, "cluster", cluster)
-        life = SimpleNamespace(client=None, out=writer, shown=shown())
-        pieces, transposed = draw.randrange(1, 3), draw.random() < 0.5
-        played(cluster, monkeypatch, lambda *now: PlayedByVertices(life, *now, job, pieces, transposed))
+        plan = SimpleNamespace(pieces=draw.randrange(1, 3), transposed=draw.random() < 0.5)
+        played(cluster, monkeypatch, PlayedByVertices, writer, job, plan)
         for row, source in enumerate(sources):
             expected = dijkstra(n, tails, heads, weights, through, source) + heights[source] - heights
             expected = np.where(np.isinf(expected), INFINITY, expected)
@@ -157,13 +156,9 @@ def play(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("seeds", [range(100), pytest.param(range(100, 10_000), marks=pytest.mark.slow)])
+@with_seeds(100)
 def test_every_history_finds_the_shortest_paths(play, seeds):
-    for seed in seeds:
-        try:
-            play(seed)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    play_all(play, seeds)
 
 
 def _with_one_slot_for_two_rounds(patch):
@@ -195,16 +190,11 @@ def _without_waiting_for_the_written_rows(patch):
     patch.setattr(PlayedAttempt, "submit", without)
 
 
-BREAKS = [
+@with_each(
     _with_one_slot_for_two_rounds,
     _reading_packets_of_the_round_before,
     _sending_news_to_nobody,
     _without_waiting_for_the_written_rows,
-]
-
-
-@pytest.mark.parametrize("breaks", BREAKS, ids=lambda function: function.__name__.strip("_"))
+)
 def test_what_is_broken_is_found(play, monkeypatch, breaks):
-    breaks(monkeypatch)
-    with pytest.raises(FAULTS):
-        play_all(play, range(100))
+    assert_found(play, monkeypatch, breaks)

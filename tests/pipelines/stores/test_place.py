@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from path_rows import write_rows
 
+from pipelines.formats.output_file import whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.place import refuse_inputs, standing
@@ -64,6 +65,24 @@ def test_an_output_is_not_an_input_nor_within_it_nor_around_it(tmp_path, graph, 
             standing(out, "graph/1", [graph.path], resume=False, overwrite=overwrite)
     open_graph(graph.path).verify()
     refuse_inputs(tmp_path / "g.zarr2", [graph.path, tmp_path / "nothing", np.zeros(2), None])
+
+
+def test_no_store_is_made_within_a_store(tmp_path, graph):
+    within = tmp_path / "g.zarr" / "folder" / "within"
+    with pytest.raises(StoreError, match=f"{within} lies within the store {graph.path}; choose another place"):
+        write_graph(within, np.array([0, 0]), np.array([], np.int32), np.array([], np.float32))
+    with pytest.raises(StoreError, match="lies within the store"):
+        standing(within, "paths/1", [ring(tmp_path / "other").path], resume=False, overwrite=False)
+
+
+@pytest.mark.parametrize("place", ["file/out", "file/folder/out", "/proc/out"])
+def test_a_place_where_no_store_can_be_made(tmp_path, place):
+    (tmp_path / "file").touch()
+    out = tmp_path / place
+    with pytest.raises(StoreError, match=f"{out}: cannot be written .*; choose another place"):
+        write_graph(out, np.array([0, 0]), np.array([], np.int32), np.array([], np.float32))
+    with pytest.raises(StoreError, match="cannot be written .*; choose another place"), whole_file(out) as partial:
+        partial.write_text("text")
 
 
 def test_what_would_replace_an_input_is_refused(tmp_path, graph):

@@ -23,11 +23,10 @@ from pipelines.workers.attempts import (
     Run,
     StateLost,
     WorkersChanged,
-    attempts,
     clear,
     held,
     keep,
-    wait_all,
+    retried,
     workers_of,
 )
 from pipelines.workers.capacity import measure_workers
@@ -165,7 +164,7 @@ def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
 
     monkeypatch.setattr("pipelines.workers.attempts.wait", recorded)
     for users in client, two:
-        wait_all(users, [users.submit(int, 1, pure=False)], workers_of(users))
+        Attempt(users, workers_of(users), "test", "loop").wait([users.submit(int, 1, pure=False)])
     assert set(waited[:1]) == {client}
     assert set(waited[-1:]) == {two}
 
@@ -225,12 +224,12 @@ def test_results_that_take_long_on_their_way_arrive(two_processes, monkeypatch):
 def test_workers_lost_again_and_again_end_a_run(client, resumes, message):
     tried = []
 
-    def attempt(members):
+    def attempt(_run, members, _before):
         tried.append(members)
         raise WorkersChanged("gone")
 
     with pytest.raises(ConnectionError, match=message):
-        attempts(client, attempt, resumes=resumes)
+        Run(client, workers_of(client), None, Progress(1, "", False), resumes).attempts(attempt)
     assert tried == [workers_of(client)] * 6
 
 
@@ -283,7 +282,7 @@ def _fails():
     ],
 )
 def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, argument, error, kept):
-    assert attempts(two, len) == 2
+    assert retried(two, "test", lambda attempt: len(attempt.members)) == 2
     logging.getLogger(logger).error(text, argument, exc_info=error)
     assert (text % argument in caplog.text) is kept
 
@@ -298,4 +297,4 @@ def test_failures_of_other_tasks_are_logged(client, caplog):
 def test_an_interrupted_run_does_not_wait_for_lost_workers(client, monkeypatch):
     monkeypatch.setattr("pipelines.workers.interruption._asked", True)
     with pytest.raises(Interrupted):
-        attempts(client, lambda members: None)
+        retried(client, "test", lambda attempt: None)

@@ -59,7 +59,6 @@ def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
 
 def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
     signals, other = Signals(), Signals()
-    assert signals.meet([dataclasses.replace(other.card, host="elsewhere")]) == "workers on several hosts"
     assert signals.meet([dataclasses.replace(other.card, name=b"0" * 16)]) == (
         "what was mapped is not the memory of the other worker"
     )
