@@ -40,13 +40,14 @@ __device__ inline short outside(short x) {
     return x <= infinity<short>() / 2 ? x : (short)0x7fff;
 }
 
-// Row `front[k]` of `d` becomes row k of every panel; rows from `count` on are infinite.
-// Launch: grid (depth / PACK_DEPTH rounded up, sources / PACK_WORDS rounded up), PACK_WORDS x PACK_DEPTH threads.
+// Row `front[k]` of `d` becomes row k of every panel. Rows from `count` on and columns from `sources` on are infinite.
+// Launch: grid (depth / PACK_DEPTH rounded up, words of all panels in a row / PACK_WORDS), PACK_WORDS x PACK_DEPTH
+//         threads.
 extern "C" __global__ void gather(Word* panels, const Element* d, int stride, const int* front, int count, int depth,
                                   int sources) {
     const int k = blockIdx.x * PACK_DEPTH + threadIdx.y, source = blockIdx.y * PACK_WORDS + threadIdx.x;
-    if (k >= depth || source >= sources) return;
-    const Element x = k < count ? d[(long long)front[k] * stride + source] : infinity<Element>();
+    if (k >= depth) return;
+    const Element x = k < count && source < sources ? d[(long long)front[k] * stride + source] : infinity<Element>();
     panels[((long long)(source / ROWS) * depth + k) * ROWS + source % ROWS] = ARITHMETIC::broadcast(x);
 }
 

@@ -64,5 +64,5 @@ def on_device(*arrays: np.ndarray) -> list[Any]:
     import cupy
 
     ends = np.cumsum([len(array) for array in arrays])
-    together = cupy.asarray(np.concatenate(arrays).astype(np.int32, copy=False))
+    together = cupy.asarray(np.concatenate(arrays, dtype=np.int32, casting="same_kind"))
     return [together[end - len(array) : end] for array, end in zip(arrays, ends.tolist(), strict=True)]

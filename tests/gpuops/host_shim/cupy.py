@@ -139,6 +139,9 @@ class ndarray(np.ndarray):
     def set(self, values, stream=None):
         self[...] = values
 
+    def max(self, axis=None, out=None, keepdims=False):  # CuPy's has no `initial`
+        return super().max(axis, out, keepdims)
+
 
 def empty(shape, dtype):
     shape = (shape,) if isinstance(shape, int) else shape
