@@ -7,6 +7,7 @@ first call. Destinations are laid out on the host, while the device is at work f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ import numpy as np
 from gpuops._arithmetic import arithmetic_of
 from gpuops._cuda import Program
 from gpuops._strips import SHAPES, WORDS
+from gpuops.hierarchy.closed_arcs import Links
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.ends import Starts, starts_of
 from gpuops.hierarchy.slots import by_part, on_device, share_out, window_of
@@ -24,7 +26,7 @@ from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
 from gpuops.numbers import infinity
 
-# Most bytes that lie between the launches, for the sources that are done together.
+# Most bytes that lie between the launches for the sources that are done together; see also `_together_bytes`.
 SOURCES_BYTES = 2**29
 _MOST_SOURCES = 2**15  # a grid has up to 65,535 rows of blocks
 _GROUP = 32  # lanes of a warp
@@ -108,19 +110,41 @@ class _Destinations(NamedTuple):
 
 
 def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
-    """Return the bytes that answers of `dtype` take on a GPU beside the `out` and `into` tables and results."""
+    """Return the bytes that answers of `dtype` take on a GPU, at most.
+
+    The `out` and `into` tables, the results, and panels for the arcs into closed destinations are not counted.
+    """
     bricks, dtype = structure.bricks, np.dtype(dtype)
     arithmetic, depths = arithmetic_of(dtype, True), np.diff(bricks.front_starts)
     shape, of_thread = SHAPES[arithmetic.name], WORDS * arithmetic.lanes
-    part, *_ = look_up(
-        structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, len(bricks.sizes)
-    )
-    window = window_of(part, len(bricks.sizes) + 1 + bricks.upper, of_thread, shape.threads)
-    threads = math.ceil(len(part) / max(1, window)) * shape.threads
+    nodes, n, count, upper = len(structure.parent), len(structure.order), len(bricks.sizes), bricks.upper
+    part, *_ = look_up(structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, count)
+    window = window_of(part, count + 1 + upper, of_thread, shape.threads)
+    threads = math.ceil(n / max(1, window)) * shape.threads
     panels = threads * (WORDS * arithmetic.word.itemsize * _even(int(depths.max(initial=0))) + 4 + 8 * of_thread)
+    columns = (8 + dtype.itemsize) * n + 12 * upper + 8 * count + 4 * len(bricks.front)
     tables = dtype.itemsize * int((bricks.sizes * depths).sum())
-    fronts = 4 * len(structure.front) + 16 * bricks.upper * int(depths.max(initial=0))
-    return SOURCES_BYTES + tables + panels + fronts + (32 + dtype.itemsize) * len(part) + 64 * len(structure.parent)
+    pulls = int(np.diff(structure.front_starts)[bricks.of_node == count].sum())
+    tree = 44 * nodes + 4 * len(structure.front) + 12 * structure.open + 20 * count + 4 * len(bricks.front)
+    tree += 20 * upper + 12 * pulls
+    return _together_bytes(structure, dtype) + panels + columns + tables + tree
+
+
+def _source_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
+    """Return the bytes that lie between the launches for an open source."""
+    bricks = structure.bricks
+    fronts = len(bricks.front) + bricks.upper + 1
+    return 2 * dtype.itemsize * (bricks.upper + _width(structure)) + arithmetic_of(dtype, True).word.itemsize * fronts
+
+
+def _together_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
+    """Return the most bytes that lie between the launches: for very large graphs, the bytes of `_SOURCES` sources."""
+    return max(SOURCES_BYTES, _SOURCES * _source_bytes(structure, dtype))
+
+
+def _width(structure: HierarchyStructure) -> int:
+    """Return the most vertices of a brick and its front."""
+    return int((structure.bricks.sizes + np.diff(structure.bricks.front_starts)).max(initial=1))
 
 
 def _even(depth: int) -> int:
@@ -155,7 +179,7 @@ class DeviceTables:
         self.brick_of = np.full(len(structure.order), self.bricks, np.uint16 if self.bricks < 2**16 else np.int32)
         self.brick_of[structure.order[: structure.open]] = bricks.of_node[structure.node_of]
         depths = np.diff(bricks.front_starts)
-        self.upper, self.width = bricks.upper, int((bricks.sizes + depths).max(initial=1))
+        self.upper, self.width = bricks.upper, _width(structure)
         self.most = int(depths.max(initial=0))
         table_starts = np.concatenate([[0], np.cumsum(bricks.sizes * depths)])
         undirected, widths = hierarchy.into is None, np.diff(structure.starts)
@@ -192,12 +216,7 @@ class DeviceTables:
         """Fill `out` with distances by paths through the tree; None stands for all vertices as destinations."""
         if out.size == 0:
             return
-        of_source = self.dtype.itemsize * (2 * self.upper + 2 * self.width)
-        of_source += self.word.itemsize * int(self.structure.bricks.front_starts[-1] + self.upper)
-        step = max(1, min(SOURCES_BYTES // of_source, _MOST_SOURCES) // _SOURCES) * _SOURCES
-        order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
-        for first in range(0, len(order), step):
-            some = order[first : first + step]
+        for some in self._together(hierarchy, vertices, origins):
             padded = np.append(some, np.full(-len(some) % _GROUP, -1))
             rows, starts, above = self._depart(hierarchy, self.structure.place[origins[some]], padded)
             there = self._destinations(vertices)  # while the device is at work
@@ -206,6 +225,24 @@ class DeviceTables:
                 self._arrive_at_closed(out, rows, len(some), starts, above, there)
 
     # --- Sources ------------------------------------------------------------------------------------------------------
+
+    def _together(self, hierarchy: Hierarchy, vertices: np.ndarray | None, origins: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the positions in `origins` of the sources that are done together."""
+        order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
+        starts, columns = np.ones(len(order), np.int64), 0
+        if self.structure.open < len(self.structure.order):
+            starts = np.maximum(1, _arcs(hierarchy.closed.leaving, self.structure, origins[order]))
+            columns = int(_arcs(self.entering, self.structure, slice(None) if vertices is None else vertices).sum())
+        of_source = _source_bytes(self.structure, self.dtype) + self.dtype.itemsize * columns
+        ends = np.cumsum(of_source + (starts - 1) * self.dtype.itemsize * self.width)
+        most, first = _together_bytes(self.structure, self.dtype), 0
+        while first < len(order):
+            before = int(ends[first - 1]) if first else 0
+            count = int(np.searchsorted(ends, before + most, "right")) - first
+            count = max(1, min(count, _MOST_SOURCES))
+            count -= count % _SOURCES if count > _SOURCES else 0
+            yield order[first : first + count]
+            first += count
 
     def _depart(self, hierarchy: Hierarchy, places: np.ndarray, rows: np.ndarray) -> tuple[Any, list[_Starts], Any]:
         """Return a copy of `rows` on the device, the starts of some sources, and their distances to the upper tree."""
@@ -273,9 +310,10 @@ class DeviceTables:
             if self._everywhere is None:
                 self._everywhere = self._laid_out(self.structure.place)
             return self._everywhere
-        if self._last is None or not np.array_equal(self._last[0], vertices):
-            self._last = vertices.copy(), self._laid_out(self.structure.place[vertices])
-        return self._last[1]
+        last = self._last
+        if last is None or not np.array_equal(last[0], vertices):
+            self._last = last = vertices.copy(), self._laid_out(self.structure.place[vertices])
+        return last[1]
 
     def _laid_out(self, places: np.ndarray) -> _Destinations:
         outside = np.flatnonzero(places >= self.structure.open)
@@ -350,7 +388,7 @@ class DeviceTables:
                 "front": there.fronts,
                 "count": np.int32(there.depth - 1),
                 "depth": np.int32(there.depth),
-                "sources": np.int32(stride),
+                "sources": np.int32(count),
             },
             threads=(_PACK_WORDS, _PACK_DEPTH),
         )
@@ -422,6 +460,12 @@ class DeviceTables:
                 "count": np.int32(len(there.targets)),
             },
         )
+
+
+def _arcs(links: Links, structure: HierarchyStructure, vertices: Any) -> np.ndarray:
+    """Return the number of arcs in `links` of each vertex; 0 for open vertices."""
+    counts, places = np.append(np.diff(links.starts), 0), structure.place[vertices]
+    return counts[np.where(places >= structure.open, places - structure.open, -1)]
 
 
 def _rounds(starts: Starts) -> list[Starts]:
