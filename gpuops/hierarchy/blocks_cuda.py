@@ -238,9 +238,9 @@ class DeviceTables:
         most, first = _together_bytes(self.structure, self.dtype), 0
         while first < len(order):
             before = int(ends[first - 1]) if first else 0
-            count = int(np.searchsorted(ends, before + most, "right")) - first
-            count = max(1, min(count, _MOST_SOURCES))
-            count -= count % _SOURCES if count > _SOURCES else 0
+            count = max(1, min(int(np.searchsorted(ends, before + most, "right")) - first, _MOST_SOURCES))
+            if _SOURCES < count < len(order) - first:
+                count -= count % _SOURCES
             yield order[first : first + count]
             first += count
 
@@ -473,7 +473,7 @@ def _rounds(starts: Starts) -> list[Starts]:
     if (starts.sources[1:] > starts.sources[:-1]).all():
         return [starts]
     order = np.argsort(starts.sources, kind="stable")
-    first = np.searchsorted(starts.sources[order], starts.sources[order])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - first
-    return [Starts(*(each[rank == i] for each in starts)) for i in range(int(rank.max(initial=-1)) + 1)]
+    rank = np.arange(len(order)) - np.searchsorted(starts.sources[order], starts.sources[order])
+    order = order[np.lexsort((order, rank))]  # by rising place within a round
+    rounds = np.split(order, np.cumsum(np.bincount(rank))[:-1])
+    return [Starts(*(each[some] for each in starts)) for some in rounds]
