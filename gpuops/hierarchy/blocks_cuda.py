@@ -1,7 +1,8 @@
 """The CUDA half of `blocks`: the steps of blocks_numba.py, each for many sources in one launch (blocks.cu).
 
-What depends on the structure alone is found on the host and copied once; the tables of all bricks are computed by the
-first call. Destinations are laid out on the host, while the device is at work for the sources.
+Arrays that depend on the structure alone are computed on the host and copied once. The first call computes the tables
+of all bricks. Sources are computed in batches. The host lays out the destinations while the device computes the
+distances from the first batch to the upper tree.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
 from gpuops.numbers import infinity
 
-# Most bytes that lie between the launches for the sources that are done together; see also `_together_bytes`.
+# Most bytes of intermediate arrays for a batch of sources; on very large graphs, `_batch_bytes` is more.
 SOURCES_BYTES = 2**29
-_MOST_SOURCES = 2**15  # a grid has up to 65,535 rows of blocks
-_GROUP = 32  # lanes of a warp
-_SOURCES = 128  # the number of sources that are done together is a multiple of it, if they are more than a warp
+# Most sources of a batch: `meet` has a row of blocks for each source, and a grid has up to 65,535 rows.
+_MOST_SOURCES = 2**15
+# Lanes of a warp.
+_GROUP = 32
+# Arrays for more sources than a warp has lanes are padded to a multiple of this number of sources.
+_SOURCES = 128
 _PACK_WORDS, _PACK_DEPTH, _BLOCK = 32, 8, 128
 _ARITHMETICS = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
 _PROGRAMS = {
@@ -69,7 +73,7 @@ class _Columns:
     thread_part, numbers : arrays
         The part of each thread; for each slot the number of its column in its window.
     starts, fronts : arrays
-        Where the front of each part begins in `fronts`, which lists rows of the upper tree.
+        Where the front of each part begins in `fronts`, whose entries are rows of the upper tree.
     rows, lengths : arrays
         The row of each column in the table of its brick, and the length to add.
     part_starts, order : arrays
@@ -127,18 +131,18 @@ def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
     pulls = int(np.diff(structure.front_starts)[bricks.of_node == count].sum())
     tree = 44 * nodes + 4 * len(structure.front) + 12 * structure.open + 20 * count + 4 * len(bricks.front)
     tree += 20 * upper + 12 * pulls
-    return _together_bytes(structure, dtype) + panels + columns + tables + tree
+    return _batch_bytes(structure, dtype) + panels + columns + tables + tree
 
 
 def _source_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
-    """Return the bytes that lie between the launches for an open source."""
+    """Return the bytes of the intermediate arrays for an open source."""
     bricks = structure.bricks
     fronts = len(bricks.front) + bricks.upper + 1
     return 2 * dtype.itemsize * (bricks.upper + _width(structure)) + arithmetic_of(dtype, True).word.itemsize * fronts
 
 
-def _together_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
-    """Return the most bytes that lie between the launches: for very large graphs, the bytes of `_SOURCES` sources."""
+def _batch_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
+    """Return the most bytes of intermediate arrays for a batch: room for `_SOURCES` open sources, or more."""
     return max(SOURCES_BYTES, _SOURCES * _source_bytes(structure, dtype))
 
 
@@ -156,7 +160,7 @@ _kept: WeakKeyDictionary[Hierarchy, DeviceTables] = WeakKeyDictionary()
 
 
 def tables_of(hierarchy: Hierarchy) -> DeviceTables:
-    """Return what the kernels read of a hierarchy whose tables are CuPy's; made once."""
+    """Return the arrays that the kernels read; they are made once for each hierarchy with CuPy tables."""
     if hierarchy not in _kept:
         with hierarchy.out.device:
             _kept[hierarchy] = DeviceTables(hierarchy)
@@ -164,7 +168,7 @@ def tables_of(hierarchy: Hierarchy) -> DeviceTables:
 
 
 class DeviceTables:
-    """What the kernels read of a hierarchy, on its device."""
+    """The arrays of a hierarchy that the kernels read, on its device, and the launches."""
 
     def __init__(self, hierarchy: Hierarchy):
         import cupy
@@ -204,7 +208,7 @@ class DeviceTables:
             cupy.asarray(back_starts),
         )  # fmt: skip
         pointers = [array.data.ptr for array in arrays]
-        self._arrays = arrays  # to which the pointers point
+        self._arrays = arrays  # keeps alive the memory that the pointers refer to
         self.tree = cupy.asarray(np.array([*pointers, undirected, len(sweep.chunk_levels) - 1], np.uint64))
         self.table, self.table_starts = cupy.empty(max(1, int(table_starts[-1])), self.dtype), arrays[12]
         if self.bricks and self.most:
@@ -216,7 +220,7 @@ class DeviceTables:
         """Fill `out` with distances by paths through the tree; None stands for all vertices as destinations."""
         if out.size == 0:
             return
-        for some in self._together(hierarchy, vertices, origins):
+        for some in self._batches(hierarchy, vertices, origins):
             padded = np.append(some, np.full(-len(some) % _GROUP, -1))
             rows, starts, above = self._depart(hierarchy, self.structure.place[origins[some]], padded)
             there = self._destinations(vertices)  # while the device is at work
@@ -226,8 +230,8 @@ class DeviceTables:
 
     # --- Sources ------------------------------------------------------------------------------------------------------
 
-    def _together(self, hierarchy: Hierarchy, vertices: np.ndarray | None, origins: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the positions in `origins` of the sources that are done together."""
+    def _batches(self, hierarchy: Hierarchy, vertices: np.ndarray | None, origins: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the positions in `origins` of the sources of each batch."""
         order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
         starts, columns = np.ones(len(order), np.int64), 0
         if self.structure.open < len(self.structure.order):
@@ -235,7 +239,7 @@ class DeviceTables:
             columns = int(_arcs(self.entering, self.structure, slice(None) if vertices is None else vertices).sum())
         of_source = _source_bytes(self.structure, self.dtype) + self.dtype.itemsize * columns
         ends = np.cumsum(of_source + (starts - 1) * self.dtype.itemsize * self.width)
-        most, first = _together_bytes(self.structure, self.dtype), 0
+        most, first = _batch_bytes(self.structure, self.dtype), 0
         while first < len(order):
             before = int(ends[first - 1]) if first else 0
             count = max(1, min(int(np.searchsorted(ends, before + most, "right")) - first, _MOST_SOURCES))
@@ -305,14 +309,14 @@ class DeviceTables:
     # --- Destinations -------------------------------------------------------------------------------------------------
 
     def _destinations(self, vertices: np.ndarray | None) -> _Destinations:
-        """Return some destinations, laid out. Those of the last call, and all vertices, are kept."""
+        """Return the layout of some destinations. The layout of the last call is kept, and that of all vertices."""
         if vertices is None:
             if self._everywhere is None:
                 self._everywhere = self._laid_out(self.structure.place)
             return self._everywhere
         last = self._last
         if last is None or not np.array_equal(last[0], vertices):
-            self._last = last = vertices.copy(), self._laid_out(self.structure.place[vertices])
+            self._last = last = vertices, self._laid_out(self.structure.place[vertices])
         return last[1]
 
     def _laid_out(self, places: np.ndarray) -> _Destinations:
@@ -371,7 +375,7 @@ class DeviceTables:
     # --- Products -----------------------------------------------------------------------------------------------------
 
     def _arrive(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Columns) -> None:
-        """Fill the rows of `out` for `count` sources; the rows of `above` are as long as a multiple of a warp."""
+        """Fill the rows of `out` for `count` sources. A row of `above` is padded to a multiple of a warp's lanes."""
         import cupy
 
         if there.count == 0:

@@ -22,7 +22,7 @@ class Slots(NamedTuple):
     numbers : (threads * columns of a thread,) array
         The number of each column in its window, -1 where there is none.
     columns : array of that shape
-        The number among all columns, or -1.
+        The number of each column among all columns, -1 where there is none.
     """
 
     thread_part: Any
@@ -43,7 +43,7 @@ def share_out(part: np.ndarray, parts: int, window: int, of_thread: int, threads
 
 
 def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
-    """Return the width of windows, about the widest of which none needs more than `across` threads."""
+    """Return about the widest width at which no window needs more than `across` threads; `across` is 32 or more."""
     count = math.ceil(len(part) / (across * of_thread))
     while True:
         window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED

@@ -13,9 +13,10 @@
 #include "../device/grid_barrier.cuh"
 #include "tree.cuh"
 
-// `climbing` and `inner` have a row of `width` elements for each start: a table of its brick and the front of that.
-// `above`, `stride` elements a row, has the distances from the sources to the upper tree. `touched` says which nodes of
-// the upper tree are above a start of each group of 32 sources. No two starts of a launch have one source.
+// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then their front.
+// `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources. `touched` is
+// 1 for nodes of the upper tree that are above a start of a group of 32 sources. No two starts of a launch have the same
+// source.
 // Launch: a block for each start, any number of threads.
 extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
                                 Element* climbing, Element* inner, int width, Element* above, int stride,
@@ -212,8 +213,9 @@ struct UpperTree {
     }
 };
 
-// On entry `x` has the distances from the sources to where they enter the upper tree; on return it has those of the
-// climb, and `d` the distances. Rows have `stride` elements, a multiple of a warp's sources. Launch: cooperative.
+// On entry, `x` has the distances from the sources to the vertices where they enter the upper tree. On return, `x` has
+// the distances after the climb, and `d` the distances to the upper tree. Rows have `stride` elements, a multiple of the
+// sources of a warp. Launch: cooperative.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
           unsigned* arrived) {

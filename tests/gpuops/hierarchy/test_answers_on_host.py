@@ -158,13 +158,15 @@ def test_sources_in_pieces(cupy, monkeypatch, limit):
 
 
 def test_closed_sources_with_many_arcs_are_divided(monkeypatch):
-    """In each piece, tables for all starts and columns fit into the stated memory."""
+    """In each piece, tables for all starts and columns of closed destinations fit into the stated memory."""
     hierarchy = hierarchy_of(hubs(300, 6), "int32", brick=40)
     tables = blocks_cuda.tables_of(hierarchy.on_gpu())
     structure, origins = hierarchy.structure, np.tile(np.arange(6), 40)
     monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 2_000_000)
-    most = blocks_cuda._together_bytes(structure, np.dtype("int32"))
-    pieces = list(tables._together(hierarchy, np.arange(6, 300), origins))
+    most = blocks_cuda._batch_bytes(structure, np.dtype("int32"))
+    pieces = list(tables._batches(hierarchy, np.arange(6, 300), origins))
+    open_, closed = (next(tables._batches(hierarchy, some, np.full(900, 20))) for some in (np.arange(6, 300), None))
+    assert len(closed) * hierarchy.closed.entering.starts[-1] * 4 <= most < len(open_) * 6 * 300 * 4
     assert np.sort(np.concatenate(pieces)).tolist() == list(range(240))
     for piece in pieces:
         starts = starts_of(hierarchy, structure.place[origins[piece]])
@@ -186,7 +188,7 @@ def test_no_two_starts_of_a_round_have_one_source():
 def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
     hierarchy = grid_hierarchy(30, dtype, brick=64, high=5)
     structure, on_gpu = hierarchy.structure, hierarchy.on_gpu()
-    monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 256 * blocks_cuda._source_bytes(structure, hierarchy.dtype))
+    monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 128 * blocks_cuda._source_bytes(structure, hierarchy.dtype))
     out, empty, most = cupy.empty((300, 900), dtype), cupy.empty, 0
 
     def allocated():
@@ -202,7 +204,10 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
     monkeypatch.setattr(cupy, "empty", counted)
     distance_rows(on_gpu, np.arange(300), out=out)
     taken = most - before
-    assert taken <= blocks_cuda.answering_bytes(structure, dtype) <= 1.3 * taken
+    stated = blocks_cuda.answering_bytes(structure, dtype)
+    assert taken <= stated <= 1.3 * taken
+    kept = allocated() - before
+    assert kept <= stated - blocks_cuda._batch_bytes(structure, hierarchy.dtype) <= 1.1 * kept
 
 
 # --- Kernels ----------------------------------------------------------------------------------------------------------
@@ -228,6 +233,7 @@ def test_all_that_lies_between_the_launches_is_written(cupy, monkeypatch, count,
     def looked_at(program, entry, grid, arguments, **options):
         if entry == "arrive":
             seen.extend(arguments[name].get() for name in ("onward", "arrival"))
+            assert (seen[-2][:, -1].view(dtype) == infinity(dtype)).all()  # the row after the last front
         launch(program, entry, grid, arguments, **options)
 
     monkeypatch.setattr(_cuda.Program, "launch", looked_at)

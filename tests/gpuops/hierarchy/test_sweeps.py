@@ -102,6 +102,9 @@ def test_each_column_has_a_slot_of_a_thread_of_its_part(parts, count, of_thread,
     of_slot = np.arange(len(there)) // (threads * of_thread)
     np.testing.assert_array_equal(slots.columns[there], (slots.numbers + of_slot * window)[there])
     assert (slots.thread_part[~there.reshape(-1, of_thread).any(axis=1)] == -1).all()
+    for w, own in enumerate(slots.thread_part.reshape(-1, threads)):
+        counts = np.bincount(part[w * window : (w + 1) * window], minlength=parts)
+        np.testing.assert_array_equal(np.bincount(own[own >= 0], minlength=parts), -(-counts // of_thread))
     number_absent(slots.numbers, threads * of_thread, window, count)
     for numbers in slots.numbers.reshape(-1, threads * of_thread):
         np.testing.assert_array_equal(np.sort(numbers), np.arange(threads * of_thread))
