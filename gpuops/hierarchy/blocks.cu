@@ -1,18 +1,19 @@
-// Distances from sources to columns, given those to the fronts of parts: a product for each part.
+// Distances from sources to columns, from the distances from the sources to the fronts of parts. Each part takes one
+// min-plus product.
 //
 //     gather        copy distances from the sources to the fronts of parts into panels
 //     pack_tables   copy the tables of the parts into panels
 //     arrive        out[s, t] = onward[s, front of J] (x) table[J][:, t]      for columns t of parts J
-//     stay          out[s, t] is at most the distance by paths that do not leave the brick of s
-//     meet          a destination is as far as the nearest of its columns
+//     stay          lower out[s, t] to the distance by paths that do not leave the brick of s
+//     meet          the distance to a destination is the least of its columns
 //
 // A *column* is an open vertex plus a length: a destination and 0, or the tail of an arc into a closed destination and
 // the length of the arc. A *part* is a brick with its columns; or one column of the upper tree, which is its own front.
 //
-// `arrive` takes windows of columns that are neighbours in the result. Within a window, columns are dealt to threads, and
-// a thread has columns of one part, so that its product is as deep as the front of this part. A window is stored row by
-// row (minplus/strip.cuh). A thread has COLUMNS slots; a slot without a column has the number -1, in `columns` a number
-// after those of all columns of the window.
+// A block of `arrive` computes a window: columns that are neighbours in the result. Columns of a window are dealt to
+// threads. All columns of a thread belong to one part, so that its product is as deep as the front of this part. A window
+// is stored row by row (minplus/strip.cuh). A thread has COLUMNS slots. A slot without a column has the number -1 in
+// `slots`; in `columns` it has a number that follows the numbers of all columns of the window.
 //
 //     onward  [sources / ROWS rounded up][depth][ROWS]    depth: vertices of all fronts, and one row more
 //     arrival [windows][part_depth][STRIP]                part_depth: the largest front, rounded up to an even number
@@ -26,7 +27,7 @@
 
 constexpr int PACK_WORDS = 32, PACK_DEPTH = 8;
 
-// A distance as answers have it: integers from half of infinity on are unreachable.
+// A distance as answers store it: integers above half of infinity are unreachable, and become the largest number.
 __device__ inline float outside(float x) {
     return x;
 }
@@ -40,13 +41,14 @@ __device__ inline short outside(short x) {
     return x <= infinity<short>() / 2 ? x : (short)0x7fff;
 }
 
-// Row `front[k]` of `d` becomes row k of every panel; rows from `count` on are infinite.
-// Launch: grid (depth / PACK_DEPTH rounded up, sources / PACK_WORDS rounded up), PACK_WORDS x PACK_DEPTH threads.
+// Row `front[k]` of `d` becomes row k of every panel. Rows from `count` on and columns from `sources` on are infinite.
+// Launch: grid (depth / PACK_DEPTH rounded up, words of all panels in a row / PACK_WORDS), PACK_WORDS x PACK_DEPTH
+//         threads.
 extern "C" __global__ void gather(Word* panels, const Element* d, int stride, const int* front, int count, int depth,
                                   int sources) {
     const int k = blockIdx.x * PACK_DEPTH + threadIdx.y, source = blockIdx.y * PACK_WORDS + threadIdx.x;
-    if (k >= depth || source >= sources) return;
-    const Element x = k < count ? d[(long long)front[k] * stride + source] : infinity<Element>();
+    if (k >= depth) return;
+    const Element x = k < count && source < sources ? d[(long long)front[k] * stride + source] : infinity<Element>();
     panels[((long long)(source / ROWS) * depth + k) * ROWS + source % ROWS] = ARITHMETIC::broadcast(x);
 }
 
@@ -72,8 +74,8 @@ extern "C" __global__ void pack_tables(Word* panels, const Element* table, const
     panels[((long long)(word / STRIP) * part_depth + k) * STRIP + word % STRIP] = ARITHMETIC::pack(x);
 }
 
-// `columns` says where in its window the column of a slot is, `rows` to which row of the result a source goes, -1 for
-// none. Launch: grid (windows, pieces of `turns` times ROWS sources), THREADS threads.
+// `columns` has the number of each slot's column in its window. `rows` has the row of the result for each source, and -1
+// for padding. Launch: grid (windows, pieces of `turns` times ROWS sources), THREADS threads.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     arrive(Element* out, long long stride, long long targets, int window, const int* rows, int sources,
            const Word* onward, int depth, const Word* arrival, int part_depth, const int* thread_part,

@@ -8,6 +8,7 @@ and destinations of the call.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -158,6 +159,11 @@ _everywhere: WeakKeyDictionary[Hierarchy, _Plan] = WeakKeyDictionary()  # plans 
 
 
 def _answer(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> Any:
+    with hierarchy.out.device if is_cupy(hierarchy.out) else nullcontext():
+        return _answer_there(hierarchy, origins, destinations, out)
+
+
+def _answer_there(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> Any:
     n, dtype, xp = len(hierarchy.structure.order), hierarchy.dtype, library_of(hierarchy.out)
     origins = check_vertices(origins, n, "origin" if destinations is not None else "source")
     vertices = None if destinations is None else check_vertices(destinations, n, "destination")

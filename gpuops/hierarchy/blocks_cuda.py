@@ -1,12 +1,14 @@
 """The CUDA half of `blocks`: the steps of blocks_numba.py, each for many sources in one launch (blocks.cu).
 
-What depends on the structure alone is found on the host and copied once; the tables of all bricks are computed by the
-first call. Destinations are laid out on the host, while the device is at work for the sources.
+Arrays that depend on the structure alone are computed on the host and copied once. The first call computes the tables
+of all bricks. Sources are computed in batches. The host lays out the destinations while the device computes the
+distances from the first batch to the upper tree.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -16,21 +18,26 @@ import numpy as np
 from gpuops._arithmetic import arithmetic_of
 from gpuops._cuda import Program
 from gpuops._strips import SHAPES, WORDS
+from gpuops.arrays import like
+from gpuops.hierarchy.closed_arcs import Links
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.ends import Starts, starts_of
 from gpuops.hierarchy.slots import on_device, share_out, sort_by_part, threads_of, window_of
 from gpuops.hierarchy.slots_numba import look_up, number_absent
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
-from gpuops.numbers import infinity
+from gpuops.numbers import infinity, outside_infinity
 
-# Most bytes that lie between the launches, for the sources that are done together.
-SOURCES_BYTES = 2**30
-_MOST_SOURCES = 2**15  # a grid has up to 65,535 rows of blocks
-# Columns are sorted by brick if otherwise threads are needed in this proportion to the threads without gaps.
+# Most bytes of intermediate arrays for a batch of sources; on very large graphs, `_batch_bytes` is more.
+SOURCES_BYTES = 2**31
+# Most sources of a batch, so that no grid has more than 65,535 blocks in its second dimension.
+_MOST_SOURCES = 2**15
+# Columns are sorted by brick if they take this many times as many threads in the order of the result.
 _MOST_WASTE = 1.5
-_GROUP = 32  # lanes of a warp
-_SOURCES = 128  # the number of sources that are done together is a multiple of it, if they are more than a warp
+# Lanes of a warp.
+_GROUP = 32
+# Arrays for more sources than a warp has lanes are padded to a multiple of this number of sources.
+_SOURCES = 128
 _PACK_WORDS, _PACK_DEPTH = 32, 8
 _BLOCK, _PICKING = 128, 512  # threads of a block of a brick; of a row
 _ARITHMETICS = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
@@ -70,7 +77,7 @@ class _Columns:
     thread_part, numbers : arrays
         The part of each thread; for each slot the number of its column in its window.
     starts, fronts : arrays
-        Where the front of each part begins in `fronts`, which lists rows of the upper tree.
+        Where the front of each part begins in `fronts`, whose entries are rows of the upper tree.
     rows, lengths : arrays
         The row of each column in the table of its brick, and the length to add.
     part_starts, order : arrays
@@ -114,6 +121,8 @@ class _Destinations(NamedTuple):
         Columns by brick: for each arc into a closed destination, and for open destinations without a direct column.
     targets, starts, columns : int32 arrays on the device
         The destinations with columns in `sorted`, where each begins in `columns`, and its columns.
+    missing : bool
+        Whether closed destinations without arcs have no column at all.
     """
 
     direct: _Columns | None
@@ -121,22 +130,45 @@ class _Destinations(NamedTuple):
     targets: Any
     starts: Any
     columns: Any
+    missing: bool
 
 
 def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
-    """Return the bytes that answers of `dtype` take on a GPU beside the `out` and `into` tables and results."""
+    """Return the bytes that answers of `dtype` take on a GPU, at most.
+
+    The `out` and `into` tables, the results, and panels for the arcs into closed destinations are not counted.
+    """
     bricks, dtype = structure.bricks, np.dtype(dtype)
     arithmetic, depths = arithmetic_of(dtype, True), np.diff(bricks.front_starts)
     shape, of_thread = SHAPES[arithmetic.name], WORDS * arithmetic.lanes
-    part, *_ = look_up(
-        structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, len(bricks.sizes)
-    )
-    window = window_of(part, len(bricks.sizes) + 1 + bricks.upper, of_thread, shape.threads)
-    threads = math.ceil(len(part) / max(1, window)) * shape.threads
+    nodes, n, count, upper = len(structure.parent), len(structure.order), len(bricks.sizes), bricks.upper
+    part, *_ = look_up(structure.place, structure.node_of, bricks.of_node, bricks.node_row, structure.starts, count)
+    window = window_of(part, count + 1 + upper, of_thread, shape.threads)
+    threads = math.ceil(n / max(1, window)) * shape.threads
     panels = threads * (WORDS * arithmetic.word.itemsize * _even(int(depths.max(initial=0))) + 4 + 8 * of_thread)
+    columns = (8 + dtype.itemsize) * n + 12 * upper + 8 * count + 4 * len(bricks.front)
     tables = dtype.itemsize * int((bricks.sizes * depths).sum())
-    fronts = 4 * len(structure.front) + 16 * bricks.upper * int(depths.max(initial=0))
-    return SOURCES_BYTES + tables + panels + fronts + (32 + dtype.itemsize) * len(part) + 64 * len(structure.parent)
+    pulls = int(np.diff(structure.front_starts)[bricks.of_node == count].sum())
+    tree = 44 * nodes + 4 * len(structure.front) + 12 * structure.open + 20 * count + 4 * len(bricks.front)
+    tree += 20 * upper + 12 * pulls
+    return _batch_bytes(structure, dtype) + panels + columns + tables + tree
+
+
+def _source_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
+    """Return the bytes of the intermediate arrays for an open source."""
+    bricks = structure.bricks
+    fronts = len(bricks.front) + bricks.upper + 1
+    return 2 * dtype.itemsize * (bricks.upper + _width(structure)) + arithmetic_of(dtype, True).word.itemsize * fronts
+
+
+def _batch_bytes(structure: HierarchyStructure, dtype: np.dtype) -> int:
+    """Return the most bytes of intermediate arrays for a batch: room for `_SOURCES` open sources, or more."""
+    return max(SOURCES_BYTES, _SOURCES * _source_bytes(structure, dtype))
+
+
+def _width(structure: HierarchyStructure) -> int:
+    """Return the most vertices of a brick and its front."""
+    return int((structure.bricks.sizes + np.diff(structure.bricks.front_starts)).max(initial=1))
 
 
 def _even(depth: int) -> int:
@@ -148,7 +180,7 @@ _kept: WeakKeyDictionary[Hierarchy, DeviceTables] = WeakKeyDictionary()
 
 
 def tables_of(hierarchy: Hierarchy) -> DeviceTables:
-    """Return what the kernels read of a hierarchy whose tables are CuPy's; made once."""
+    """Return the arrays that the kernels read; they are made once for each hierarchy with CuPy tables."""
     if hierarchy not in _kept:
         with hierarchy.out.device:
             _kept[hierarchy] = DeviceTables(hierarchy)
@@ -156,7 +188,7 @@ def tables_of(hierarchy: Hierarchy) -> DeviceTables:
 
 
 class DeviceTables:
-    """What the kernels read of a hierarchy, on its device."""
+    """The arrays of a hierarchy that the kernels read, on its device, and the launches."""
 
     def __init__(self, hierarchy: Hierarchy):
         import cupy
@@ -172,7 +204,7 @@ class DeviceTables:
         self.brick_of = np.full(len(structure.order), self.bricks, np.uint16 if self.bricks < 2**16 else np.int32)
         self.brick_of[structure.order[: structure.open]] = bricks.of_node[structure.node_of]
         depths = np.diff(bricks.front_starts)
-        self.upper, self.width = bricks.upper, int((bricks.sizes + depths).max(initial=1))
+        self.upper, self.width = bricks.upper, _width(structure)
         self.most = int(depths.max(initial=0))
         table_starts = np.concatenate([[0], np.cumsum(bricks.sizes * depths)])
         undirected, widths = hierarchy.into is None, np.diff(structure.starts)
@@ -197,7 +229,7 @@ class DeviceTables:
             cupy.asarray(back_starts),
         )  # fmt: skip
         pointers = [array.data.ptr for array in arrays]
-        self._arrays = arrays  # to which the pointers point
+        self._arrays = arrays  # keeps alive the memory that the pointers refer to
         self.tree = cupy.asarray(np.array([*pointers, undirected, len(sweep.chunk_levels) - 1], np.uint64))
         self.table, self.table_starts = cupy.empty(max(1, int(table_starts[-1])), self.dtype), arrays[12]
         if self.bricks and self.most:
@@ -209,21 +241,36 @@ class DeviceTables:
         """Fill `out` with distances by paths through the tree; None stands for all vertices as destinations."""
         if out.size == 0:
             return
-        of_source = self.dtype.itemsize * (2 * self.upper + 2 * self.width)
-        of_source += self.word.itemsize * int(self.structure.bricks.front_starts[-1] + self.upper)
-        step = max(1, min(SOURCES_BYTES // of_source, _MOST_SOURCES) // _SOURCES) * _SOURCES
-        order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
-        for first in range(0, len(order), step):
-            some = order[first : first + step]
+        for some in self._batches(hierarchy, vertices, origins):
             padded = np.append(some, np.full(-len(some) % _GROUP, -1))
             rows, starts, above = self._depart(hierarchy, self.structure.place[origins[some]], padded)
             there = self._destinations(vertices)  # while the device is at work
-            if there.direct is not None:
+            if there.direct is None and there.missing:
+                out[like(out, some)] = outside_infinity(self.dtype)
+            elif there.direct is not None:
                 self._arrive(out, rows, len(some), starts, above, there.direct)
             if there.sorted is not None:
                 self._pick(out, rows, len(some), starts, above, there)
 
     # --- Sources ------------------------------------------------------------------------------------------------------
+
+    def _batches(self, hierarchy: Hierarchy, vertices: np.ndarray | None, origins: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the positions in `origins` of the sources of each batch."""
+        order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
+        starts, columns = np.ones(len(order), np.int64), 0 if vertices is None else len(vertices)
+        if self.structure.open < len(self.structure.order):
+            starts = np.maximum(1, _arcs(hierarchy.closed.leaving, self.structure, origins[order]))
+            columns += int(_arcs(self.entering, self.structure, slice(None) if vertices is None else vertices).sum())
+        of_source = _source_bytes(self.structure, self.dtype) + self.dtype.itemsize * columns
+        ends = np.cumsum(of_source + (starts - 1) * self.dtype.itemsize * self.width)
+        most, first = _batch_bytes(self.structure, self.dtype), 0
+        while first < len(order):
+            before = int(ends[first - 1]) if first else 0
+            count = max(1, min(int(np.searchsorted(ends, before + most, "right")) - first, _MOST_SOURCES))
+            if _SOURCES < count < len(order) - first:
+                count -= count % _SOURCES
+            yield order[first : first + count]
+            first += count
 
     def _depart(self, hierarchy: Hierarchy, places: np.ndarray, rows: np.ndarray) -> tuple[Any, list[_Starts], Any]:
         """Return a copy of `rows` on the device, the starts of some sources, and their distances to the upper tree."""
@@ -286,14 +333,15 @@ class DeviceTables:
     # --- Destinations -------------------------------------------------------------------------------------------------
 
     def _destinations(self, vertices: np.ndarray | None) -> _Destinations:
-        """Return some destinations, laid out. Those of the last call, and all vertices, are kept."""
+        """Return the layout of some destinations. The layout of the last call is kept, and that of all vertices."""
         if vertices is None:
             if self._everywhere is None:
                 self._everywhere = self._laid_out(self.structure.place)
             return self._everywhere
-        if self._last is None or not np.array_equal(self._last[0], vertices):
-            self._last = vertices.copy(), self._laid_out(self.structure.place[vertices])
-        return self._last[1]
+        last = self._last
+        if last is None or not np.array_equal(last[0], vertices):
+            self._last = last = vertices, self._laid_out(self.structure.place[vertices])
+        return last[1]
 
     def _laid_out(self, places: np.ndarray) -> _Destinations:
         import cupy
@@ -311,7 +359,7 @@ class DeviceTables:
             targets, ends = np.concatenate([inside, targets]), np.concatenate([places[inside], ends])
             lengths = np.concatenate([np.zeros(len(inside), self.dtype), lengths])
         if len(targets) == 0:
-            return _Destinations(direct, None, None, None, None)
+            return _Destinations(direct, None, None, None, None, False)
         found = self._parts(ends)
         _, by_part = sort_by_part(found.part, found.parts)
         found = found._replace(part=found.part[by_part], row=found.row[by_part])
@@ -321,7 +369,8 @@ class DeviceTables:
         targets, first = np.unique(targets[by_target], return_index=True)
         picked = on_device(targets, np.append(first, len(by_part)), rank[by_target])
         window = window_of(found.part, found.parts, self.of_thread, self.shape.threads)
-        return _Destinations(direct, self._columns(found, window, cupy.asarray(lengths[by_part])), *picked)
+        sorted_ = self._columns(found, window, cupy.asarray(lengths[by_part]))
+        return _Destinations(direct, sorted_, *picked, missing=len(targets) < len(places))
 
     def _parts(self, places: np.ndarray) -> _Parts:
         structure, bricks = self.structure, self.structure.bricks
@@ -370,7 +419,7 @@ class DeviceTables:
     # --- Products -----------------------------------------------------------------------------------------------------
 
     def _arrive(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Columns) -> None:
-        """Fill the rows of `out` for `count` sources; the rows of `above` are as long as a multiple of a warp."""
+        """Fill the rows of `out` for `count` sources. A row of `above` is padded to a multiple of a warp's lanes."""
         import cupy
 
         if there.count == 0:
@@ -387,18 +436,17 @@ class DeviceTables:
                 "front": there.fronts,
                 "count": np.int32(there.depth - 1),
                 "depth": np.int32(there.depth),
-                "sources": np.int32(stride),
+                "sources": np.int32(count),
             },
             threads=(_PACK_WORDS, _PACK_DEPTH),
         )
         grid, turns = self.shape.grid(len(there.arrival), count, out.device.id)
-        out_stride = np.int64(out.strides[0] // out.itemsize)
         self.program.launch(
             "arrive",
             grid,
             {
                 "out": out,
-                "stride": out_stride,
+                "stride": np.int64(out.strides[0] // out.itemsize),
                 "targets": np.int64(there.count),
                 "window": np.int32(there.window),
                 "rows": rows,
@@ -413,13 +461,17 @@ class DeviceTables:
                 "turns": turns,
             },
         )
+        self._stay(out, rows, starts, there)
+
+    def _stay(self, out: Any, rows: Any, starts: list[_Starts], there: _Columns) -> None:
+        """Lower distances within the brick of each start to those by paths that do not leave it."""
         for some in starts:
             self.program.launch(
                 "stay",
                 math.ceil(len(some.places) * _GROUP / self.shape.threads),
                 {
                     "out": out,
-                    "stride": out_stride,
+                    "stride": np.int64(out.strides[0] // out.itemsize),
                     "rows": rows,
                     "tree_": self.tree,
                     "places": some.places,
@@ -461,12 +513,18 @@ class DeviceTables:
         )
 
 
+def _arcs(links: Links, structure: HierarchyStructure, vertices: Any) -> np.ndarray:
+    """Return the number of arcs in `links` of each vertex; 0 for open vertices."""
+    counts, places = np.append(np.diff(links.starts), 0), structure.place[vertices]
+    return counts[np.where(places >= structure.open, places - structure.open, -1)]
+
+
 def _rounds(starts: Starts) -> list[Starts]:
     """Divide starts into rounds, in none of which two starts have one source."""
     if (starts.sources[1:] > starts.sources[:-1]).all():
         return [starts]
     order = np.argsort(starts.sources, kind="stable")
-    first = np.searchsorted(starts.sources[order], starts.sources[order])
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - first
-    return [Starts(*(each[rank == i] for each in starts)) for i in range(int(rank.max(initial=-1)) + 1)]
+    rank = np.arange(len(order)) - np.searchsorted(starts.sources[order], starts.sources[order])
+    order = order[np.lexsort((order, rank))]  # by rising place within a round
+    rounds = np.split(order, np.cumsum(np.bincount(rank))[:-1])
+    return [Starts(*(each[some] for each in starts)) for some in rounds]

@@ -101,7 +101,7 @@ def narrowed(found: Any, dtype: np.dtype) -> Any:
     """
     xp, limit = library_of(found), distance_limit(dtype)
     reached = xp.isfinite(found)
-    most = float(xp.abs(xp.where(reached, found, 0)).max(initial=0))
+    most = float(xp.abs(xp.where(reached, found, 0)).max()) if found.size else 0.0
     if most >= limit:
         raise OverflowError(f"a distance is {most:,.0f}, and {dtype} holds less than {limit:,}; use float64 weights")
     return xp.where(reached, found, outside_infinity(dtype)).astype(dtype)

@@ -22,7 +22,7 @@ class Slots(NamedTuple):
     numbers : (threads * columns of a thread,) array
         The number of each column in its window, -1 where there is none.
     columns : array of that shape
-        The number among all columns, or -1.
+        The number of each column among all columns, -1 where there is none.
     """
 
     thread_part: Any
@@ -43,7 +43,7 @@ def share_out(part: np.ndarray, parts: int, window: int, of_thread: int, threads
 
 
 def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
-    """Return the width of windows, about the widest of which none needs more than `across` threads."""
+    """Return about the widest width at which no window needs more than `across` threads; `across` is 32 or more."""
     count = math.ceil(len(part) / (across * of_thread))
     while True:
         window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED
@@ -69,5 +69,5 @@ def on_device(*arrays: np.ndarray) -> list[Any]:
     import cupy
 
     ends = np.cumsum([len(array) for array in arrays])
-    together = cupy.asarray(np.concatenate(arrays).astype(np.int32, copy=False))
+    together = cupy.asarray(np.concatenate(arrays, dtype=np.int32, casting="same_kind"))
     return [together[end - len(array) : end] for array, end in zip(arrays, ends.tolist(), strict=True)]

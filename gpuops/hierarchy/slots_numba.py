@@ -1,4 +1,4 @@
-"""The loops of `slots`: each passes over the columns once, and takes no time for parts without columns.
+"""The loops of `slots`. Each passes over the columns once or twice; parts without columns take no time.
 
 Numba tests whether a signed index counts from the end; unsigned ones take half of the time.
 """
@@ -11,7 +11,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def look_up(places, node_of, brick, node_row, starts, bricks):
-    """Return the part of each place and its row in the table of its brick, and the rows of those in the upper tree.
+    """Return the part of each place, its row in the table of its brick, and the rows of the places in the upper tree.
 
     Parts from `bricks` + 1 on have one vertex of the upper tree each. The part `bricks` is for closed vertices.
     """
@@ -33,7 +33,7 @@ def look_up(places, node_of, brick, node_row, starts, bricks):
 
 @njit(nogil=True, cache=True)
 def most_threads(part, parts, window, of_thread, enough):
-    """Return the most threads that a window needs; or, once that is more than `enough`, a lower bound of it."""
+    """Return the most threads that a window needs. If that is more than `enough`, return any number above `enough`."""
     counts = np.zeros(parts, np.int64)
     most = 0
     for first in range(0, part.size, window):
@@ -80,7 +80,7 @@ def share_out(part, parts, window, of_thread, threads, thread_part, numbers, col
 
 @njit(nogil=True, cache=True)
 def number_absent(numbers, of_window, window, count):
-    """Number the slots of each window that have no column, -1, on from its last column."""
+    """Replace -1 for slots without a column: in each window they are numbered on from its last column."""
     for w in range(numbers.size // of_window):
         number = min(window, count - w * window)
         for slot in range(w * of_window, (w + 1) * of_window):

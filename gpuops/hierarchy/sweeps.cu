@@ -13,9 +13,10 @@
 #include "../device/grid_barrier.cuh"
 #include "tree.cuh"
 
-// `climbing` and `inner` have a row of `width` elements for each start: a table of its brick and the front of that.
-// `above`, `stride` elements a row, has the distances from the sources to the upper tree. `touched` says which nodes of
-// the upper tree are above a start of each group of 32 sources. No two starts of a launch have one source.
+// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then their front.
+// `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources. `touched` is
+// 1 for nodes of the upper tree that are above a start of a group of 32 sources. No two starts of a launch have the same
+// source.
 // Launch: a block for each start, any number of threads.
 extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
                                 Element* climbing, Element* inner, int width, Element* above, int stride,
@@ -105,11 +106,8 @@ __device__ inline Element least_of_warp(Element x) {
     return x;
 }
 
-// What the lanes of a warp read of 32 rows for a chunk, before all of them go through these rows together.
-struct Stage {
-    int rows[WARP];
-    Element lengths[WARP][CHUNK];
-};
+// The lengths from 32 rows to a chunk: each lane reads those of a row, before all lanes go through the rows together.
+using Lengths = Element[WARP][CHUNK];
 
 // A warp has a chunk of vertices, and COUNT sources for each lane; or one source, whose lanes share the rows.
 template <int COUNT, bool ONE>
@@ -121,7 +119,7 @@ struct UpperTree {
     Element *x, *d;
     const int stride;
     const unsigned char* touched;
-    Stage& stage;
+    Lengths& lengths;  // in shared memory
     const int lane = threadIdx.x % WARP;
 
     __device__ bool is_touched(int node, int group) const {
@@ -143,15 +141,15 @@ struct UpperTree {
                 for (int v = 0; v < VERTICES; ++v) best[v].relax(before, length(i, v));
                 continue;
             }
-            stage.rows[lane] = row(min(i, rows - 1));
+            const int own_row = row(min(i, rows - 1));
 #pragma unroll
-            for (int v = 0; v < VERTICES; ++v) stage.lengths[lane][v] = i < rows ? length(i, v) : infinity<Element>();
+            for (int v = 0; v < VERTICES; ++v) lengths[lane][v] = i < rows ? length(i, v) : infinity<Element>();
             __syncwarp();
 #pragma unroll 4
             for (int k = 0; k < count; ++k) {
-                const Sources before = Sources::load(from + (long long)stage.rows[k] * stride);
+                const Sources before = Sources::load(from + (long long)__shfl_sync(0xffffffff, own_row, k) * stride);
 #pragma unroll
-                for (int v = 0; v < VERTICES; ++v) best[v].relax(before, stage.lengths[k][v]);
+                for (int v = 0; v < VERTICES; ++v) best[v].relax(before, lengths[k][v]);
             }
             __syncwarp();
         }
@@ -215,11 +213,11 @@ struct UpperTree {
                 count, best, x + source, own.width, [&](int i) { return own.first + i; },
                 [&](int i, int v) { return out[i * own.step() + min(v, count - 1)]; });
         }
-        const Element* lengths = into(tree, node, own, row);
+        const Element* arcs = into(tree, node, own, row);
         const int step = tree.back_has_out ? own.step() : own.size;
         relax(
             count, best, d + source, own.size, [&](int j) { return own.front[j]; },
-            [&](int j, int v) { return lengths[min(v, count - 1) * step + j]; });
+            [&](int j, int v) { return arcs[min(v, count - 1) * step + j]; });
         store(d + (long long)row * stride + source, best, count);
     }
 
@@ -244,22 +242,23 @@ struct UpperTree {
     }
 };
 
-// On entry `x` has the distances from the sources to where they enter the upper tree; on return it has those of the
-// climb, and `d` the distances. Rows have `stride` elements, a multiple of a warp's sources. Launch: cooperative.
+// On entry, `x` has the distances from the sources to the vertices where they enter the upper tree. On return, `x` has
+// the distances after the climb, and `d` the distances to the upper tree. Rows have `stride` elements, a multiple of the
+// sources of a warp. Launch: cooperative.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
           unsigned* arrived) {
-    __shared__ Stage stages[THREADS / WARP];
+    __shared__ Lengths lengths[THREADS / WARP];
     __shared__ Tree tree;  // its pointers would take most registers
     if (threadIdx.x == 0) tree = *tree_;
     __syncthreads();
-    Stage& stage = stages[threadIdx.x / WARP];
+    Lengths& of_warp = lengths[threadIdx.x / WARP];
     if (sources == 1) {
-        UpperTree<1, true>{tree, x, d, stride, touched, stage}.run(sources, arrived);
+        UpperTree<1, true>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
     } else if (sources <= WARP) {
-        UpperTree<1, false>{tree, x, d, stride, touched, stage}.run(sources, arrived);
+        UpperTree<1, false>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
     } else {
-        UpperTree<TOGETHER, false>{tree, x, d, stride, touched, stage}.run(sources, arrived);
+        UpperTree<TOGETHER, false>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
     }
 }
 

@@ -131,9 +131,9 @@ class Reducing:
         return self._ask(found.rows, self.values, self.rows)
 
     def on_gpu(self, store: Any) -> Ask:
-        """Return a function that computes the values of origins on the GPU, and copy the tables of `store` there.
+        """Return a function that computes the values of origins on the GPU; the tables of `store` are copied there now.
 
-        Sums are added in another order than on a CPU, and rounded differently.
+        A GPU adds sums in another order than a CPU does, so that their rounding differs.
         """
         import cupy
 

@@ -85,6 +85,7 @@ def answers(
     wide, converted = (dtype, 0) if fits else (np.dtype(np.float64), 4 * tables)
     own = ANSWER_BYTES * len(structure.order) + CALL_BYTES + blocks * block + converted
     bricks = brick_bytes(structure, wide) if rows else 0
+    on_gpu = answering_bytes(structure, wide) if any(fact.gpu for fact in facts) else 0
     on_host = Counter(fact.host for fact in facts)
     seen: set[str] = set()
     host, device = [], []
@@ -93,7 +94,7 @@ def answers(
         seen.add(fact.host)
         if fact.gpu:
             host.append(blocks * block + shared)
-            device.append(answering_bytes(structure, wide) + tables + converted + GPU_BLOCKS * block)
+            device.append(on_gpu + tables + converted + GPU_BLOCKS * block)
         else:
             kept = bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
             host.append(own + shared + (bricks if kept else 0))

@@ -155,6 +155,7 @@ class HierarchyStore(OnDemand):
         return self._between(self.hierarchy, sources, targets)
 
     def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
+        """Return the same distances as `between`, computed on the current GPU, as a CuPy array."""
         return self._between(self.on_gpu, sources, targets)
 
     def _between(self, hierarchy: Hierarchy, sources: np.ndarray, targets: np.ndarray) -> Any:
@@ -174,9 +175,10 @@ class HierarchyStore(OnDemand):
             yield start, self.whole_rows(rows[start : start + batch])
 
     def whole_rows(self, sources: np.ndarray, *, gpu: bool = False) -> Any:
-        """Return the distances (k, n) from k sources to all vertices, computed on the GPU and left there if `gpu`.
+        """Return the distances (k, n) from k sources to all vertices; with `gpu`, computed there as a CuPy array.
 
-        What depends on the vertices alone is computed by the first call, and kept.
+        The tables of all bricks do not depend on the sources. The first call computes them; they are kept if there is
+        memory for them.
         """
         hierarchy = self.on_gpu if gpu else self.hierarchy
         return self._asked(partial(distance_rows, hierarchy), np.asarray(sources, np.int64))

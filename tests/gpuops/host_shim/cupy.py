@@ -139,6 +139,9 @@ class ndarray(np.ndarray):
     def set(self, values, stream=None):
         self[...] = values
 
+    def max(self, axis=None, out=None, keepdims=False):  # CuPy's has no `initial`
+        return super().max(axis, out, keepdims)
+
 
 def _is_allocated(array):
     """CuPy allocates nothing for an empty array; a view of a part of another array has an address."""
