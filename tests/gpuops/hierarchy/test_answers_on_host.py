@@ -270,8 +270,8 @@ def test_threads_do_not_race_in_shared_memory(cupy):
 
 
 BARRIERS = lines_with("hierarchy/sweeps.cu", r"__sync\w+\(\);", "")
-# Barriers that are not needed here: of a warp before a shuffle, where its threads meet anyway; and of a block around the
-# barrier of all blocks, as a block has its turn until all of its threads wait.
+# Barriers that are not needed here: of a warp before a shuffle, where its threads meet anyway; and of a block around
+# the barrier of all blocks, as a block has its turn until all of its threads wait.
 del BARRIERS[5:7], BARRIERS[3]
 MUTANTS = BARRIERS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
 
