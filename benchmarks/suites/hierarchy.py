@@ -38,7 +38,7 @@ from pipelines.stores import Graph
 CONVENTION = (
     "wall seconds, device synchronized; vertices per second of what is made once, distances per second of answers"
 )
-TOGETHER, OD, ROUTES = 256, 10_000, 100
+TOGETHER, FEW, OD, ROUTES = 256, 16, 10_000, 100  # FEW: of 24 million vertices on a CPU
 CHECKED = 3  # rows of each answer that are compared with SciPy
 NETWORKS = {
     "road-340-0.95": Road(340, missing=0.95, weights="integers", seed=1),
@@ -46,6 +46,7 @@ NETWORKS = {
     "grid-250": Grid(250, weights="integers", seed=1),
     "road-1000-0.95": Road(1000, missing=0.95, weights="integers", seed=1),
     "road-1000-0.7": Road(1000, missing=0.7, weights="integers", seed=1),
+    "road-4900-0.95": Road(4900, missing=0.95, weights="integers", seed=1),
 }
 GROUPS = ["rome", *NETWORKS]
 
@@ -76,7 +77,7 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     hierarchy = close_hierarchy(structure, indptr, indices, weights)
     n, matrix = graph.n, _lightest(indptr, indices, weights)
     rng = np.random.default_rng(1)
-    sources = rng.integers(0, n, TOGETHER)
+    sources = rng.integers(0, n, TOGETHER if bench.gpu or n < 10**7 else FEW)
     expected = _as_stored(dijkstra(matrix, indices=sources[:CHECKED]), dtype)
     once: dict[str, Any] = {
         "verified": f"{CHECKED} rows equal SciPy's dijkstra",
@@ -93,7 +94,8 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     time("order", lambda: hierarchy_order(indptr, indices, thorough=thorough), n, "vertices")
     time("structure", lambda: hierarchy_structure(indptr, indices, order), n, "vertices")
     if bench.gpu:
-        hierarchy = hierarchy.on_gpu()
+        indptr, indices, weights = map(bench.xp.asarray, (indptr, indices, weights))
+        hierarchy = close_hierarchy(structure, indptr, indices, weights)
         time("tables of all bricks, and one row", lambda: one_to_all(replace(hierarchy), sources[0]), n, "distances")
     time("close", lambda: close_hierarchy(structure, indptr, indices, weights), n, "vertices")
     _bench_rows(hierarchy, sources, expected, time)
@@ -112,7 +114,7 @@ def _bench_rows(hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray,
     assert np.array_equal(_on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
     single = cycle(sources.tolist())
     time("one source alone", lambda: one_to_all(hierarchy, next(single)), rows.shape[1], "distances")
-    time(f"{TOGETHER} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
+    time(f"{len(sources)} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
 
 
 def _bench_routes(graph: Graph, hierarchy: Hierarchy, time: Any) -> None:

@@ -22,7 +22,7 @@ from gpuops.arrays import like
 from gpuops.hierarchy.closed_arcs import Links
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.ends import Starts, starts_of
-from gpuops.hierarchy.slots import on_device, share_out, sort_by_part, threads_of, window_of
+from gpuops.hierarchy.slots import fits_windows, on_device, share_out, sort_by_part, window_of
 from gpuops.hierarchy.slots_numba import look_up, number_absent
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
@@ -32,8 +32,8 @@ from gpuops.numbers import infinity, outside_infinity
 SOURCES_BYTES = 2**31
 # Most sources of a batch, so that no grid has more than 65,535 blocks in its second dimension.
 _MOST_SOURCES = 2**15
-# Columns are sorted by brick if they take this many times as many threads in the order of the result.
-_MOST_WASTE = 1.5
+# Columns are sorted by brick if their windows, in the order of the result, would have less than this share of columns.
+_LEAST_SHARE = 2 / 3
 # Lanes of a warp.
 _GROUP = 32
 # Arrays for more sources than a warp has lanes are padded to a multiple of this number of sources.
@@ -257,13 +257,19 @@ class DeviceTables:
     def _batches(self, hierarchy: Hierarchy, vertices: np.ndarray | None, origins: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the positions in `origins` of the sources of each batch."""
         order = np.argsort(self.brick_of[origins], kind="stable")  # near each other in the tree
-        starts, columns = np.ones(len(order), np.int64), 0 if vertices is None else len(vertices)
-        if self.structure.open < len(self.structure.order):
-            starts = np.maximum(1, _arcs(hierarchy.closed.leaving, self.structure, origins[order]))
-            columns += int(_arcs(self.entering, self.structure, slice(None) if vertices is None else vertices).sum())
+        if vertices is None:  # laid out once
+            by_brick = self._destinations(None).sorted
+            columns = 0 if by_brick is None else by_brick.count
+        else:
+            columns = len(vertices) + int(_arcs(self.entering, self.structure, vertices).sum())
+        starts = np.maximum(_arcs(hierarchy.closed.leaving, self.structure, origins), 1)
         of_source = _source_bytes(self.structure, self.dtype) + self.dtype.itemsize * columns
-        ends = np.cumsum(of_source + (starts - 1) * self.dtype.itemsize * self.width)
-        most, first = _batch_bytes(self.structure, self.dtype), 0
+        of_each = of_source + (starts - 1) * self.dtype.itemsize * self.width
+        most = _batch_bytes(self.structure, self.dtype)
+        if int(np.max(of_each, initial=0)) * len(order) <= most and len(order) <= _MOST_SOURCES:  # all together
+            yield order
+            return
+        ends, first = np.cumsum(of_each[order]), 0
         while first < len(order):
             before = int(ends[first - 1]) if first else 0
             count = max(1, min(int(np.searchsorted(ends, before + most, "right")) - first, _MOST_SOURCES))
@@ -348,29 +354,35 @@ class DeviceTables:
 
         outside = np.flatnonzero(places >= self.structure.open)
         owners, tails, lengths = self.entering.rows(places[outside] - self.structure.open)
-        targets, ends, lengths = outside[owners], tails, lengths.astype(self.dtype)
-        found, direct = self._parts(places), None
-        window = window_of(found.part, found.parts, self.of_thread, self.shape.threads)
-        threads = math.ceil(len(places) / max(1, window)) * self.shape.threads
-        if threads - self.shape.threads <= _MOST_WASTE * threads_of(found.part, found.parts, self.of_thread):
-            direct = self._columns(found, window, cupy.zeros(len(places), self.dtype))
+        found, across = self._parts(places), self.shape.threads
+        wide = min(len(places), int(_LEAST_SHARE * across * self.of_thread))
+        in_order = fits_windows(found.part, found.parts, wide, self.of_thread, across)
+        direct = self._columns(found, cupy.zeros(len(places), self.dtype)) if in_order else None
+        if in_order and len(owners) == 0:
+            return _Destinations(direct, None, None, None, None, False)
+        targets, lengths = outside[owners], lengths.astype(self.dtype)
+        if in_order:
+            found = self._parts(tails)
+        elif len(outside) == 0:
+            targets, lengths = np.arange(len(places)), np.zeros(len(places), self.dtype)
         else:
             inside = np.flatnonzero(places < self.structure.open)
-            targets, ends = np.concatenate([inside, targets]), np.concatenate([places[inside], ends])
+            targets = np.concatenate([inside, targets])
+            found = self._parts(np.concatenate([places[inside], tails]))
             lengths = np.concatenate([np.zeros(len(inside), self.dtype), lengths])
-        if len(targets) == 0:
-            return _Destinations(direct, None, None, None, None, False)
-        found = self._parts(ends)
         _, by_part = sort_by_part(found.part, found.parts)
         found = found._replace(part=found.part[by_part], row=found.row[by_part])
-        rank = np.empty(len(by_part), np.int32)
-        rank[by_part] = np.arange(len(by_part))
-        by_target = np.argsort(targets, kind="stable")
-        targets, first = np.unique(targets[by_target], return_index=True)
-        picked = on_device(targets, np.append(first, len(by_part)), rank[by_target])
-        window = window_of(found.part, found.parts, self.of_thread, self.shape.threads)
-        sorted_ = self._columns(found, window, cupy.asarray(lengths[by_part]))
-        return _Destinations(direct, sorted_, *picked, missing=len(targets) < len(places))
+        columns = np.empty(len(by_part), np.int32)
+        columns[by_part] = np.arange(len(by_part))
+        if len(outside):
+            by_target = np.argsort(targets, kind="stable")
+            columns, (targets, first) = columns[by_target], np.unique(targets[by_target], return_index=True)
+        else:
+            first = targets
+        missing = len(targets) < len(places)
+        targets, first, columns = on_device(targets, np.append(first, len(columns)), columns)
+        by_brick = self._columns(found, cupy.asarray(lengths[by_part]))
+        return _Destinations(direct, by_brick, targets, first, columns, missing)
 
     def _parts(self, places: np.ndarray) -> _Parts:
         structure, bricks = self.structure, self.structure.bricks
@@ -379,12 +391,13 @@ class DeviceTables:
         )
         return _Parts(part, row, above, self.bricks + 1 + len(above))
 
-    def _columns(self, columns: _Parts, window: int, lengths: Any) -> _Columns:
+    def _columns(self, columns: _Parts, lengths: Any) -> _Columns:
         """Return columns in the parts, laid out in windows. `lengths`, on the device, are added to their distances."""
         import cupy
 
         part, row, above, parts = columns
         bricks, threads = self.structure.bricks, self.shape.threads
+        window = window_of(part, parts, self.of_thread, threads)
         slots = share_out(part, parts, window, self.of_thread, threads)
         number_absent(slots.numbers, threads * self.of_thread, window, len(part))
         starts = np.concatenate([bricks.front_starts, bricks.front_starts[-1] + np.arange(len(above) + 1)])

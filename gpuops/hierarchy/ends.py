@@ -56,6 +56,8 @@ def finish(hierarchy: Hierarchy, found: Any, origins: np.ndarray, destinations: 
         As destinations, None stands for all vertices.
     """
     structure = hierarchy.structure
+    if hierarchy.potentials is None and structure.open == len(structure.order):
+        return
     from_ = structure.place[origins] - structure.open
     rows = np.flatnonzero(from_ >= 0)
     if len(rows) == 0 and hierarchy.potentials is None:

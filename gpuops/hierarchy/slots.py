@@ -42,19 +42,24 @@ def share_out(part: np.ndarray, parts: int, window: int, of_thread: int, threads
     return Slots(thread_part, numbers, columns)
 
 
-def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
-    """Return about the widest width at which no window needs more than `across` threads; `across` is 32 or more."""
-    count = math.ceil(len(part) / (across * of_thread))
-    while True:
-        window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED
-        if window <= across or slots_numba.most_threads(part, parts, window, of_thread, across) <= across:
-            return window
-        count += max(1, count // 32)
-
-
 def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
     """Return the threads that all columns take in one window."""
     return int(slots_numba.most_threads(part, parts, max(1, len(part)), of_thread, len(part)))
+
+
+def fits_windows(part: np.ndarray, parts: int, window: int, of_thread: int, across: int) -> bool:
+    """Return whether no window of this width needs more than `across` threads."""
+    return bool(slots_numba.most_threads(part, parts, max(1, window), of_thread, across) <= across)
+
+
+def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
+    """Return about the widest width at which no window needs more than `across` threads; `across` is 32 or more."""
+    count = math.ceil(threads_of(part, parts, of_thread) / across)
+    while True:
+        window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED
+        if window <= across or fits_windows(part, parts, window, of_thread, across):
+            return window
+        count += max(1, count // 32)
 
 
 def sort_by_part(part: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,8 @@ def grid_hierarchy(side=20, dtype="int32", brick=40, **options):
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_graphs(cupy, monkeypatch, dtype, seed):
-    monkeypatch.setattr(blocks_cuda, "_MOST_WASTE", (np.inf, 0)[seed // 3 % 2])  # columns as they come, or by brick
+    in_order = seed // 3 % 2 == 0
+    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: in_order)  # or columns are sorted by brick
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, closed=seed % 3 == 1, negative=seed % 4 == 2, undirected=seed % 2 == 0)
     if np.dtype(dtype).kind == "f" and not (graph.weights < 0).any():
@@ -79,7 +80,7 @@ def test_distances_that_may_not_fit_are_computed_in_float64(dtype, high):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_windows_of_columns(dtype, monkeypatch):
     """Small bricks, so that windows are narrow; rows of an odd length begin anywhere."""
-    monkeypatch.setattr(blocks_cuda, "_MOST_WASTE", np.inf)
+    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: True)
     hierarchy, rng = grid_hierarchy(41, dtype, brick=3), np.random.default_rng(1)
     on_gpu = hierarchy.on_gpu()
     destinations = rng.integers(0, 41 * 41, 1201)
@@ -190,6 +191,7 @@ def test_no_two_starts_of_a_round_have_one_source():
 def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
     hierarchy = grid_hierarchy(30, dtype, brick=64, high=5)
     structure, on_gpu = hierarchy.structure, hierarchy.on_gpu()
+    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: True)
     monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 128 * blocks_cuda._source_bytes(structure, hierarchy.dtype))
     out, empty, most = cupy.empty((300, 900), dtype), cupy.empty, 0
 
