@@ -272,6 +272,7 @@ def test_choices_are_those_of_the_library():
     from gpuops.som import METRICS
     from gpuops.som.grid import NEIGHBOURHOODS
     from pipelines import generators
+    from pipelines.answers.graph_pictures import picture
     from pipelines.apsp import solve
     from pipelines.euler import plan
     from pipelines.formats import graphs, samples
@@ -294,6 +295,7 @@ def test_choices_are_those_of_the_library():
     assert choices("som", "train", "schedule") == schedule.SCHEDULES
     assert choices("som", "train", "initial") == train.STARTS
     assert choices("som", "plot", "kind") == pictures.KINDS
+    assert choices("picture", "kind") == picture.KINDS
 
 
 def pages(group, *names):

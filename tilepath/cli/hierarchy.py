@@ -31,10 +31,11 @@ from tilepath.cli.quantities import BYTES
 def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Prepare a road network, so that any distance is answered fast from a small store.
 
-    The tables of the graph store GRAPH are written to the hierarchy store OUT, which takes one to four times the disk
-    of a road network GRAPH. One worker computes them on its CPU; the cluster options choose where it runs. The method
-    suits road networks and other graphs that small sets of vertices separate. `tilepath od | path | picture | verify`
-    and `tilepath.distances_between` read from OUT. Needs pymetis, except with --like.
+    Tables of distances of the graph store GRAPH are written to the hierarchy store OUT, which takes one to four times
+    the disk of GRAPH. One worker computes the tables on its CPU, also if it has a GPU; the cluster options choose where
+    it runs. The method suits road networks and other graphs that small sets of vertices separate. `tilepath od | path |
+    picture | verify` and `tilepath.distances_between` read from OUT; `tilepath od --reduce` and `distances_between` can
+    answer on GPUs. Needs pymetis, except with --like.
     """
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes

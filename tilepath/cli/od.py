@@ -65,8 +65,9 @@ def od(
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
     snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the weights;
-    turn costs and timetables are not modelled. With --device, --workers or another cluster option, the workers of that
-    cluster make the table; this needs --reduce and a hierarchy store.
+    turn costs and timetables are not modelled. By default this process makes the table on its CPU. With --device gpu,
+    --workers or another cluster option, the workers of that cluster make the table; this needs --reduce and a hierarchy
+    store.
     """
     from pipelines import open_graph
     from pipelines.answers.od_blocks import parse_reduction

@@ -27,7 +27,7 @@ LISTED = "A file of further {0}s: one vertex per line, or a table with a column 
     default="auto",
     show_default=True,
     help="batched: a search from every source, for sparse graphs; hierarchy: rows from a hierarchy, for road networks "
-    "on CPUs; out-of-core: Floyd-Warshall on matrices larger than memory; auto: the fastest method that fits.",
+    "and grids; out-of-core: Floyd-Warshall on matrices larger than memory; auto: the fastest method that fits.",
 )
 @click.option("--block", type=click.IntRange(min=1), help="Width of a pivot block (Floyd-Warshall only).")
 @click.option(

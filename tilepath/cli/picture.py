@@ -13,7 +13,7 @@ from tilepath.cli.quantities import NUMBER
 ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --partitions and --stages take no title
 
 
-@page(epilog=VERTICES, example="tilepath picture roads.zarr roads.svg --sample 80")
+@page(epilog=VERTICES, example="tilepath picture roads.hierarchy.zarr levels.png --kind levels")
 @click.argument("store", type=click.Path())
 @click.argument("image", type=click.Path())
 @click.option("--edges", is_flag=True, help="Number the arcs in the order of the store.")
@@ -69,6 +69,12 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
     is_flag=True,
     help="Draw the five stages of finding an Euler circuit, as .svg files in the folder IMAGE.",
 )
+@click.option(
+    "--kind",
+    type=click.Choice(["bricks", "levels", "tree"]),
+    help="What to draw of a hierarchy: its bricks (default), the vertices between bricks coloured by their levels in "
+    "the tree, or the tree.",
+)
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw only the N vertices closest to --around.")
 @click.option("--around", metavar="VERTEX", help="The middle of the sample; by default a random vertex.")
 @click.option(
@@ -81,9 +87,9 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     """Draw a store of a graph, circuits, distances or a hierarchy to IMAGE (.svg, .png, .pdf; a graph also .dot).
 
     A graph with coordinates is drawn as a map, a graph of up to 10 vertices in layers or as a circle, any other graph
-    with a force-directed layout. At most 2,000 vertices are drawn, on a map 100,000; --sample draws a part of a larger
+    with a force-directed layout. At most 2,000 vertices are drawn, on a map 200,000; --sample draws a part of a larger
     graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a hierarchy
-    as its bricks and the vertices that separate them.
+    as --kind says.
     """
     from pipelines.stores import store_schema
     from pipelines.stores.schema import kind_of
@@ -103,6 +109,7 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         from pipelines import picture_bricks
 
         kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
+        kept["kind"] = options.pop("kind") or "bricks"
         _refuse_options(options, f"a {kind_of(store).name} store")
         picture_bricks(store, image, graph=graph, **kept)
     elif schema == "paths/1":
@@ -117,9 +124,11 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     click.echo(image)
 
 
-def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, **options: Any) -> None:
+def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind: str | None, **options: Any) -> None:
     from pipelines import picture_euler_stages, picture_graph, picture_partitions
 
+    if kind is not None:
+        raise click.UsageError(f"--kind {kind} draws a hierarchy store; make one of the graph (tilepath hierarchy)")
     if partitions or stages:
         _refuse_options(options, "partitions or stages", ("seed", "overwrite"))
         if partitions and stages:

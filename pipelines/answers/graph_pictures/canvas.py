@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.answers.figures import figure_file, shortened
 from pipelines.answers.graph_pictures.arrows import Curve, label_places, route_arcs
-from pipelines.answers.graph_pictures.drawing import GREY, INK, PAPER, Drawing
+from pipelines.answers.graph_pictures.drawing import GREY, INK, PALE, PAPER, Drawing
 from pipelines.answers.graph_pictures.layout import place_nodes
 
 NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
@@ -42,7 +42,8 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
     else:
-        sizes = np.full((drawing.n, 2), 3.0 if drawing.n <= FEW_NODES else 1.6)
+        dots = np.full(drawing.n, 3.0 if drawing.n <= FEW_NODES else 1.6) if drawing.radii is None else drawing.radii
+        sizes = np.stack([dots, dots], axis=1)
     sizes = sizes.reshape(drawing.n, 2)
     numbered = drawing.texts is not None
     step = 26.0 if drawing.n <= FEW_NODES else 15.0
@@ -73,6 +74,8 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
         corners = _draw_frame(axes, name, within[:, 0].min(axis=0), within[:, 1].max(axis=0))
         low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
     _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
+    if drawing.captions:
+        high = np.maximum(high, _draw_captions(axes, drawing, centres, sizes, names))
     for corners in _draw_marks(axes, drawing, centres, sizes, names):
         low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
     _finish(figure, axes, drawing, low, high, bar)
@@ -218,12 +221,11 @@ def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
 def _draw_nodes(
     axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, colours: list[Any], names: list[str] | None
 ) -> None:
-    from matplotlib.colors import to_rgb
-
     if not drawing.n:
         return
     if names is None:
         dots = _dots(drawing)
+        dots = dots[np.argsort(sizes[dots, 0], kind="stable")]  # large dots over small ones
         fills = [colours[v] for v in dots.tolist()]
         edges = fills if drawing.values is not None or not drawing.rims else GREY
         areas = np.pi * (sizes[dots, 0] ** 2)
@@ -234,11 +236,37 @@ def _draw_nodes(
     shapes = [_rounded(place, size, size.min()) for place, size in zip(centres, sizes, strict=True)]
     axes.add_collection(PathCollection(shapes, facecolors=colours, edgecolors=INK, linewidths=0.9, zorder=4))
     for place, colour, name in zip(centres, colours, names, strict=True):
-        red, green, blue = to_rgb(colour)
-        ink = INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else PAPER
-        axes.text(
-            *place, name, size=NAME_SIZE, color=ink, ha="center", va="center_baseline", zorder=5, parse_math=False
-        )
+        style = {"color": _ink_on(colour), "ha": "center", "va": "center_baseline", "zorder": 5}
+        axes.text(*place, name, size=NAME_SIZE, parse_math=False, **style)
+
+
+def _ink_on(colour: Any) -> str:
+    """Return the colour of letters that are legible on `colour`."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else PAPER
+
+
+def _draw_captions(axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str]) -> np.ndarray:
+    """Write names in their dots, or to the right of dots where no dot and no name is hidden, large dots first.
+
+    Returns the upper right corner of all dots and names. Pale dots, such as leaves, get no name outside.
+    """
+    from matplotlib.patheffects import withStroke
+
+    lows, highs = centres - sizes, centres + sizes
+    for v in np.argsort(-sizes[:, 0], kind="stable").tolist():
+        half = np.array([_text_width(names[v], TEXT_SIZE) / 2 + 1, TEXT_SIZE / 2])
+        style = {"size": TEXT_SIZE, "ha": "center", "va": "center_baseline", "zorder": 5, "parse_math": False}
+        if (half < sizes[v]).all():
+            axes.text(*centres[v], names[v], color=_ink_on(drawing.fills[v]), **style)
+            continue
+        place = centres[v] + [sizes[v, 0] + 1 + half[0], 0]
+        if drawing.fills[v] != PALE and not ((lows < place + half) & (place - half < highs)).all(axis=1).any():
+            axes.text(*place, names[v], color=INK, path_effects=[withStroke(linewidth=2, foreground=PAPER)], **style)
+            lows, highs = np.vstack([lows, place - half]), np.vstack([highs, place + half])
+    return highs.max(axis=0)
 
 
 def _dots(drawing: Drawing) -> np.ndarray:

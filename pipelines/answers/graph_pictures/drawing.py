@@ -16,6 +16,7 @@ from pipelines.formats.output_file import check_free, whole_file
 
 GREY, PALE, RED, GREEN, BLUE, YELLOW = "#5f6368", "#e3e5e8", "#c5221f", "#188038", "#8ab4f8", "#fde293"
 LIGHT_GREEN, LIGHT_RED = "#81c995", "#f6aea9"
+LEVELS = ("#0d0829", "#5f187f", "#a3307e", "#d8456c", "#f1605d", "#f9885f", "#fea973", "#fed395")  # the root first
 PAPER, INK = "#ffffff", "#202124"
 PARTS = ("#7baaf7", "#f6ae2d", "#6fbf8b", "#e58a8a", "#b39ddb", "#5ec4c4", "#d4b483", "#f48fb1")
 
@@ -47,6 +48,8 @@ class Drawing:
     rims : whether nodes without room for names have a rim
     lifted : (m) bool, arcs that are drawn over other arcs
     marks : nodes with a ring, such as the source of distances and the ends of a route
+    radii : (n) radii of nodes without room for names, in points; or None: all nodes are equal
+    captions : whether names are written in dots or to the right of dots, where there is room
     """
 
     names: list[str]
@@ -68,6 +71,8 @@ class Drawing:
     rims: bool = True
     lifted: np.ndarray | None = None
     marks: list[int] = field(default_factory=list)
+    radii: np.ndarray | None = None
+    captions: bool = False
 
     def __post_init__(self) -> None:
         self.colours = np.array([GREY] * self.m if self.colours is None else self.colours, object)
@@ -87,7 +92,7 @@ class Drawing:
     @property
     def detailed(self) -> bool:
         """Whether the picture has room for names, arrow heads and curved arcs."""
-        return self.n <= NAMED_NODES and self.m <= NUMBERED_ARCS
+        return self.n <= NAMED_NODES and self.m <= NUMBERED_ARCS and not self.captions
 
     def kept(self, nodes: np.ndarray, arcs: np.ndarray) -> Drawing:
         """Return the drawing with some of the nodes and arcs, both bool; the ends of these arcs must be among them."""
@@ -107,6 +112,7 @@ class Drawing:
             values=None if self.values is None else self.values[nodes],
             lifted=self.lifted[arcs],
             marks=[int(place[v]) for v in self.marks if nodes[v]],
+            radii=None if self.radii is None else self.radii[nodes],
         )
 
 

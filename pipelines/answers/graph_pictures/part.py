@@ -11,7 +11,7 @@ from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 
 MOST_VERTICES, MOST_ARCS = 2_000, 20_000  # largest picture of a graph without coordinates
-MOST_ON_MAP, MOST_ARCS_ON_MAP = 100_000, 400_000  # most vertices and arcs on a map
+MOST_ON_MAP, MOST_ARCS_ON_MAP = 200_000, 800_000  # most vertices and arcs on a map
 
 
 @dataclass(frozen=True)

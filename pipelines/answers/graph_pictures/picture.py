@@ -14,13 +14,17 @@ from gpuops.numbers import outside_infinity
 from pipelines.answers.figures import title_of_distances
 from pipelines.answers.graph_pictures.drawing import Drawing
 from pipelines.answers.graph_pictures.part import part_of
+from pipelines.answers.graph_pictures.separators import levels_of_vertices, separator_tree
 from pipelines.answers.graph_pictures.view import View, Walks
 from pipelines.answers.routes import shortest_path
 from pipelines.answers.tree_routes import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
-from pipelines.stores.on_demand import OnDemand, Solution, open_on_demand, open_solution
+from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.on_demand import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
+
+KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
 
 
 def picture_graph(
@@ -117,8 +121,9 @@ def picture_graph(
 
 
 def picture_bricks(
-    store: OnDemand | str | os.PathLike[str],
+    store: HierarchyStore | str | os.PathLike[str],
     path: str | os.PathLike[str],
+    kind: str = "bricks",
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
     sample: int | None = None,
@@ -127,20 +132,46 @@ def picture_bricks(
     title: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Draw the bricks of a hierarchy store, and the vertices that separate them.
+    """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
 
     Parameters
     ----------
     store : HierarchyStore, or path of such a store
-    path, sample, around, seed, title, overwrite : as for `picture_graph`
-    graph : the graph or its path, if it was moved
+    path, sample, around, seed, title, overwrite : as for `picture_graph`; a tree takes no sample
+    kind : "bricks" colours the bricks, with the vertices that separate them dark; "levels" colours these vertices by
+        the levels of their nodes in the tree, the root strongest; "tree" draws the nodes from the root down to bricks,
+        each above its subtree. Dots of the tree grow with their vertices as far as there is room, and the number of
+        vertices is written where it fits; in a large tree, some leaves are subtrees of several bricks
+    graph : the graph or its path, if it was moved; a tree needs no graph
+
+    Raises
+    ------
+    ValueError
+        `kind` is unknown, no vertex of the tree separates bricks, or, as for `picture_graph`, the graph is too large.
+    StoreError, FileExistsError, ImportError
+        As for `picture_graph`.
     """
-    store = store if isinstance(store, OnDemand) else open_on_demand(store)
+    store = store if isinstance(store, HierarchyStore) else open_hierarchy(store)
+    if kind not in KINDS:
+        raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
+    if kind != "bricks" and not store.hierarchy.structure.bricks.upper:
+        raise ValueError(
+            f"{store.path}: no separators lie above the bricks of up to 512 vertices, so that there are no levels and "
+            "no tree; draw the bricks (--kind bricks), or the hierarchy of a larger graph"
+        )
+    if kind == "tree":
+        if sample is not None or around is not None:
+            raise ValueError("a tree has all vertices; leave out sample and around (--sample, --around)")
+        write_drawing(separator_tree(store), path, seed, title, overwrite)
+        return
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
     middle = None if around is None else opened.vertex(around, "around")
     view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
-    view.divide(store.division())
+    if kind == "levels":
+        view.grade(levels_of_vertices(store.hierarchy.structure), store.division())
+    else:
+        view.divide(store.division())
     write_drawing(view.drawing(), path, seed, title, overwrite)
 
 

@@ -13,6 +13,7 @@ from pipelines.answers.graph_pictures.drawing import (
     BLUE,
     GREEN,
     INK,
+    LEVELS,
     LIGHT_GREEN,
     LIGHT_RED,
     NAMED_NODES,
@@ -147,6 +148,24 @@ class View:
         picture.legend.append((INK, name))
         self.about.append(about)
 
+    def grade(self, levels: np.ndarray, division: Division) -> None:
+        """Colour the vertices of the upper tree of a hierarchy, and their arcs, by `levels` (n), -1 for all others."""
+        picture, separates = self.picture, division.separates[self.part.vertices]
+        level = np.minimum(levels[self.part.vertices], len(LEVELS) - 1)
+        colours = np.array([*LEVELS, PALE], object)
+        ends = np.sort([level[picture.tails], level[picture.heads]], axis=0)
+        of_arc = np.where(ends[0] < 0, ends[1], ends[0])  # the higher level; that of one end if the other has none
+        picture.fills[:], picture.colours[:] = colours[level], np.where(of_arc < 0, "#d3d6da", colours[of_arc])
+        picture.widths[:] = np.where(of_arc < 0, 2.0, 1.0 + 1.2 * 0.7**of_arc)
+        picture.radii = np.where(level < 0, 1.6, 1.6 + 2.2 * 0.7**level)
+        picture.lifted, picture.rims = of_arc >= 0, False
+        picture.legend += legend_of_levels(level)
+        picture.legend.append((PALE, "bricks"))
+        if (closed := separates & (level < 0)).any():
+            picture.fills[closed] = BLUE
+            picture.legend.append((BLUE, f"closed: {counted(int(closed.sum()), 'vertex', 'vertices')}"))
+        self.about.append(division.names[1])
+
     def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
         """Draw a route through `vertices` of the graph in red; of parallel arcs, the lightest is on the route."""
         tails, heads = self.picture.tails, self.picture.heads
@@ -201,6 +220,17 @@ def _apart(tails: np.ndarray, heads: np.ndarray, count: int) -> np.ndarray:
         taken = found[joined[starts[k] : starts[k + 1], 1]]
         uses = np.bincount(taken[taken >= 0], minlength=len(PARTS))
         found[k] = (k + uses[np.arange(k, k + len(PARTS)) % len(PARTS)].argmin()) % len(PARTS)
+    return found
+
+
+def legend_of_levels(level: np.ndarray, vertices: np.ndarray | int = 1) -> list[tuple[str, str]]:
+    """Return the legend of levels, -1 for none, with the sum of the numbers `vertices` of each level."""
+    found: list[tuple[str, str]] = []
+    for i, colour in enumerate(LEVELS):
+        count = int((np.minimum(level, len(LEVELS) - 1) == i).astype(int) @ np.broadcast_to(vertices, level.shape))
+        if count:
+            name = "level 0 (root)" if i == 0 else f"level {i}" + (" and deeper" if i == len(LEVELS) - 1 else "")
+            found.append((colour, f"{name}: {count:,}" if found else f"{name}: {counted(count, 'vertex', 'vertices')}"))
     return found
 
 

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from gpuops import NotEulerianError, euler_circuit
@@ -147,6 +148,24 @@ def test_a_route_and_the_distances_over_a_map(solve, tmp_path, dot):
     assert re.findall(r"v(\d) .*peripheries=2", text) == ["0", "2"]  # the ends
     picture_graph(graph, tmp_path / "map.svg", distances=distances, route=(0, 2), wash=True, title="Home [h]")
     assert {"distance from 0 [km]", "Home [h]"} <= words(tmp_path / "map.svg")
+
+
+def test_captions_are_written_where_they_hide_nothing():
+    """In a dot that is large enough, else to the right, where the page grows; not over other dots and names."""
+    places = np.array([[0, 0], [200, 0], [203, 1], [400, 0], [300, 0], [540, 0]])
+    names = ["inside", "hides", "near", "alone", "pale", "a long name"]
+    fills = [RED, RED, RED, RED, PALE, RED]
+    radii = np.array([40.0, 4, 3, 4, 4, 4])
+    tails = heads = np.empty(0, np.int64)
+    drawing = Drawing(names, tails, heads, fills=fills, coordinates=places, radii=radii, captions=True)
+    figure = Figure()
+    canvas._draw_on(figure, drawing, 0)
+    written = {text.get_text(): text for text in figure.axes[0].texts}
+    assert set(written) == {"inside", "near", "alone", "a long name"}  # "hides" would hide a dot
+    assert written["inside"].get_position() == (0, 0)
+    assert written["alone"].get_position()[0] > 404
+    long = canvas._text_width("a long name", canvas.TEXT_SIZE)
+    assert figure.get_size_inches()[0] * 72 > 40 + 540 + 4 + long + 2 * canvas.MARGIN
 
 
 def words(path):

@@ -7,7 +7,10 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 from road_graphs import as_floats
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from pipelines import (
     StoreError,
@@ -24,7 +27,8 @@ from pipelines import (
     verify_distances,
     write_graph,
 )
-from pipelines.answers.graph_pictures.drawing import INK
+from pipelines.answers.graph_pictures import canvas, layout, separators
+from pipelines.answers.graph_pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
 from pipelines.stores.on_demand import open_on_demand
 from tilepath.cli import tilepath
@@ -155,9 +159,16 @@ def test_bricks_are_in_colours_and_what_separates_them_is_dark(roads, tmp_path, 
     assert "2 bricks, 20 vertices between them" in text
 
 
-def test_the_division_follows_the_tree(client, tmp_path):
-    made = generate(synthetic_graph("grid", rows=50, columns=50, weights="integers"), tmp_path / "g")
-    store = build_hierarchy(client, made, tmp_path / "h")
+@pytest.fixture(scope="module")
+def grid(client, tmp_path_factory):
+    """A grid of 50 x 50 vertices, and its hierarchy."""
+    folder = tmp_path_factory.mktemp("grid")
+    made = generate(synthetic_graph("grid", rows=50, columns=50, weights="integers"), folder / "g")
+    return made, build_hierarchy(client, made, folder / "h")
+
+
+def test_the_division_follows_the_tree(grid):
+    made, store = grid
     division = store.division()
     assert 1 < len(np.unique(division.part[~division.separates])) < 20
     assert 0 < division.separates.sum() < 400
@@ -167,7 +178,98 @@ def test_the_division_follows_the_tree(client, tmp_path):
     assert (division.part[tails[inside]] == division.part[indices[inside]]).all()  # no arc leads from brick to brick
 
 
-def test_the_commands(roads, tmp_path, monkeypatch):
+def test_each_level_of_a_map_cuts_the_pieces_of_the_level_above(grid, tmp_path):
+    made, store = grid
+    picture_bricks(store, tmp_path / "g.dot", "levels")
+    fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', (tmp_path / "g.dot").read_text(), re.M)
+    separates = store.division().separates
+    assert [fill != PALE for fill in fills] == separates.tolist()
+    colours = np.array([*LEVELS, PALE])
+    levels = np.array([colours.tolist().index(fill) for fill in fills])
+    arcs = csr_array((np.ones(made.m), made.indices(), made.indptr()))
+    structure, deepest, before = store.hierarchy.structure, levels[separates].max(), 0
+    for level in range(deepest + 1):
+        left = levels >= level
+        pieces, piece = connected_components(arcs[left][:, left])
+        assert pieces > before
+        own = levels[left] == level
+        nodes = structure.node_of[structure.place[left]]
+        assert len(set(zip(piece[own], nodes[own], strict=True))) == len(set(piece[own]))  # one node cuts a piece
+        before = pieces
+    picture_bricks(store, tmp_path / "g.svg", "levels")
+    text = (tmp_path / "g.svg").read_text()
+    assert all(f"<!-- level {i}" in text for i in range(deepest + 1))
+    assert f"<!-- level 0 (root): {(levels == 0).sum()} vertices -->" in text
+    picture_bricks(store, tmp_path / "g.png", "levels", title="")
+    seen = (imread(tmp_path / "g.png")[..., :3] * 255).round().astype(int)
+    radii = np.where(separates, 1.6 + 2.2 * 0.7**levels, 1.6)[:, None]
+    places = made.coordinates() * (layout.MAP_WIDTH / np.ptp(made.coordinates()[:, 0]))
+    low, high = (places - radii).min(axis=0) - canvas.MARGIN, (places + radii).max(axis=0) + canvas.MARGIN
+    column = ((places[:, 0] - low[0]) * 150 / 72).astype(int)
+    row = ((high[1] - places[:, 1]) * 150 / 72).astype(int)
+    inside = np.flatnonzero((arcs @ separates == 0) & ~separates)  # no arc of a separator ends there
+    for v in (*np.flatnonzero(levels == 0)[::9], *inside[::151]):
+        assert "#" + "".join(f"{part:02x}" for part in seen[row[v], column[v]]) == fills[v]
+
+
+def test_closed_vertices_have_no_level(client, grid, tmp_path):
+    made, _ = grid
+    through = np.arange(made.n) % 250 != 7
+    closed = write_graph(tmp_path / "g", *made.rows(), coordinates=made.coordinates(), through=through, directed=False)
+    picture_bricks(build_hierarchy(client, closed, tmp_path / "h"), tmp_path / "g.dot", "levels")
+    fills = re.findall(r'^  v\d+ \[label=".*?", fillcolor="(.*?)"', (tmp_path / "g.dot").read_text(), re.M)
+    assert [fill == BLUE for fill in fills] == (~through).tolist()
+
+
+def test_the_tree_has_all_vertices_and_nodes_above_their_subtrees(grid, tmp_path, monkeypatch):
+    _, store = grid
+    division = store.division()
+    for most, leaves in ((300, "bricks"), (3, "subtrees of up to 833 vertices")):
+        monkeypatch.setattr(separators, "MOST_LEAVES", most)
+        monkeypatch.setattr(separators, "THINNEST", 0.0)
+        tree = separators.separator_tree(store)
+        sizes, inner = np.array(tree.names, int), np.array([fill != PALE for fill in tree.fills])
+        assert sizes.sum() == store.n
+        assert (sizes[inner].sum() == division.separates.sum()) == (leaves == "bricks")
+        assert tree.legend[-1] == (PALE, leaves)
+        assert len(tree.heads) == tree.n - 1  # one root
+        assert len(np.unique(tree.heads)) == len(tree.heads)
+        assert inner[tree.tails].all()
+        x, y = tree.coordinates.T
+        assert (y[tree.heads] < y[tree.tails]).all()
+        for node in np.flatnonzero(inner):
+            children = x[tree.heads[tree.tails == node]]
+            assert children.min() < x[node] < children.max()
+    least = sizes[~inner].max()
+    small = sizes[~inner] < least
+    assert 0 < small.sum() < len(small)
+    monkeypatch.setattr(separators, "THINNEST", separators.WIDTH * (least - 0.5) / store.n)
+    tree = separators.separator_tree(store)
+    assert tree.legend[-1][1] == f"{leaves}, without {small.sum()} of fewer than {least} vertices"
+    assert sorted(map(int, tree.names)) == sorted([*sizes[inner], *sizes[~inner][~small]])
+    monkeypatch.undo()
+    picture_bricks(store, tmp_path / "t.svg", "tree")
+    text = (tmp_path / "t.svg").read_text()
+    root = sizes[inner][y[inner].argmax()]
+    assert f"<!-- {root} -->" in text
+    assert "<!-- g: 2,500 vertices; " in text
+
+
+def test_pictures_of_levels_need_separators(roads, grid, tmp_path):
+    for kind in "levels", "tree":
+        with pytest.raises(
+            ValueError, match=r"no separators lie above the bricks .*; draw the bricks \(--kind bricks\)"
+        ):
+            picture_bricks(roads[1], tmp_path / "p.png", kind)
+    with pytest.raises(ValueError, match=r"'heat'; choose one of bricks, levels, tree"):
+        picture_bricks(grid[1], tmp_path / "p.png", "heat")
+    for wrong in {"sample": 5}, {"around": 7}:
+        with pytest.raises(ValueError, match="a tree has all vertices; leave out sample and around"):
+            picture_bricks(grid[1], tmp_path / "p.png", "tree", **wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_commands(roads, grid, tmp_path, monkeypatch):
     _, store, expected = roads
     monkeypatch.chdir(tmp_path)
 
@@ -186,6 +288,9 @@ def test_the_commands(roads, tmp_path, monkeypatch):
     assert "METIS and the graph need" in small
     say("picture", graph, "i.png", "--distances", store.path, "--from", "v17", "--every", "300")
     say("picture", store.path, "b.png", "--sample", "5")
+    say("picture", grid[1].path, "t.png", "--kind", "tree")
+    refused = say("picture", graph, "l.png", "--kind", "levels", fails=True)
+    assert "--kind levels draws a hierarchy store; make one of the graph (tilepath hierarchy)" in refused
     assert "cannot go with a picture of a hierarchy store" in say("picture", store.path, "c.png", "--edges", fails=True)
     refused = say("export", store.path, "d.csv", fails=True)
     assert "a hierarchy store is not exported; tilepath od writes tables and .npy" in refused
