@@ -53,8 +53,9 @@ def test_distances_are_those_of_floyd_and_warshall(cupy, seed):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_closed_vertices_with_many_arcs(cupy, dtype):
-    hierarchy = hierarchy_of(weighted(hubs(500, 4), dtype), dtype, brick=40)
-    compare(hierarchy, hierarchy.on_gpu(), np.arange(20), np.arange(500))
+    n = 500 if dtype != "int16" else 150  # longer distances do not fit
+    hierarchy = hierarchy_of(weighted(hubs(n, 4), dtype), dtype, brick=40)
+    compare(hierarchy, hierarchy.on_gpu(), np.arange(20), np.arange(n))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int16"])
