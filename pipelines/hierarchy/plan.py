@@ -17,6 +17,8 @@ from pipelines.workers.progress import size, with_prefix
 # Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 250 beside the
 # tables of all bricks.
 ANSWER_BYTES = 300
+# The same, where only blocks of distances are computed.
+BLOCK_BYTES = 100
 # Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
 CALL_BYTES = 1 << 29
 # Blocks of distances in the memory of a GPU: one that is computed, and copies that are converted and saved.
@@ -83,7 +85,7 @@ def answers(
     rows : whether whole rows are computed; each worker then keeps the tables of all bricks, if there is memory for them
     """
     wide, converted = (dtype, 0) if fits else (np.dtype(np.float64), 4 * tables)
-    own = ANSWER_BYTES * len(structure.order) + CALL_BYTES + blocks * block + converted
+    own = (ANSWER_BYTES if rows else BLOCK_BYTES) * len(structure.order) + CALL_BYTES + blocks * block + converted
     bricks = brick_bytes(structure, wide) if rows else 0
     on_gpu = answering_bytes(structure, wide) if any(fact.gpu for fact in facts) else 0
     on_host = Counter(fact.host for fact in facts)
