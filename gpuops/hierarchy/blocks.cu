@@ -7,9 +7,9 @@
 //     stay          lower out[s, t] to the distance by paths that do not leave the brick of s
 //     meet          the distance to a destination is the least of its columns
 //
-// A *column* is an open vertex and a length to add: a destination and 0, or the tail of an arc into a closed destination
-// and the length of the arc. A *part* is a brick with its columns; or a vertex of the upper tree, which is its own front,
-// with one column.
+// A *column* is an open vertex and a length to add: a destination and 0, or the tail of an arc into a closed
+// destination and the length of the arc. A *part* is a brick with its columns; or a vertex of the upper tree, which is
+// its own front, with one column.
 //
 // A block of `arrive` computes a window: columns that are neighbours in the result. Columns of a window are dealt to
 // threads. All columns of a thread belong to one part, so that its product is as deep as the front of this part. A window

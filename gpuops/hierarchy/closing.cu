@@ -19,8 +19,8 @@
 // The sums are those of closing_numba.py, so floats have the same bits.
 //
 // Launch: see each kernel.
-// Macros: SMALL, MEDIUM, the most rows of a node that a warp or a block closes; BLOCKS, the blocks on a multiprocessor; the
-//         macros of closure_tile.cuh.
+// Macros: SMALL, MEDIUM, the most rows of a node that a warp or a block closes; BLOCKS, the blocks on a multiprocessor;
+//         the macros of closure_tile.cuh.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
@@ -354,9 +354,9 @@ struct Part {
     int stride, rows, columns;
 };
 
-// The tile (i, j) of a node: in `out` if i is a tile of pivots, in the update if both are tiles of the front. For i in the
-// front and j a tile of pivots, call `transposed_part`: such tiles are transposed, in `into`, or in `out` if the graph is
-// undirected.
+// The tile (i, j) of a node: in `out` if i is a tile of pivots, in the update if both are tiles of the front. For i in
+// the front and j a tile of pivots, call `transposed_part`: such tiles are transposed, in `into`, or in `out` if the
+// graph is undirected.
 __device__ inline Part part(const Tiles& tiles, int i, int j) {
     const Node& node = tiles.node;
     const int i0 = tiles.first(i), j0 = tiles.first(j), rows = tiles.length(i), columns = tiles.length(j);

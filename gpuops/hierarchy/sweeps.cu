@@ -13,10 +13,10 @@
 #include "../device/grid_barrier.cuh"
 #include "tree.cuh"
 
-// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then the front of the brick.
-// `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources. `touched` becomes
-// 1 for each group of 32 sources and each node of the upper tree that is above one of their starts or contains it. No two starts of a launch have the same
-// source.
+// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then the front of
+// the brick. `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources.
+// `touched` becomes 1 for each group of 32 sources and each node of the upper tree that is above one of their starts or
+// contains it. No two starts of a launch have the same source.
 // Launch: a block for each start, any number of threads.
 extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
                                 Element* climbing, Element* inner, int width, Element* above, int stride,
