@@ -3,11 +3,11 @@
 Vertices are eliminated in an order that keeps the graph sparse. Eliminating a vertex joins its neighbours by arcs as
 long as the paths through the vertex; the rest of the graph then no longer needs the vertex. The steps:
 
-1. order     vertices of degree 2 and less first, the rest by nested dissection (METIS)             `order`
-2. structure the elimination tree, its nodes of several vertices, and their exact cost              `structure`
-3. close     each node with its front, bottom up, by a small dense Floyd-Warshall                   `closing`
-4. answer    a row, many rows, or a block of distances                                              `blocks`
-             single distances from a source, for the vertices along a route                       `climbing`
+1. order     vertices of degree 2 and less first, the rest by nested dissection (METIS)              `order`
+2. structure the elimination tree, its nodes of several vertices, and their exact cost               `structure`
+3. close     each node with its front, bottom up, by a small dense Floyd-Warshall                    `closing`
+4. answer    a row, many rows, or a block of distances                                               `blocks`
+             single distances from a source, for the vertices along a route                          `climbing`
 
 The *front* of a node consists of the r later vertices that are neighbours of its subtree; they lie on the path from
 the node to the root. A node of w vertices has two tables: `out`, w x (w + r), has the distances from its vertices to
@@ -26,8 +26,11 @@ the distances to the brick by paths through its front.
 Closed vertices, which no path passes through, are not in the tree (`closed_arcs`). A search from a closed source starts
 at the heads of its arcs; the distance to a closed destination is a minimum over the arcs into it.
 
-A hierarchy whose tables are CuPy arrays answers on the GPU, with the same bits. It is closed there (with CuPy weights),
-or copied there (`Hierarchy.on_gpu`).
+A hierarchy whose tables are CuPy arrays answers rows and blocks on the GPU, with the bits of the CPU. Its tables are
+computed on the GPU (from CuPy weights), or copied there (`Hierarchy.on_gpu`).
+
+For a module `x`, `x_numba.py` has its loops for the CPU, `x_cuda.py` launches its kernels, and `x.cu` has the kernels.
+`sweeps.cu` has the climbs and sweeps of `blocks`, in the order of `sweeps`.
 
 J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", JEA 21, 2016. D. Delling, A. V. Goldberg,
 A. Nowatzyk, R. F. Werneck, "PHAST: hardware-accelerated shortest path trees", JPDC 73, 2013. P. Sao, R. Kannan,

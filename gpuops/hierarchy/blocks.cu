@@ -7,15 +7,16 @@
 //     stay          lower out[s, t] to the distance by paths that do not leave the brick of s
 //     meet          the distance to a destination is the least of its columns
 //
-// A *column* is an open vertex plus a length: a destination and 0, or the tail of an arc into a closed destination and
-// the length of the arc. A *part* is a brick with its columns; or one column of the upper tree, which is its own front.
+// A *column* is an open vertex and a length to add: a destination and 0, or the tail of an arc into a closed
+// destination and the length of the arc. A *part* is a brick with its columns; or a vertex of the upper tree, which is
+// its own front, with one column.
 //
 // A block of `arrive` computes a window: columns that are neighbours in the result. Columns of a window are dealt to
 // threads. All columns of a thread belong to one part, so that its product is as deep as the front of this part. A window
 // is stored row by row (minplus/strip.cuh). A thread has COLUMNS slots. A slot without a column has the number -1 in
 // `slots`; in `columns` it has a number that follows the numbers of all columns of the window.
 //
-//     onward  [sources / ROWS rounded up][depth][ROWS]    depth: vertices of all fronts, and one row more
+//     onward  [sources / ROWS rounded up][depth][ROWS]    depth: vertices of all fronts, and one infinite row
 //     arrival [windows][part_depth][STRIP]                part_depth: the largest front, rounded up to an even number
 //
 // Launch: see each kernel.
@@ -27,7 +28,7 @@
 
 constexpr int PACK_WORDS = 32, PACK_DEPTH = 8;
 
-// A distance as answers store it: integers above half of infinity are unreachable, and become the largest number.
+// A distance as answers store it: integers above half of infinity mean unreachable, and become the maximum of the type.
 __device__ inline float outside(float x) {
     return x;
 }

@@ -1,9 +1,9 @@
 """Distances from many sources: rows, or a block for any origins and destinations.
 
-Each thread takes a batch of sources. The batch climbs to the upper tree and sweeps it. Then, for each brick with
-destinations, one product gives the distances by paths that enter the brick through its front; for sources in the same
-brick, the distances are lowered by paths that never leave it. The bits of a distance do not depend on the other sources
-and destinations of the call.
+On a CPU, each thread takes a batch of sources. The batch climbs to the upper tree and sweeps it. Then, for each brick
+with destinations, one product gives the distances by paths that enter the brick through its front; for sources in the
+same brick, the distances are lowered by paths that never leave it. On a GPU, `blocks_cuda` takes the same steps. The
+bits of a distance do not depend on the other sources and destinations of the call.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ from gpuops.numbers import outside_infinity
 
 # Number of sources that climb and sweep together.
 _BATCH = 64
-# Most distances to the upper tree, or in float64 before they are converted to integers, that are kept at a time.
+# Most distances to the upper tree that are kept at a time; and most distances in float64 before their conversion.
 _ROUND = 2**24
 # Number of tasks into which computing the tables is cut.
 _TASKS = 16
-# Estimated relaxations for an entry of a table; for the distance from a source to a vertex of the upper tree.
-_TABLE_WORK, _UPPER_WORK = 8, 32
+# Estimated relaxations for an entry of a table.
+_TABLE_WORK = 8
+# Estimated relaxations for the distance from a source to a vertex of the upper tree.
+_UPPER_WORK = 32
 
 
-def one_to_all(hierarchy: Hierarchy, source: Any) -> np.ndarray:
+def one_to_all(hierarchy: Hierarchy, source: Any) -> Any:
     """Return the distances from one vertex to all vertices: the only row of `gpuops.distance_rows`.
 
     Parameters
@@ -59,12 +61,13 @@ def one_to_all(hierarchy: Hierarchy, source: Any) -> np.ndarray:
     return distance_rows(hierarchy, [source])[0]
 
 
-def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.ndarray:
+def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> Any:
     """Return the distances from each source to all vertices.
 
-    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row. Later
-    calls use the same tables if they fit into a quarter of the memory that is available to the first call; otherwise,
-    every call computes them again. A process with a part of the machine's threads takes the same part of the quarter.
+    The first call for a hierarchy computes the tables of all bricks, which takes several times as long as a row. On a
+    CPU, later calls use the same tables if they fit into a quarter of the memory that is available to the first call;
+    otherwise, every call computes them again. A process with a part of the machine's threads takes the same part of the
+    quarter. On a GPU, the tables are always kept, and blocks use them too.
 
     Parameters
     ----------
@@ -72,13 +75,14 @@ def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.
     sources : (k,) sequence of int
         In any order, repeated or not.
     out : (k, n) array, optional
-        Receives the result, with contiguous rows.
+        Receives the result: of the dtype and the library of the tables, with contiguous rows.
 
     Returns
     -------
     (k, n) array
-        Distances in the dtype of the hierarchy. Unreachable is +inf, or the maximum of an integer dtype. A distance has
-        the same bits for any other sources, for any number of threads, and in `gpuops.distance_block`.
+        Distances in the dtype of the hierarchy, a CuPy array if its tables are. Unreachable is +inf, or the maximum of
+        an integer dtype. A distance has the same bits for any other sources, for any number of threads, and in
+        `gpuops.distance_block`.
 
     Raises
     ------
@@ -90,7 +94,7 @@ def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> np.
     return _answer(hierarchy, sources, None, out)
 
 
-def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out: Any = None) -> np.ndarray:
+def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out: Any = None) -> Any:
     """Return the distances from each origin to each destination.
 
     Parameters
@@ -99,7 +103,7 @@ def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out
     origins, destinations : (k,), (l,) sequences of int
         In any order, repeated or not.
     out : (k, l) array, optional
-        Receives the result, with contiguous rows.
+        Receives the result: of the dtype and the library of the tables, with contiguous rows.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """The CUDA half of `blocks`: the steps of blocks_numba.py, each for many sources in one launch (blocks.cu).
 
-Arrays that depend on the structure alone are computed on the host and copied once. The first call computes the tables
-of all bricks. Sources are computed in batches. The host lays out the destinations while the device computes the
-distances from the first batch to the upper tree.
+Arrays that depend on the structure alone are computed on the host and copied once for each hierarchy. The first call
+computes the tables of all bricks. Sources are computed in batches. For a block, the host lays out the destinations
+while the device computes the distances from the first batch to the upper tree.
 """
 
 from __future__ import annotations
@@ -32,14 +32,19 @@ from gpuops.numbers import infinity, outside_infinity
 SOURCES_BYTES = 2**31
 # Most sources of a batch, so that no grid has more than 65,535 blocks in its second dimension.
 _MOST_SOURCES = 2**15
-# Columns are sorted by brick if their windows, in the order of the result, would have less than this share of columns.
+# Columns stay in the order of the result if windows of this share of the columns that their threads can hold suffice;
+# otherwise they are sorted by brick.
 _LEAST_SHARE = 2 / 3
 # Lanes of a warp.
 _GROUP = 32
 # Arrays for more sources than a warp has lanes are padded to a multiple of this number of sources.
 _SOURCES = 128
+# Threads of a block of `gather` and `pack_tables`, in its two dimensions.
 _PACK_WORDS, _PACK_DEPTH = 32, 8
-_BLOCK, _PICKING = 128, 512  # threads of a block of a brick; of a row
+# Threads of a block of `home` and `tables`.
+_BRICK_THREADS = 128
+# Threads of a block of `meet`.
+_MEET_THREADS = 512
 _ARITHMETICS = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
 _PROGRAMS = {
     name: SHAPES[name].program("hierarchy/blocks.cu", ("gather", "pack_tables", "arrive", "stay", "meet"), name)
@@ -58,12 +63,12 @@ _SWEEPS = {
 
 
 class _Starts(NamedTuple):
-    """Starts of which no two have one source, on the device: see `gpuops.hierarchy.ends.Starts`."""
+    """`gpuops.hierarchy.ends.Starts` on the device. No two starts have the same source."""
 
     places: Any
     sources: Any
     lengths: Any
-    inner: Any  # the distances in the brick of each start, (starts, width)
+    inner: Any  # (starts, width): the distances from each start to its brick and the front of the brick
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +77,24 @@ class _Columns:
 
     Attributes
     ----------
-    count, window, depth : int
-        Columns, columns of a window, rows of all fronts with one more.
-    thread_part, numbers : arrays
-        The part of each thread; for each slot the number of its column in its window.
+    count : int
+        Number of columns.
+    window : int
+        Number of columns of a window.
+    depth : int
+        Length of `fronts`, plus 1.
+    thread_part : array
+        The part of each thread.
+    numbers : array
+        For each slot, the number of its column in its window. Slots without a column have higher numbers.
     starts, fronts : arrays
         Where the front of each part begins in `fronts`, whose entries are rows of the upper tree.
     rows, lengths : arrays
         The row of each column in the table of its brick, and the length to add.
     part_starts, order : arrays
-        The columns sorted by part.
+        Where each part begins in `order`, which has the columns sorted by part.
     arrival : array
-        Panels of the tables.
+        Panels of the tables of the parts.
     """
 
     count: int
@@ -110,19 +121,19 @@ class _Parts(NamedTuple):
 
 
 class _Destinations(NamedTuple):
-    """Destinations whose columns have the order of the result, and others.
+    """The columns of the destinations: in the order of the result, or sorted by brick.
 
     Attributes
     ----------
     direct : _Columns, or None
-        A column for each destination; closed ones are infinitely far away. None if few neighbours in the result are
-        in one brick, so that threads would have few columns.
+        A column for each destination, in the order of the result; columns of closed destinations are infinite. None if
+        neighbours in the result are rarely in the same brick, so that threads would have few columns.
     sorted : _Columns, or None
         Columns by brick: for each arc into a closed destination, and for open destinations without a direct column.
     targets, starts, columns : int32 arrays on the device
-        The destinations with columns in `sorted`, where each begins in `columns`, and its columns.
+        The destinations with columns in `sorted`; where each begins in `columns`; and the numbers of its columns.
     missing : bool
-        Whether closed destinations without arcs have no column at all.
+        Whether some destinations have no column in `sorted`. If `direct` is None, these are closed and without arcs.
     """
 
     direct: _Columns | None
@@ -134,7 +145,7 @@ class _Destinations(NamedTuple):
 
 
 def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
-    """Return the bytes that answers of `dtype` take on a GPU, at most.
+    """Return the most bytes that answering in `dtype` takes on a GPU.
 
     The `out` and `into` tables, the results, and panels for the arcs into closed destinations are not counted.
     """
@@ -172,7 +183,7 @@ def _width(structure: HierarchyStructure) -> int:
 
 
 def _even(depth: int) -> int:
-    """Return the rows of the panels for tables of this depth."""
+    """Return the number of rows of the panels for tables of this depth, an even number."""
     return math.ceil(max(1, depth) / 2) * 2
 
 
@@ -233,12 +244,12 @@ class DeviceTables:
         self.tree = cupy.asarray(np.array([*pointers, undirected, len(sweep.chunk_levels) - 1], np.uint64))
         self.table, self.table_starts = cupy.empty(max(1, int(table_starts[-1])), self.dtype), arrays[12]
         if self.bricks and self.most:
-            self.sweeps.launch("tables", self.bricks, (self.tree, self.table), threads=_BLOCK)
+            self.sweeps.launch("tables", self.bricks, (self.tree, self.table), threads=_BRICK_THREADS)
         self._everywhere: _Destinations | None = None
         self._last: tuple[np.ndarray, _Destinations] | None = None
 
     def fill(self, hierarchy: Hierarchy, vertices: Any, origins: np.ndarray, out: Any) -> None:
-        """Fill `out` with distances by paths through the tree; None stands for all vertices as destinations."""
+        """Fill `out` with distances to `vertices`, or to all vertices if None, by paths through the tree."""
         if out.size == 0:
             return
         for some in self._batches(hierarchy, vertices, origins):
@@ -250,7 +261,7 @@ class DeviceTables:
             elif there.direct is not None:
                 self._arrive(out, rows, len(some), starts, above, there.direct)
             if there.sorted is not None:
-                self._pick(out, rows, len(some), starts, above, there)
+                self._meet(out, rows, len(some), starts, above, there)
 
     # --- Sources ------------------------------------------------------------------------------------------------------
 
@@ -317,7 +328,7 @@ class DeviceTables:
                     "touched": touched,
                     "bricks": np.int32(self.bricks),
                 },
-                threads=_BLOCK,
+                threads=_BRICK_THREADS,
             )
             found.append(starts)
         groups = stride // together
@@ -398,10 +409,10 @@ class DeviceTables:
         part, row, above, parts = columns
         bricks, threads = self.structure.bricks, self.shape.threads
         window = window_of(part, parts, self.of_thread, threads)
-        slots = share_out(part, parts, window, self.of_thread, threads)
-        number_absent(slots.numbers, threads * self.of_thread, window, len(part))
+        dealt = share_out(part, parts, window, self.of_thread, threads)
+        number_absent(dealt.numbers, threads * self.of_thread, window, len(part))
         starts = np.concatenate([bricks.front_starts, bricks.front_starts[-1] + np.arange(len(above) + 1)])
-        arrays = on_device(*slots, starts, np.append(bricks.front, above), row, *sort_by_part(part, parts))
+        arrays = on_device(*dealt, starts, np.append(bricks.front, above), row, *sort_by_part(part, parts))
         thread_part, numbers, slots, starts, fronts, row, part_starts, order = arrays
         windows = len(thread_part) // threads
         depth = _even(self.most)
@@ -500,8 +511,8 @@ class DeviceTables:
                 },
             )
 
-    def _pick(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Destinations) -> None:
-        """Fill the destinations that have sorted columns."""
+    def _meet(self, out: Any, rows: Any, count: int, starts: list[_Starts], above: Any, there: _Destinations) -> None:
+        """Fill the destinations with sorted columns: each with the least of the distances to its columns."""
         import cupy
 
         assert there.sorted is not None
@@ -522,7 +533,7 @@ class DeviceTables:
                 "columns": there.columns,
                 "count": np.int32(len(there.targets)),
             },
-            threads=_PICKING,
+            threads=_MEET_THREADS,
         )
 
 
@@ -533,7 +544,7 @@ def _arcs(links: Links, structure: HierarchyStructure, vertices: Any) -> np.ndar
 
 
 def _rounds(starts: Starts) -> list[Starts]:
-    """Divide starts into rounds, in none of which two starts have one source."""
+    """Divide starts into rounds. In a round, no two starts have the same source."""
     if (starts.sources[1:] > starts.sources[:-1]).all():
         return [starts]
     order = np.argsort(starts.sources, kind="stable")

@@ -4,8 +4,9 @@ The source climbs to the root once. The distance to a vertex follows from a swee
 to the vertex alone. These nodes are kept, so that vertices near each other share most of the work. Neither a row of
 distances nor a table of a brick is computed, and only the tables on the paths are read.
 
-Distances of integers are summed in int64, and distances of floats in float64. Integers are those of
-`gpuops.distance_rows`; floats may differ from them in the last bits, as they are not rounded after each step.
+Distances of integers are summed in int64, and distances of floats in float64. Integer
+distances equal those of `gpuops.distance_rows`; float distances may differ from them in the last bits, as float32 sums
+are not rounded after each step.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class Climbed(NamedTuple):
     place : (n,) int32
         The place of each vertex.
     distances : (open,) int64 or float64
-        By place. Entries of nodes that were not reached yet have no value: their memory is reserved, but not used.
+        By place. Entries of nodes that neither the climb nor a sweep has reached are not initialized.
     state : (N,) uint8
-        For each node, whether it was reached by the climb, and whether it was swept.
+        For each node, 0 if it was not reached yet, 1 if the climb reached it, 2 if it was swept.
     limit, far : numbers
         Entries of the tables from `limit` on are unreachable, and so are `distances` equal to `far`.
     potentials : (n,) int64 or float64
-        Added to the distance of each vertex. Empty if no weight is negative.
+        By vertex, added to its distance. Empty if the hierarchy has no potentials.
     offset : number
         Subtracted from all distances: the potential of the source.
     """

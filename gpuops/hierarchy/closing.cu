@@ -1,26 +1,26 @@
 // Closes the nodes of a hierarchy: the distances from the vertices of each node to each other and to its front, and
 // from the front to the node, over paths in the subtree of the node.
 //
-//     look_over       checks the weights and the graph, before
+//     look_over       checks the weights and the graph; launched first
 //     close_levels    all levels of the tree in one launch, the lowest level first
 //
 // A node of `width` vertices with a front of `front` vertices is a matrix of width + front = size rows: arcs, and the
 // *updates* of the children, the distances among their fronts. The vertices of the node are its pivots. By size:
 //
-//     up to SMALL   a warp closes the node, in shared memory; up to 16 where a level has few that are larger
+//     up to SMALL   a warp closes the node, in shared memory (up to 16 only, in levels with few nodes from 17 to SMALL)
 //     up to MEDIUM  a block closes the node, in shared memory, if it has one tile of pivots
 //     larger        tiles of TILE x TILE entries, where the results belong: in `out`, in `into`, and in the update. A
 //                   launch-wide barrier follows each stage: all tiles are assembled; then, for each tile of pivots, the
 //                   tile is closed and multiplied with its rows and columns; then all other tiles are lowered.
 //
 // The children of a node follow each other, in the nodes of the level below, and so do their updates and the lists of
-// the places of their fronts in the parent. Updates of successive levels are in two buffers in turn.
+// the places of their fronts in the parent. Levels store their updates in two buffers, in turn.
 //
 // The sums are those of closing_numba.py, so floats have the same bits.
 //
 // Launch: see each kernel.
-// Macros: SMALL, the most vertices of a node that a warp closes; MEDIUM; BLOCKS, the blocks on a multiprocessor; the
-//         macros of closure_tile.cuh.
+// Macros: SMALL, MEDIUM, the most rows of a node that a warp or a block closes; BLOCKS, the blocks on a multiprocessor;
+//         the macros of closure_tile.cuh.
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
@@ -39,7 +39,7 @@ struct Node {
 };
 struct Level {
     int first, last;              // nodes
-    int small;                    // most vertices of a node that a warp closes
+    int small;                    // most rows of a node that a warp closes
     int first_stage, last_stage;  // a level has one stage or more
 };
 struct Stage {
@@ -62,7 +62,7 @@ struct Control {
     unsigned long long refused;   // 1: a weight is NaN, negative or too large
     unsigned long long directed;  // 1: two directions of an edge differ
     unsigned long long homeless;  // 1 + the number of an arc that the structure has no room for, or 0
-    double largest;               // finite entry of a table
+    double largest;               // largest finite entry of all tables
     double paths[2];              // largest sums over a path to a root of the largest entries of `out`, of `into`
 };
 
@@ -129,8 +129,8 @@ extern "C" __global__ void look_over(const Element* weights, long long count, do
 
 // The arguments of `close_levels`, in shared memory. `into` is null if the graph is undirected: then out[:, width:] has
 // the same distances.
-// `sums` has four numbers for each node: `largest`, the largest finite entry of its `out` and its `into` table, and
-// `below`, the largest sum of such numbers over a path that ends below the node.
+// `sums` has four numbers for each node. `largest` are the largest finite entries of its `out` and of its `into` table.
+// `below` are the largest sums of `largest` along a path from a leaf to a child of the node, for `out` and for `into`.
 struct Tree {
     const Node* nodes;
     const unsigned short* places;
@@ -152,7 +152,7 @@ struct Tree {
 
 __shared__ Tree tree;
 
-// Words of shared memory for a node of `size` vertices: the matrix, and two panels of width x front each.
+// Words of shared memory for a node of `size` rows: the matrix, and two panels of width x front each.
 __device__ constexpr int words_for(int size) {
     return size * (size | 1) + size * size / 2;
 }
@@ -169,7 +169,7 @@ __device__ inline double largest_of_warp(double value) {
     return value;
 }
 
-// The value, if it is a distance, or `most`.
+// The larger of `most` and the value; `most` if the value is infinite.
 __device__ inline Wide larger(Wide most, Wide value) {
     return value < infinity<Element>() && value > most ? value : most;
 }
@@ -258,7 +258,7 @@ __device__ inline void store_sums(int number, const Node& node, Wide most_out, W
     }
 }
 
-// Functions that are not inline keep the registers of one from adding to those of another.
+// `close_node` and the functions for tiles are not inline: otherwise, their registers would add up.
 
 template <int COUNT>
 __device__ __noinline__ void close_node(int number) {
@@ -354,8 +354,9 @@ struct Part {
     int stride, rows, columns;
 };
 
-// The tile (i, j) of a node, where j is a tile of the front if i is one, unless `transposed`. Tiles below the pivots
-// are in `into`, or if the graph is undirected in `out`, transposed.
+// The tile (i, j) of a node: in `out` if i is a tile of pivots, in the update if both are tiles of the front. For i in
+// the front and j a tile of pivots, call `transposed_part`: such tiles are transposed, in `into`, or in `out` if the
+// graph is undirected.
 __device__ inline Part part(const Tiles& tiles, int i, int j) {
     const Node& node = tiles.node;
     const int i0 = tiles.first(i), j0 = tiles.first(j), rows = tiles.length(i), columns = tiles.length(j);
@@ -386,7 +387,7 @@ __device__ inline void store_own(Part to, const Own& own) {
     store_own(to.first, to.stride, to.rows, to.columns, own);
 }
 
-// own, as a tile, or transposed
+// Writes `own` to the tile, or its transpose.
 __device__ inline void share(Tile& tile, const Own& own, bool transposed) {
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
@@ -398,7 +399,7 @@ __device__ inline void share(Tile& tile, const Own& own, bool transposed) {
     }
 }
 
-// Takes note of the largest entry of a tile of a table whose entries are final.
+// Raises the node's `largest` to the largest finite entry of `own`, a tile of a table with its final entries.
 __device__ inline void note(int number, bool of_into, const Own& own) {
     Wide most = 0;
 #pragma unroll
@@ -410,7 +411,7 @@ __device__ inline void note(int number, bool of_into, const Own& own) {
     if (threadIdx.x % 32 == 0) raise(tree.largest(number, of_into), found);
 }
 
-// Assembles the tile of a number: the arcs and the updates of the children. Stores the largest sum of a path below.
+// Assembles a tile from the arcs of the node and the updates of its children. Task 0 also stores the node's `sums`.
 __device__ __noinline__ void assemble(int number, int task) {
     Tile& tile = memory.tiles[0];
     const Node& node = tree.nodes[number];
@@ -588,7 +589,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             __syncthreads();
         }
     }
-    // The largest entry of all tables; and the largest sums of the paths, which end at the roots, the last nodes.
+    // Find the largest entry of all tables, and the largest sums along paths to the roots, which are the last nodes.
     const int first = (blockIdx.x * THREADS) + threadIdx.x, kinds = into ? 2 : 1;
     double largest = 0;
     for (int node = first; node < count; node += gridDim.x * THREADS) {

@@ -26,7 +26,7 @@ from gpuops.numbers import distance_limit, infinity
 
 
 class _Shape(NamedTuple):
-    """Macros of closing.cu for one dtype."""
+    """Macros of closing.cu for one dtype. Sizes are vertices of a node and its front."""
 
     element: str
     small: int
@@ -56,10 +56,12 @@ _PROGRAMS = {
     )
     for name, shape in _SHAPES.items()
 }
-_SMALL = 16  # most vertices of a node that a warp closes, where few nodes of a level have more
+# Most vertices of a node and its front that a warp closes, in levels in which blocks can close the other small nodes.
+_SMALL = 16
+# Most nodes of more than `_SMALL` and up to `_Shape.small` vertices in such a level.
 _FEW = 256
 _NULL = np.uintp(0)  # a null pointer
-CONTROL_WORDS = 8  # of 8 bytes in the struct Control of closing.cu
+CONTROL_WORDS = 8  # words of 8 bytes of the struct Control in closing.cu
 _LOOK = 4  # blocks of `look_over` on a multiprocessor
 
 Closed = tuple[ClosedArcs, Any, Any, float, float]
@@ -116,7 +118,7 @@ class Schedule:
         For each node, in this order, the places of its front in the matrix of its parent.
     levels, stages, items : (L, 5), (S, 3), (I, 2) int32
     updates : int
-        Entries of the updates of two levels.
+        Entries of the two buffers in which levels store their updates in turn.
     """
 
     def __init__(self, structure: HierarchyStructure, dtype: np.dtype):
@@ -247,7 +249,7 @@ class _OnDevice:
         self.arcs: _Arcs | None = None
 
     def arcs_of(self, structure: HierarchyStructure, indptr: Any, indices: Any, weights: Any) -> _Arcs:
-        """Return the last graph if it is this one, or may be: the device compares arrays on the device."""
+        """Return the last graph if it may be this one, else a new one. `look_over` compares arrays on the device."""
         if self.arcs is None or not self.arcs.may_be(indptr, indices, weights):
             return self.new_arcs(structure, indptr, indices, weights)
         return self.arcs

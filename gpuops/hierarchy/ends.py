@@ -1,4 +1,4 @@
-"""The two ends of a search: where sources enter the tree, and corrections of the distances that the tree gives."""
+"""The two ends of a search: where sources enter the tree, and what completes the distances that the tree gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuops.arrays import library_of, like
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.numbers import distance_limit, outside_infinity
 
-_PIECE = 2**20  # distances to which potentials are applied at a time
+_PIECE = 2**20  # distances from which potentials are removed at a time
 
 
 class Starts(NamedTuple):
@@ -46,7 +46,10 @@ def starts_of(hierarchy: Hierarchy, places: np.ndarray) -> Starts:
 
 
 def finish(hierarchy: Hierarchy, found: Any, origins: np.ndarray, destinations: np.ndarray | None) -> None:
-    """Complete distances that the tree gives, in place: count arcs between closed vertices, and remove the potentials.
+    """Complete distances that the tree gives, in place.
+
+    Arcs between closed vertices count as paths, potentials are removed, and a closed vertex has the distance 0 to
+    itself.
 
     Parameters
     ----------

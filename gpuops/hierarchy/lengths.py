@@ -10,8 +10,9 @@ from gpuops.hierarchy.order import check_graph
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.numbers import distance_limit, infinity, outside_infinity
 
-# Relative rounding error of potentials: a float weight that is this little below 0 with potentials added counts as 0.
+# Rounding error of potentials, relative to the largest number: float lengths that are this little below 0 count as 0.
 _ROUNDING = 1e-9
+# By kind of dtype, what to do if distances are too large for it.
 LARGER = {"i": "convert the weights to float64", "f": "scale the weights down"}
 
 

@@ -1,5 +1,5 @@
 """The most memory that making a hierarchy takes in addition to its arguments, so that a plan can refuse in advance; and
-the memory of the tables of all bricks, which rows of distances need.
+the memory that answers need: on a GPU, and for the tables of all bricks.
 
 The sums follow the arrays that are alive at the fullest point of each step. For roads and grids of 62,500 to 1,000,000
 vertices, the resident memory of a process grew by 83 to 96 % of the sums. `hierarchy_order` took 39 to 96 %, because
@@ -18,7 +18,7 @@ from gpuops.hierarchy.closing_cuda import CONTROL_WORDS, Schedule
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
 _MARGIN = 1.1  # for what the allocator keeps
-_KEPT = 4  # the tables of all bricks are kept if they take at most one part in so many of the memory
+_KEPT = 4  # the tables of all bricks are kept if they take at most 1 / _KEPT of the memory
 
 
 def order_bytes(n: int, m: int) -> int:

@@ -1,4 +1,4 @@
-"""Columns of products are dealt to threads, each of which has columns of one part (blocks.cu)."""
+"""Deal the columns of products to the threads of a GPU. All columns of a thread belong to one part (blocks.cu)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from gpuops.hierarchy import slots_numba
 
-_ALIGNED = 32  # columns, of which a window has a multiple
+_ALIGNED = 32  # the columns of a window are a multiple of this number
 
 
 class Slots(NamedTuple):
-    """The columns of each thread; int32.
+    """The columns of each thread, which has a *slot* for each column that it may take; int32.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ def share_out(part: np.ndarray, parts: int, window: int, of_thread: int, threads
 
 
 def threads_of(part: np.ndarray, parts: int, of_thread: int) -> int:
-    """Return the threads that all columns take in one window."""
+    """Return how many threads all columns take if they are one window."""
     return int(slots_numba.most_threads(part, parts, max(1, len(part)), of_thread, len(part)))
 
 
@@ -53,7 +53,7 @@ def fits_windows(part: np.ndarray, parts: int, window: int, of_thread: int, acro
 
 
 def window_of(part: np.ndarray, parts: int, of_thread: int, across: int) -> int:
-    """Return about the widest width at which no window needs more than `across` threads; `across` is 32 or more."""
+    """Return a width, about the largest, at which no window needs more than `across` threads, which are 32 or more."""
     count = math.ceil(threads_of(part, parts, of_thread) / across)
     while True:
         window = math.ceil(len(part) / max(1, count) / _ALIGNED) * _ALIGNED

@@ -13,10 +13,10 @@
 #include "../device/grid_barrier.cuh"
 #include "tree.cuh"
 
-// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then their front.
-// `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources. `touched` is
-// 1 for nodes of the upper tree that are above a start of a group of 32 sources. No two starts of a launch have the same
-// source.
+// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then the front of
+// the brick. `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources.
+// `touched` becomes 1 for each group of 32 sources and each node of the upper tree that is above one of their starts or
+// contains it. No two starts of a launch have the same source.
 // Launch: a block for each start, any number of threads.
 extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
                                 Element* climbing, Element* inner, int width, Element* above, int stride,
@@ -109,7 +109,8 @@ __device__ inline Element least_of_warp(Element x) {
 // The lengths from 32 rows to a chunk: each lane reads those of a row, before all lanes go through the rows together.
 using Lengths = Element[WARP][CHUNK];
 
-// A warp has a chunk of vertices, and COUNT sources for each lane; or one source, whose lanes share the rows.
+// A warp has a chunk of vertices, and COUNT sources for each lane. With ONE, it has a single source, and its lanes share
+// the rows.
 template <int COUNT, bool ONE>
 struct UpperTree {
     using Sources = Several<COUNT>;
@@ -129,7 +130,7 @@ struct UpperTree {
         return found;
     }
 
-    // best[v] is at most from[row(i)] + length(i, v) for all i < rows, for the first VERTICES vertices.
+    // Lowers best[v] to the least from[row(i)] + length(i, v) over all i < rows, for the first VERTICES vertices.
     template <int VERTICES, class Row, class Length>
     __device__ void relax(Sources (&best)[CHUNK], const Element* from, int rows, Row row, Length length) const {
         for (int first = 0; first < rows; first += WARP) {
@@ -173,7 +174,7 @@ struct UpperTree {
         }
     }
 
-    // x[chunk] is at most x[node] (x) out[node, chunk] for every node below whose front has vertices of the chunk.
+    // Lowers x[chunk] to x[node] (x) out[node, chunk] for every node below whose front has vertices of the chunk.
     __device__ __noinline__ void climb(int chunk, int group) const {
         if (!is_touched(tree.chunk_node[chunk], group)) return;
         const int count = tree.chunk_size[chunk];
@@ -196,7 +197,7 @@ struct UpperTree {
         store(to, best, count);
     }
 
-    // d[chunk] = x[node] (x) out[node, chunk] min into[chunk] (x) d[front], where x is what the climb left.
+    // d[chunk] = x[node] (x) out[node, chunk] min into[chunk] (x) d[front], where x are the distances after the climb.
     __device__ __noinline__ void sweep(int chunk, int group) const {
         const int node = tree.chunk_node[chunk], row = tree.chunk_row[chunk], count = tree.chunk_size[chunk];
         const int source = source_of(group);
@@ -249,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
           unsigned* arrived) {
     __shared__ Lengths lengths[THREADS / WARP];
-    __shared__ Tree tree;  // its pointers would take most registers
+    __shared__ Tree tree;  // in registers, its pointers would take most of them
     if (threadIdx.x == 0) tree = *tree_;
     __syncthreads();
     Lengths& of_warp = lengths[threadIdx.x / WARP];

@@ -1,4 +1,4 @@
-"""The order in which many threads sweep the bricks and the upper tree of a hierarchy: level by level."""
+"""The order in which a GPU sweeps the bricks and the upper tree of a hierarchy: level by level (sweeps.cu)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ CHUNK = 8  # most vertices of a chunk
 class SweepOrder:
     """The vertices of each brick by levels, and the upper tree in chunks by levels.
 
-    K bricks, N nodes, V open vertices, L levels of all bricks, M levels and C chunks of the upper tree. Vertices of a
-    level need distances of earlier levels only. A *chunk* is up to eight vertices of one node that follow each other.
+    K bricks with L levels together, N nodes, V open vertices; the upper tree has M levels and C chunks. The first level
+    of a brick or of the upper tree has its roots. Vertices of a level need distances of earlier levels only. A *chunk*
+    is up to eight vertices of one node that follow each other.
 
     Attributes
     ----------
     node, row : (V,) int32
-        The node of each vertex, and its row in the table of its brick. The vertices of the upper tree are the last.
-    level_starts : int64
-        Where each level begins in `node`.
+        The node of each vertex, and its row in the table of its brick or of the upper tree. The vertices of the upper
+        tree are the last.
+    level_starts : (L + M + 1,) int64
+        Where each level begins in `node`, then V.
     brick_levels : (K + 1,) int64
         The first level of each brick, then L.
     upper : (N,) int32
@@ -32,12 +34,13 @@ class SweepOrder:
     chunk_levels : (M + 1,) int64
         The first chunk of each level, then C.
     chunk_node, chunk_row, chunk_size : (C,) int32
-        The node of each chunk, the row of its first vertex, and its vertices.
+        The node of each chunk, the row of its first vertex, and the number of its vertices.
     pull_starts : (C + 1,) int64
         For each chunk, where its nodes begin in the following arrays.
     pull_node, pull_place, pull_mask : int32
-        The nodes of the upper tree whose fronts have vertices of the chunk, the position of the first of them in the
-        front, and which of them, one bit each. These vertices follow each other in the front.
+        The nodes of the upper tree whose fronts have vertices of the chunk; the position in the front of the first such
+        vertex; and one bit for each vertex of the chunk, set if the front has it. In the front, the vertices of a chunk
+        follow each other.
     """
 
     node: np.ndarray

@@ -17,14 +17,16 @@ struct Tree {
     // For each brick; `brick_front` for each vertex of their fronts.
     const int *sizes, *brick_fronts, *brick_front;
     const long long* table_starts;
-    // Vertices in the order of a sweep: brick after brick, each by falling level, and then the upper tree.
+    // The vertices in the order of a sweep: brick after brick, then the upper tree; each level by level, from its roots
+    // down.
     const int *level_starts, *brick_levels, *sweep_node, *sweep_row;
-    // The upper tree in chunks of up to CHUNK vertices of a node, by falling level; see sweeps.py.
+    // The upper tree in chunks of up to CHUNK vertices of a node, level by level, from its roots down; see sweeps.py.
     const int *chunk_levels, *chunk_node, *chunk_row, *chunk_size, *pull_starts, *pull_node, *pull_place, *pull_mask;
-    // The tables. `back_starts` and `back_steps`: the first entry and the distance of rows of an `into` table.
+    // The tables `out`, and `back`: the `into` tables, or `out` again if the graph is undirected. `back_starts` has the
+    // first entry of the `into` table of each node.
     const Element *out, *back;
     const long long* back_starts;
-    long long back_has_out;       // whether the rows of `back` are those of `out`
+    long long back_has_out;       // 1 if `back` is `out`: its rows are then as long as rows of `out`
     long long chunk_level_count;  // levels of the upper tree
 };
 
@@ -33,7 +35,7 @@ __device__ inline Element sum(Element x, Element y) {
 }
 
 struct Node {
-    int first, width, size;  // the row of its first vertex, its vertices, those of its front
+    int first, width, size;  // row of its first vertex, number of its vertices, size of its front
     const int* front;        // rows of the front
     const Element* out;
 
@@ -46,7 +48,7 @@ struct Node {
     __device__ int step() const { return width + size; }
 };
 
-// The distances from the front of a node to one of its vertices.
+// The distances from the front of a node to its vertex in this row.
 __device__ inline const Element* into(const Tree& tree, int node, const Node& own, int row) {
     return tree.back + tree.back_starts[node] +
            (long long)(row - own.first) * (tree.back_has_out ? own.step() : own.size);

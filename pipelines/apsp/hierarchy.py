@@ -1,11 +1,11 @@
 """All pairs of a graph that small sets of vertices separate: from its hierarchy, row by row (`pipelines.hierarchy`).
 
-METIS takes at most `CHILD` + `ORDERING` x (n + m) seconds to order the vertices, before the cost is known. It is run
-only if this is a small part of the time that other methods take (`pipelines.apsp.methods.PATIENCE`), or if this method
-is asked for. The structure then gives the exact number of relaxations: closing takes `BEGINNING` seconds, and `CLOSING`
-for each relaxation, on one worker. A row takes its products, at the rate `ANSWERING` x r with r the relaxations/s of a
-min-plus product, and `ENTRY` seconds for each distance and thread, or `GPU_ENTRY` on a GPU. Rows are written at
-`WRITE_RATE`.
+METIS is expected to order the vertices in `CHILD` + `ORDERING` x (n + m) seconds; the cost is known only then. METIS is
+run only if this is a small part of the time that other methods take (`pipelines.apsp.methods.PATIENCE`), or if this
+method is asked for. The structure then gives the exact number of relaxations: closing takes `BEGINNING` seconds, and
+`CLOSING` for each relaxation, on the CPU of one worker. The products of a row are computed at the rate `ANSWERING` x r,
+with r the relaxations/s of a min-plus product. Each distance of a row takes another `ENTRY` seconds of a thread, or
+`GPU_ENTRY` seconds of a GPU. Rows are written at `WRITE_RATE` by each worker.
 
 The hierarchy is a separate store inside the distances store, until the distances are complete. Integer distances are
 the same as with other methods. Floats are summed in another order.
@@ -59,13 +59,13 @@ ENTRY, GPU_ENTRY = 2e-9, 8e-12  # additional seconds of a thread, or of a GPU, f
 EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
 LEAST_EDGE = 128  # least edge of a chunk, where there are few rows
 TASK_BYTES = 2**31  # bytes of the rows that a task computes
-BANDS = 5  # bands of rows in memory: one that is computed, and copies that are compressed and written
+BANDS = 5  # bands of rows in memory: one is computed; the others are compressed or written
 TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store that is written
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is known of the hierarchy: the order of the vertices, their structure and the exact cost."""
+    """What is known before the tables are computed: the order of the vertices, their structure and the exact cost."""
 
     order: np.ndarray
     structure: HierarchyStructure
@@ -73,7 +73,7 @@ class Plan:
 
 
 def estimate(request: Request) -> Estimate:
-    """Return the estimate of the hierarchy and the rows that are not done; raises Obstacle."""
+    """Estimate the time and memory of the hierarchy and of the rows that are not done; raises Obstacle."""
     job, rows, facts = request.job, request.rows, request.facts
     if request.block is not None:
         raise Obstacle(f"block is {request.block}, but the hierarchy has no blocks")

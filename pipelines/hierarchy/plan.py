@@ -14,14 +14,14 @@ from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import size, with_prefix
 
-# Bytes for each vertex to answer from tables that are mapped; rows to all vertices need most, up to 250 beside the
-# tables of all bricks.
+# Bytes for each vertex to answer from mapped tables. Rows to all vertices were measured to need the most: up to 250, in
+# addition to the tables of all bricks.
 ANSWER_BYTES = 300
 # The same, where only blocks of distances are computed.
 BLOCK_BYTES = 100
-# Most bytes of intermediate tables of one call, and of distances that wait to be converted to integers.
+# Most bytes of intermediate tables of one call, together with distances that wait to be converted to integers.
 CALL_BYTES = 1 << 29
-# Blocks of distances in the memory of a GPU: one that is computed, and copies that are converted and saved.
+# Blocks of distances in the memory of a GPU: one is computed; the others are converted or saved.
 GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
 ANSWERED = 10_000
@@ -80,9 +80,11 @@ def answers(
     ----------
     tables : bytes of the store. The workers of a host share them, so they are counted for the first worker only. Each
         GPU has a copy
-    fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well
+    fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well,
+        up to four times as large
     block, blocks : bytes of distances that are computed at a time, and how many such blocks the host has
-    rows : whether whole rows are computed; each worker then keeps the tables of all bricks, if there is memory for them
+    rows : whether whole rows are computed; each worker on a CPU then keeps the tables of all bricks if they take at
+        most its share of the memory (`kept_most`)
     """
     wide, converted = (dtype, 0) if fits else (np.dtype(np.float64), 4 * tables)
     own = (ANSWER_BYTES if rows else BLOCK_BYTES) * len(structure.order) + CALL_BYTES + blocks * block + converted

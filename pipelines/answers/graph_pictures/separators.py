@@ -13,16 +13,17 @@ from pipelines.answers.graph_pictures.view import legend_of_levels
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.schema import counted
 
-MOST_LEAVES = (
-    300  # a subtree larger than a brick is a leaf of a picture if it has at most 1/MOST_LEAVES of all vertices
-)
+# A subtree larger than a brick is a leaf of a picture if it has at most 1 / MOST_LEAVES of the open vertices.
+MOST_LEAVES = 300
 THINNEST = 0.2  # width of the smallest leaf that is drawn, in points
 LARGEST = 11.0  # radius of the largest dots, in points
-WIDTH, STEP, TALLEST = 540.0, 44.0, 400.0  # width of a tree, height of a level, greatest height of a tree, in points
+WIDTH = 540.0  # width of a tree, in points
+STEP = 44.0  # greatest height of a level, in points
+TALLEST = 400.0  # greatest height of a tree, in points
 
 
 def levels_of_vertices(structure: HierarchyStructure) -> np.ndarray:
-    """Return the number of nodes above the node of each vertex, int64 (n); -1 in bricks and for closed vertices."""
+    """Return the level of each vertex, int64 (n): the nodes above its own node. In bricks and if closed, it is -1."""
     levels = np.full(len(structure.order), -1)
     upper = structure.bricks.of_node == len(structure.roots)
     levels[structure.order[: structure.open]] = np.where(upper, _levels(structure), -1)[structure.node_of]
@@ -30,7 +31,10 @@ def levels_of_vertices(structure: HierarchyStructure) -> np.ndarray:
 
 
 def separator_tree(store: HierarchyStore) -> Drawing:
-    """Return the tree above the bricks, with bricks as leaves. A node lies above the places of its subtree."""
+    """Return the tree above the bricks. Its leaves are bricks, in large trees also subtrees of several bricks.
+
+    A node is drawn above its subtree, whose width is its share of the open vertices.
+    """
     structure = store.hierarchy.structure
     bricks, starts, parent = structure.bricks, structure.starts, structure.parent
     first = starts[:-1].copy()  # the first place of each subtree, whose places follow each other
