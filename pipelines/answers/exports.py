@@ -39,7 +39,7 @@ from pipelines.stores.codebook import Codebook
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, store_schema
+from pipelines.stores.schema import StoreError, store_schema, unknown_schema
 
 _PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
 
@@ -84,7 +84,7 @@ def export_store(
     if schema == "matrix/1" or (schema in KINDS and KINDS[schema].on_demand):
         raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
-        raise StoreError(f"{store}: a store of schema {schema}, which this version of tilepath does not know")
+        raise unknown_schema(store, schema)
     exports = _EXPORTS[schema]
     way = exports.get(WRITERS[suffix][0])
     if way is None:

@@ -23,6 +23,8 @@ from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
 TEXT = np.dtypes.StringDType()
+# Schemas that are not read any more, and the command that makes the stores in their place.
+REPLACED = {"boundary/1": "tilepath hierarchy GRAPH STORE"}
 
 
 class StoreError(ValueError):
@@ -65,8 +67,14 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     """Return the kind of the store at `path`; raises StoreError if this version does not know its schema."""
     schema = store_schema(path)
     if schema not in KINDS:
-        raise StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
+        raise unknown_schema(path, schema)
     return KINDS[schema]
+
+
+def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
+    """Return the error for a store of a schema that this version does not know."""
+    cure = f"; make a store of the same graph with `{REPLACED[schema]}`" if schema in REPLACED else ""
+    return StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know{cure}")
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:

@@ -88,6 +88,11 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "no scheduler answers at 127.0.0.1:9 within 0.1 s" in refusal
 
 
+def test_a_former_command_names_the_command_that_replaces_it(tilepath):
+    assert "no command 'partition' any more; use `tilepath hierarchy" in tilepath("partition", "g", "out", code=2)
+    assert "No such command 'partitions'" in tilepath("partitions", code=2)
+
+
 def test_one_is_not_counted_as_many(tilepath, tmp_path):
     """Of one arc, one row, one node, one sample."""
     (tmp_path / "one.csv").write_text("0,1\n")

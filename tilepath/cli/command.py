@@ -148,7 +148,10 @@ SECTIONS = {
 
 
 @click.group(
-    cls=Pages, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=Pages,
+    sections=SECTIONS,
+    replaced={"partition": "tilepath hierarchy GRAPH OUT"},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:

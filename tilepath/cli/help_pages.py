@@ -42,13 +42,27 @@ class Page(click.Command):
 
 
 class Pages(click.Group):
-    """A group whose help page lists its commands in `sections`: names by title, by default one section of all."""
+    """A group whose help page lists its commands in `sections`: names by title, by default one section of all.
+
+    `replaced` has the command to use in place of each former command.
+    """
 
     command_class = Page
 
-    def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[str]] | None = None, **options: Any):
+    def __init__(
+        self,
+        *arguments: Any,
+        sections: Mapping[str, Sequence[str]] | None = None,
+        replaced: Mapping[str, str] | None = None,
+        **options: Any,
+    ):
         super().__init__(*arguments, **options)
-        self.sections = sections
+        self.sections, self.replaced = sections, replaced or {}
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] in self.replaced and not ctx.resilient_parsing:
+            ctx.fail(f"There is no command '{args[0]}' any more; use `{self.replaced[args[0]]}`")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in (self.sections or {"Commands": sorted(self.commands)}).items():

@@ -1,17 +1,20 @@
 """The registry of schemas, and how often stores are opened to be read."""
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 
 from gpuops import NegativeCycleError
-from pipelines import single_source_shortest_paths
+from pipelines import StoreError, export_store, single_source_shortest_paths
 from pipelines import stores as package
 from pipelines.stores import contents, write_graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.resuming import StoreWriter
+from pipelines.stores.schema import kind_of
 from pipelines.validation.negative_cycle import named_cycle
 
 MODULES = sorted(path.stem for path in Path(package.__file__).parent.glob("*.py"))
@@ -72,3 +75,13 @@ def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, opened, wor
     client = request.getfixturevalue(workers)
     single_source_shortest_paths(client, graph, tmp_path / "p", tails.tolist()[:9], spread=spread)
     assert opened.count("through") <= 1 + {"client": 1, "two": 2}[workers]  # the driver, and every worker
+
+
+@pytest.mark.parametrize("read", [kind_of, partial(export_store, out="x.csv")])
+@pytest.mark.parametrize(
+    ("schema", "cure"), [("boundary/1", r"; make .* `tilepath hierarchy GRAPH STORE`"), ("x/9", "")]
+)
+def test_a_store_of_a_former_schema_names_the_command_that_replaces_it(tmp_path, read, schema, cure):
+    zarr.open_group(tmp_path / "s", mode="w").attrs["schema"] = schema
+    with pytest.raises(StoreError, match=f"of schema {schema}, which this version of tilepath does not know{cure}$"):
+        read(tmp_path / "s")
