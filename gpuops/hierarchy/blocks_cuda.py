@@ -25,7 +25,7 @@ from gpuops.hierarchy.ends import Starts, starts_of
 from gpuops.hierarchy.slots import fits_windows, on_device, share_out, sort_by_part, window_of
 from gpuops.hierarchy.slots_numba import look_up, number_absent
 from gpuops.hierarchy.structure import HierarchyStructure
-from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
+from gpuops.hierarchy.sweeps import CHUNK
 from gpuops.numbers import infinity, outside_infinity
 
 # Most bytes of intermediate arrays for a batch of sources; on very large graphs, `_batch_bytes` is more.
@@ -205,7 +205,7 @@ class DeviceTables:
         import cupy
 
         structure, bricks = hierarchy.structure, hierarchy.structure.bricks
-        sweep = SweepOrder.of(structure)
+        sweep = structure.sweep_order
         arithmetic = arithmetic_of(hierarchy.dtype, True)
         self.program, self.shape = _PROGRAMS[arithmetic.name], SHAPES[arithmetic.name]
         self.sweeps = _SWEEPS[arithmetic.name]

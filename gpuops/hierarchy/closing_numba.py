@@ -200,7 +200,7 @@ def _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column):
     """Do the work of `_eliminate` for a node of more than `tile` vertices: eliminate one tile of pivots after another.
 
     A tile is closed alone. Two products with the closed tile lower the rows and the columns of its pivots. The product
-    of these columns and rows lowers all other entries, also those of earlier tiles.
+    of these columns and rows lowers all other entries, also the entries of earlier tiles.
     """
     last, size = len(matrix), len(matrix) - width
     for first in range(0, width, tile):

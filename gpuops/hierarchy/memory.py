@@ -14,7 +14,6 @@ import numba
 import numpy as np
 
 from gpuops.hierarchy.blocks_cuda import answering_bytes as answering_bytes
-from gpuops.hierarchy.closing_cuda import CONTROL_WORDS, Schedule
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
 _MARGIN = 1.1  # for what the allocator keeps
@@ -40,20 +39,6 @@ def closing_bytes(structure: HierarchyStructure, cost: Cost, m: int, dtype: Any,
     closing = item * (entries + m) + 20 * n + 12 * m + 130 * cost.nodes + 4 * cost.front
     checking = (33 + 2 * item) * m  # while the weights are converted
     return int(_MARGIN * max(closing, checking))
-
-
-def closing_device_bytes(structure: HierarchyStructure, m: int, dtype: Any, undirected: bool = False) -> int:
-    """Bytes that `close_hierarchy` takes on a GPU for m arcs, with its result, but without the weights.
-
-    Loops and arcs of closed vertices take less than stated. CuPy arrays of the graph are copied, which is not included.
-    """
-    schedule, item = Schedule(structure, np.dtype(dtype)), np.dtype(dtype).itemsize
-    nodes = len(structure.parent)
-    of_schedule = sum(array.nbytes for array in schedule.arrays())
-    of_graph = 8 * (nodes + 1) + 8 * m
-    sums = 8 * (4 * nodes + CONTROL_WORDS)
-    entries = structure.out_starts[-1] + (0 if undirected else structure.into_starts[-1]) + schedule.updates
-    return of_schedule + of_graph + sums + item * int(entries)
 
 
 def brick_bytes(structure: HierarchyStructure, dtype: Any) -> int:

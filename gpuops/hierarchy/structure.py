@@ -21,6 +21,7 @@ from gpuops.csr import contiguous
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.bricks import Bricks, brick_roots
 from gpuops.hierarchy.order import check_graph
+from gpuops.hierarchy.sweeps import SweepOrder
 
 _LEAF = 8  # most vertices of a subtree that becomes one node; a higher limit gives fewer nodes and a larger store
 _SLACK = 0.2  # joining vertices of a chain to one node may increase the entries of their tables by this share
@@ -120,6 +121,11 @@ class HierarchyStructure:
     def bricks(self) -> Bricks:
         """The bricks, and the upper tree."""
         return Bricks.of(self.starts, self.front_starts, self.front, self.node_of, self.roots)
+
+    @cached_property
+    def sweep_order(self) -> SweepOrder:
+        """The order in which a GPU sweeps the bricks and the upper tree."""
+        return SweepOrder.of(self)
 
 
 def hierarchy_structure(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-from gpuops.hierarchy.structure import HierarchyStructure
+if TYPE_CHECKING:
+    from gpuops.hierarchy.structure import HierarchyStructure
 
 CHUNK = 8  # most vertices of a chunk
 

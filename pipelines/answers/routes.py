@@ -16,7 +16,8 @@ A walk reads one row of distances and the transpose of the graph, which is built
 From a hierarchy store, few paths are found without a row: the source climbs once, and each distance that the walk looks
 at follows from the tables on the path from its vertex to the root (`gpuops.hierarchy.climbing`). The distance of the
 target has the bits of `distances_between`: a float comes from a block of one pair. Other float distances may differ
-from those of a row in the last bits, so among paths that are equally long up to rounding, another one may be found.
+from the distances of a row in the last bits. If several paths are equally long up to rounding, the walk may therefore
+find another path than a walk over a row.
 """
 
 from __future__ import annotations

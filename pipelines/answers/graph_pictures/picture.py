@@ -156,8 +156,8 @@ def picture_bricks(
         raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
     if kind != "bricks" and not store.hierarchy.structure.bricks.upper:
         raise ValueError(
-            f"{store.path}: no separators lie above the bricks of up to 512 vertices, so that there are no levels and "
-            "no tree; draw the bricks (--kind bricks), or the hierarchy of a larger graph"
+            f"{store.path}: the bricks hold all vertices of the tree, so that there are no levels and no tree; draw "
+            "the bricks (--kind bricks), or the hierarchy of a larger graph"
         )
     if kind == "tree":
         if sample is not None or around is not None:

@@ -154,7 +154,9 @@ class View:
         level = np.minimum(levels[self.part.vertices], len(LEVELS) - 1)
         colours = np.array([*LEVELS, PALE], object)
         ends = np.sort([level[picture.tails], level[picture.heads]], axis=0)
-        of_arc = np.where(ends[0] < 0, ends[1], ends[0])  # the higher level; that of one end if the other has none
+        of_arc = np.where(
+            ends[0] < 0, ends[1], ends[0]
+        )  # the lower number; if one end has no level, the level of the other end
         picture.fills[:], picture.colours[:] = colours[level], np.where(of_arc < 0, "#d3d6da", colours[of_arc])
         picture.widths[:] = np.where(of_arc < 0, 2.0, 1.0 + 1.2 * 0.7**of_arc)
         picture.radii = np.where(level < 0, 1.6, 1.6 + 2.2 * 0.7**level)

@@ -13,7 +13,6 @@ from road_graphs import as_floats, hierarchy_of, made, random_graph
 from gpuops import close_hierarchy, distance_rows
 from gpuops._cuda import Program
 from gpuops.hierarchy import closing_cuda
-from gpuops.hierarchy.memory import closing_device_bytes
 from gpuops.numbers import outside_infinity
 
 FILE = "hierarchy/closing.cu"
@@ -164,23 +163,6 @@ def test_wrong_arguments(cupy):
         close_hierarchy(structure, indptr, indices, cupy.asarray(weights.astype("int64")))
     with pytest.raises(TypeError, match="arrays of NumPy and of CuPy"):
         close_hierarchy(structure, cupy.asarray(indptr), cupy.asarray(indices), weights)
-
-
-@pytest.mark.parametrize(("family", "dtype", "undirected"), [("grid", "int16", True), ("wide", "float64", False)])
-def test_the_memory_it_takes_is_stated(cupy, monkeypatch, family, dtype, undirected):
-    graph = made(*FAMILIES[family], undirected=undirected)
-    indptr, indices, weights = graph.rows(dtype)
-    structure, _ = structure_of(graph)
-    weights, taken, empty = cupy.asarray(weights), [], cupy.empty
-
-    def counted(shape, kind):
-        taken.append(empty(shape, kind))
-        return taken[-1]
-
-    monkeypatch.setattr(cupy, "empty", counted)
-    close_hierarchy(structure, indptr, indices, weights)
-    stated = closing_device_bytes(structure, len(indices), dtype, undirected)
-    assert sum(array.nbytes for array in taken) == stated
 
 
 # --- Mutants ----------------------------------------------------------------------------------------------------------

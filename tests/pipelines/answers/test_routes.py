@@ -6,6 +6,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from oracles import dijkstra
+from path_rows import rounding_arcs
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
@@ -148,15 +149,8 @@ def test_predecessors_of_some_sources_in_any_order(solve, graphs):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rounded_distances(solve, dtype, signed):
     """Weights over twelve orders of magnitude: many arcs vanish beside the distances, in both directions."""
-    rng = np.random.default_rng(3)
-    n, m = 120, 360
-    tails, heads = rng.integers(0, n, m), rng.integers(0, n, m)
-    tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
-    weights = np.tile(10.0 ** rng.uniform(-8, 4, m), 2)
-    if signed:
-        potential = rng.uniform(0, 100, n)
-        weights = weights + 0.01 + potential[tails] - potential[heads]
-    distances, graph = solve(n, (tails, heads, weights), dtype, chunk=64)
+    n, arcs = rounding_arcs(signed)
+    distances, graph = solve(n, arcs, dtype, chunk=64)
     matrix = distances[:].astype(np.float64)
     finder = PathFinder(distances, graph)
     unit, spread = np.finfo(dtype).eps, np.ptp(matrix[np.isfinite(matrix)])

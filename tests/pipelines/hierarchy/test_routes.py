@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from families import SLOW
+from path_rows import rounding_arcs
 
 from gpuops import close_hierarchy, hierarchy_order, hierarchy_structure
 from gpuops.certificates import find_potentials
@@ -75,15 +76,8 @@ def test_one_route_needs_no_row(solved, graphs, no_rows):
 @pytest.mark.parametrize("signed", [False, pytest.param(True, marks=SLOW)])
 def test_rounded_distances(solved, no_rows, signed):
     """The distance of a route has the bits of `distances_between`; the sum of its weights differs by rounding alone."""
-    rng = np.random.default_rng(3)
-    n, m = 120, 360
-    tails, heads = rng.integers(0, n, m), rng.integers(0, n, m)
-    tails, heads = np.concatenate([tails, heads]), np.concatenate([heads, tails])
-    weights = np.tile(10.0 ** rng.uniform(-8, 4, m), 2)
-    if signed:
-        potential = rng.uniform(0, 100, n)
-        weights = weights + 0.01 + potential[tails] - potential[heads]
-    _, store = solved(n, (tails, heads, weights), "float32")
+    n, arcs = rounding_arcs(signed)
+    _, store = solved(n, arcs, "float32")
     block, finder = store.between(np.arange(0, n, 7), np.arange(n - 1)), PathFinder(store)
     spread = np.ptp(block[np.isfinite(block)])
     for row, s in zip(block, range(0, n, 7), strict=True):
