@@ -15,33 +15,19 @@ if TYPE_CHECKING:
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
-    from pipelines.answers.derived_graphs import write_forest as write_forest
-    from pipelines.answers.derived_graphs import write_reverse as write_reverse
-    from pipelines.answers.distances_between import distances_between as distances_between
-    from pipelines.answers.exports import export_store as export_store
-    from pipelines.answers.graph_pictures.euler_stages import picture_euler_stages as picture_euler_stages
-    from pipelines.answers.graph_pictures.euler_stages import picture_partitions as picture_partitions
-    from pipelines.answers.graph_pictures.picture import picture_bricks as picture_bricks
-    from pipelines.answers.graph_pictures.picture import picture_graph as picture_graph
-    from pipelines.answers.measures import Measures as Measures
-    from pipelines.answers.measures import measures as measures
-    from pipelines.answers.pictures import picture_distances as picture_distances
-    from pipelines.answers.routes import NoPathError as NoPathError
-    from pipelines.answers.routes import Path as Path
-    from pipelines.answers.routes import PathFinder as PathFinder
-    from pipelines.answers.routes import paths_of_pairs as paths_of_pairs
-    from pipelines.answers.routes import predecessors as predecessors
-    from pipelines.answers.routes import shortest_path as shortest_path
-    from pipelines.answers.structure import Structure as Structure
-    from pipelines.answers.structure import graph_structure as graph_structure
-    from pipelines.answers.tree_routes import tree_path as tree_path
-    from pipelines.answers.tree_routes import tree_paths_of_pairs as tree_paths_of_pairs
+    from pipelines.analysis.derived_graphs import write_forest as write_forest
+    from pipelines.analysis.derived_graphs import write_reverse as write_reverse
+    from pipelines.analysis.measures import Measures as Measures
+    from pipelines.analysis.measures import measures as measures
+    from pipelines.analysis.structure import Structure as Structure
+    from pipelines.analysis.structure import graph_structure as graph_structure
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
+    from pipelines.exports.export import export_store as export_store
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
@@ -51,6 +37,20 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import PointCloud as PointCloud
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
+    from pipelines.pictures.distances import picture_distances as picture_distances
+    from pipelines.pictures.euler_stages import picture_euler_stages as picture_euler_stages
+    from pipelines.pictures.euler_stages import picture_partitions as picture_partitions
+    from pipelines.pictures.graphs import picture_bricks as picture_bricks
+    from pipelines.pictures.graphs import picture_graph as picture_graph
+    from pipelines.routes.distances_between import distances_between as distances_between
+    from pipelines.routes.paths import NoPathError as NoPathError
+    from pipelines.routes.paths import Path as Path
+    from pipelines.routes.paths import PathFinder as PathFinder
+    from pipelines.routes.paths import paths_of_pairs as paths_of_pairs
+    from pipelines.routes.paths import predecessors as predecessors
+    from pipelines.routes.paths import shortest_path as shortest_path
+    from pipelines.routes.tree_paths import tree_path as tree_path
+    from pipelines.routes.tree_paths import tree_paths_of_pairs as tree_paths_of_pairs
     from pipelines.som.cluster_tables import cluster_map as cluster_map
     from pipelines.som.cluster_tables import read_clusters as read_clusters
     from pipelines.som.cluster_tables import write_clusters as write_clusters

@@ -24,9 +24,9 @@ from scipy.sparse.csgraph import dijkstra
 from benchmarks.harness import Bench, speedups
 from clusters import start
 from pipelines import build_hierarchy, generate
-from pipelines.answers.od_points import Points
-from pipelines.answers.od_tables import write_od_table
 from pipelines.generators import Road
+from pipelines.od_tables.points import Points
+from pipelines.od_tables.write import write_od_table
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 

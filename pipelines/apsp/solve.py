@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from distributed import Client
 
-from pipelines.answers.listed_vertices import brief, listed_vertices
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.hierarchy import HIERARCHY
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core import OUT_OF_CORE
 from pipelines.apsp.schedule import COMMIT_SECONDS
+from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
 from pipelines.stores.place import growing_place

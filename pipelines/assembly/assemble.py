@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.assembly.contigs import Contigs, DeBruijnGraph, de_bruijn_graph, find_contigs, tips
 from pipelines.assembly.kmers import Kmers, check_k, count_kmers, reverse_complements, text_of
-from pipelines.formats.output_file import check_free, whole_file
+from pipelines.files.output_file import check_free, whole_file
 from pipelines.formats.reads import read_batches
 from pipelines.stores.graph import SCHEMA, write_graph
 from pipelines.stores.place import refuse_existing

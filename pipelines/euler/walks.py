@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pipelines.answers.exports import export_store
-from pipelines.answers.tables import check_output, vertex_names
+from pipelines.exports.export import export_store
+from pipelines.files.tables import check_output, vertex_names
 from pipelines.stores import Graph
 from pipelines.stores.circuits import Circuits
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.answers.figures import shortened
+from pipelines.files.figures import shortened
 
 MOST_LABELS = 60  # labels with different colours
 LEGEND_ROWS = 20  # entries in a column of a legend

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.formats.output_file import check_free, whole_file
+from pipelines.files.output_file import check_free, whole_file
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import learned_rows
 from pipelines.stores.codebook import Codebook

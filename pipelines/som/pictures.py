@@ -31,7 +31,7 @@ import numpy as np
 
 from gpuops.som import metrics
 from gpuops.som.grid import Grid
-from pipelines.answers.figures import figure_file, shortened
+from pipelines.files.figures import figure_file, shortened
 from pipelines.som import cells
 from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import draw_labels, draw_tree

@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from gpuops.som.grid import Grid
-from pipelines.answers.tables import check_output, check_suffix, table_writer
-from pipelines.formats.output_file import check_free, whole_file
+from pipelines.files.output_file import check_free, whole_file
+from pipelines.files.tables import check_output, check_suffix, table_writer
 from pipelines.som.heights import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping

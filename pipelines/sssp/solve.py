@@ -11,7 +11,7 @@ from distributed import Client
 
 from gpuops import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from pipelines.answers.listed_vertices import brief, listed_vertices
+from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of

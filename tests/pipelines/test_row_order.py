@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
 from gpuops.certificates import find_potentials
 from pipelines import all_pairs_shortest_paths, euler_circuits, single_source_shortest_paths
-from pipelines.answers.measures import measures
-from pipelines.answers.routes import PathFinder
-from pipelines.answers.tree_routes import tree_path
+from pipelines.analysis.measures import measures
 from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, write_sorted
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees, generate
+from pipelines.routes.paths import PathFinder
+from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.row_order import SHORT, sort_rows
 from tilepath.cli import tilepath

@@ -277,10 +277,10 @@ def test_choices_are_those_of_the_library():
     from gpuops.som import METRICS
     from gpuops.som.grid import NEIGHBOURHOODS
     from pipelines import generators
-    from pipelines.answers.graph_pictures import picture
     from pipelines.apsp import solve
     from pipelines.euler import plan
     from pipelines.formats import graphs, samples
+    from pipelines.pictures import graphs as picture
     from pipelines.som import clusters, pictures, schedule, train
     from pipelines.stores.paths import PATH_DTYPES
     from pipelines.stores.scaling import SCALINGS

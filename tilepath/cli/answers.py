@@ -99,7 +99,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
     vertices, all measures refer to these rows.
     """
     from pipelines import measures, open_distances
-    from pipelines.answers.tables import check_output
+    from pipelines.files.tables import check_output
     from pipelines.stores.schema import counted
 
     if out is not None:

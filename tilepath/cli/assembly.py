@@ -22,7 +22,7 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
     """
     from pipelines import de_bruijn_sequence
     from pipelines.assembly.assemble import write_pieces
-    from pipelines.formats.output_file import check_free
+    from pipelines.files.output_file import check_free
     from pipelines.stores.schema import counted
 
     if out is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.answers.structure import COUNTED, Spread, Structure, graph_storage, graph_structure
+from pipelines.analysis.structure import COUNTED, Spread, Structure, graph_storage, graph_structure
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.progress import size

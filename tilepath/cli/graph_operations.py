@@ -72,7 +72,7 @@ def show(
 @OVERWRITE
 def reverse(store: str, out: str, overwrite: bool) -> None:
     """Reverse all arcs of GRAPH and write the result to the graph store OUT."""
-    from pipelines.answers.derived_graphs import write_reverse
+    from pipelines.analysis.derived_graphs import write_reverse
     from pipelines.stores import open_graph
 
     click.echo(write_reverse(open_graph(store), out, overwrite=overwrite).describe())
@@ -85,7 +85,7 @@ def reverse(store: str, out: str, overwrite: bool) -> None:
 @JSON
 def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
     """Print for each number of arcs how many vertices of GRAPH have that out-degree and that in-degree."""
-    from pipelines.answers.structure import degree_histogram, out_and_in_degrees, write_degrees
+    from pipelines.analysis.structure import degree_histogram, out_and_in_degrees, write_degrees
     from pipelines.stores import open_graph
     from pipelines.stores.schema import counted
 
@@ -117,7 +117,7 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
     """
     import numpy as np
 
-    from pipelines.answers.structure import component_numbers, write_components
+    from pipelines.analysis.structure import component_numbers, write_components
     from pipelines.stores import open_graph
     from pipelines.stores.schema import counted
 
@@ -149,8 +149,8 @@ def tree(store: str, out: str, overwrite: bool) -> None:
     The directions and weights of arcs are ignored: an arc is in the tree unless earlier arcs already join its ends. A
     table (.csv, .tsv, .parquet) has a row for each vertex: vertex, parent, root.
     """
-    from pipelines.answers.derived_graphs import write_forest, write_forest_table
-    from pipelines.answers.tables import DELIMITERS, PARQUET
+    from pipelines.analysis.derived_graphs import write_forest, write_forest_table
+    from pipelines.files.tables import DELIMITERS, PARQUET
     from pipelines.stores import open_graph
     from pipelines.stores.schema import counted
 
@@ -176,7 +176,7 @@ def _row(graph: Any, vertex: int, arrow: str, weights: bool) -> str:
 
 def _cycles(opened: Any) -> Iterator[str]:
     """Yield the cycles of a permutation as lines; yield no line for any other graph."""
-    from pipelines.answers.structure import COUNTED
+    from pipelines.analysis.structure import COUNTED
     from pipelines.formats.graphs.in_memory import cycles, is_permutation
     from pipelines.stores.schema import counted
 

@@ -70,10 +70,10 @@ def od(
     store.
     """
     from pipelines import open_graph
-    from pipelines.answers.od_blocks import parse_reduction
-    from pipelines.answers.od_points import read_points
-    from pipelines.answers.od_tables import refuse_workers, write_od_table
-    from pipelines.answers.tables import has_column
+    from pipelines.files.tables import has_column
+    from pipelines.od_tables.blocks import parse_reduction
+    from pipelines.od_tables.points import read_points
+    from pipelines.od_tables.write import refuse_workers, write_od_table
     from pipelines.stores.on_demand import open_on_demand
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted, kind_of

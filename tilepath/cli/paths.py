@@ -140,7 +140,7 @@ def sssp(
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> Any:
     """Return the positions of the vertices that an option and its file name, or None if neither was given."""
     from pipelines import positions
-    from pipelines.answers.listed_vertices import listed_vertices, vertices_in_file
+    from pipelines.files.listed_vertices import listed_vertices, vertices_in_file
 
     if not names and file is None:
         return None

@@ -217,7 +217,7 @@ def _echo_lines(lines: list[str], what: str, size: int | None = None) -> None:
 def _save(out: Path, numbers: Any, overwrite: bool) -> None:
     import numpy as np
 
-    from pipelines.formats.output_file import check_free, whole_file
+    from pipelines.files.output_file import check_free, whole_file
 
     check_free(out, overwrite)
     with whole_file(out) as partial, partial.open("wb") as file:
@@ -226,7 +226,7 @@ def _save(out: Path, numbers: Any, overwrite: bool) -> None:
 
 
 def _write_lines(out: Path, lines: Any, overwrite: bool) -> None:
-    from pipelines.formats.output_file import check_free, whole_file
+    from pipelines.files.output_file import check_free, whole_file
     from pipelines.stores.schema import counted
 
     check_free(out, overwrite)

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from pipelines.files.output_file import check_free, whole_file
 from pipelines.formats.arc_sort import ArcStream, Piece
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
-from pipelines.formats.output_file import check_free, whole_file
 from pipelines.formats.text_file import BLANKS, TextFile, count
 from pipelines.stores import Graph
 

@@ -32,7 +32,7 @@ def table_positions(source: str | os.PathLike[str]) -> dict[str, tuple[float, fl
     The table has the columns x and y, or lon and lat. The node is in the first of the columns osmid, id, node, name and
     label that the table has, or in the stored index of a data frame.
     """
-    from pipelines.answers.tables import column_names, column_numbers, read_columns
+    from pipelines.files.tables import column_names, column_numbers, read_columns
 
     name = os.fspath(source)
     known = (*IDS, *AXES[0], *AXES[1])

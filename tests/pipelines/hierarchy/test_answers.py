@@ -27,8 +27,8 @@ from pipelines import (
     verify_distances,
     write_graph,
 )
-from pipelines.answers.graph_pictures import canvas, layout, separators
-from pipelines.answers.graph_pictures.drawing import BLUE, INK, LEVELS, PALE
+from pipelines.pictures import canvas, layout, separators
+from pipelines.pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
 from pipelines.stores.on_demand import open_on_demand
 from tilepath.cli import tilepath

@@ -8,8 +8,8 @@ from path_rows import rounding_arcs
 from gpuops import close_hierarchy, hierarchy_order, hierarchy_structure
 from gpuops.certificates import find_potentials
 from pipelines import VerificationError, WeightRangeError, paths_of_pairs, positions, shortest_path
-from pipelines.answers import routes
-from pipelines.answers.routes import NoPathError, PathFinder
+from pipelines.routes import paths
+from pipelines.routes.paths import NoPathError, PathFinder
 from pipelines.stores import hierarchy as hierarchy_module
 from pipelines.stores.hierarchy import create_hierarchy, open_hierarchy
 
@@ -45,7 +45,7 @@ def test_few_routes_are_those_of_rows(solved, graphs, case, dtype, monkeypatch):
     pairs = positions(np.random.default_rng(0).permutation(np.argwhere(np.ones((n, n))))[: n * n // 2])
     expected = paths_of_pairs(distances, pairs)
     for few in (False, True):
-        monkeypatch.setattr(routes, "_few", lambda *asked, few=few: few)
+        monkeypatch.setattr(paths, "_few", lambda *asked, few=few: few)
         assert paths_of_pairs(store, pairs).equals(expected)
         monkeypatch.setattr(hierarchy_module, "distance_rows", None)
 
@@ -106,8 +106,8 @@ def test_a_distance_beyond_the_dtype_is_an_error(solved):
 
 
 def test_rows_are_computed_where_many_routes_are_asked_for():
-    assert routes._few(1, 1, 10**6)
-    assert routes._few(100, 100, 115_600)
-    assert routes._few(1000, 1000, 10**6)
-    assert not routes._few(1000, 1000, 115_600)
-    assert not routes._few(1000, 10, 10**6)
+    assert paths._few(1, 1, 10**6)
+    assert paths._few(100, 100, 115_600)
+    assert paths._few(1000, 1000, 10**6)
+    assert not paths._few(1000, 1000, 115_600)
+    assert not paths._few(1000, 10, 10**6)

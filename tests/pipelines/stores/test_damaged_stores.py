@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pipelines.answers.measures import measures
-from pipelines.answers.pictures import picture_distances
-from pipelines.answers.routes import shortest_path
+from pipelines.analysis.measures import measures
+from pipelines.pictures.distances import picture_distances
+from pipelines.routes.paths import shortest_path
 from pipelines.stores import StoreError, open_graph
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from path_rows import write_rows
 
-from pipelines.formats.output_file import whole_file
+from pipelines.files.output_file import whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.place import refuse_inputs, standing

@@ -1,0 +1,126 @@
+"""Graphs derived from a graph: its reverse, and a spanning forest."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpuops.csr import equal_ranges
+from pipelines.files.tables import check_output, vertex_names, write_table
+from pipelines.stores import Graph, new_graph, open_graph
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.workers.capacity import Needs, this_process
+
+PIECE = 1 << 22  # arcs handed to the store at a time
+
+
+def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
+    """Write the graph with all arcs reversed to a graph store, and return the store, opened.
+
+    Labels, coordinates and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in the order
+    of the graph.
+
+    Raises
+    ------
+    StoreError
+        `out` exists, is the graph itself, or the disk is full.
+    DoesNotFitError
+        The arcs do not fit in memory.
+    """
+    refuse_existing(out, SCHEMA, overwrite)
+    refuse_inputs(out, [graph.path])
+    _refuse_what_cannot_fit(graph)
+    turned = graph.reverse
+    source = f"reverse of {Path(graph.path).name}"
+    facts = _facts(graph, overwrite) | {"input_edges": graph.input_edges}
+    with new_graph(out, m=graph.m, source=source, **facts) as writer:
+        for first, stop in equal_ranges(turned.indptr(), 1 + graph.m // PIECE):
+            indptr = turned.indptr(first, stop)
+            tails = np.repeat(np.arange(first, stop), np.diff(indptr))
+            arcs = indptr[0], indptr[-1]
+            writer.append(tails, turned.indices(*arcs), turned.weights(*arcs))
+        _annotate(writer, graph)
+    return open_graph(out)
+
+
+def write_forest(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
+    """Write a spanning forest of the graph to a graph store, and return the store, opened.
+
+    Directions of arcs and weights do not matter for the forest; the arcs that are stored keep both. An arc is in the
+    forest unless arcs with smaller numbers already join its ends. If the graph is undirected, both arcs of an edge are
+    stored.
+
+    Raises
+    ------
+    StoreError
+        `out` exists, is the graph itself, or the disk is full.
+    DoesNotFitError
+        The arcs do not fit in memory.
+    """
+    refuse_existing(out, SCHEMA, overwrite)
+    refuse_inputs(out, [graph.path])
+    chosen, _, _ = _forest(graph)
+    places = np.flatnonzero(chosen)
+    indptr = graph.indptr()
+    tails, heads, weights = indptr.searchsorted(places, "right") - 1, graph.indices()[places], graph.weights()[places]
+    if not graph.directed:
+        tails, heads, weights = np.append(tails, heads), np.append(heads, tails), np.append(weights, weights)
+        order = np.lexsort((heads, tails))
+        tails, heads, weights = tails[order], heads[order], weights[order]
+    source = f"spanning forest of {Path(graph.path).name}"
+    sorted_rows = graph.sorted_rows or not graph.directed
+    with new_graph(out, m=len(tails), source=source, sorted_rows=sorted_rows, **_facts(graph, overwrite)) as writer:
+        writer.append(tails, heads, weights)
+        _annotate(writer, graph)
+    return open_graph(out)
+
+
+def write_forest_table(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+    """Write a table of all vertices and their parents in the spanning forest of `write_forest`.
+
+    The columns are `vertex`, `parent` (null for a root) and `root` (the lowest vertex of the component). Returns the
+    number of rows.
+    """
+    check_output(out, overwrite)
+    _, roots, parents = _forest(graph)
+    names = vertex_names(graph)
+    table = {
+        "vertex": names,
+        "parent": names.take(pa.array(np.maximum(parents, 0), mask=parents < 0)),
+        "root": names.take(pa.array(roots)),
+    }
+    write_table(pa.table(table), out, overwrite)
+    return graph.n
+
+
+def _forest(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from gpuops import spanning_forest  # imported here, as importing Numba takes a second
+
+    _refuse_what_cannot_fit(graph)
+    return spanning_forest(graph.indptr(), graph.indices(), check=False)
+
+
+def _refuse_what_cannot_fit(graph: Graph) -> None:
+    needed = graph.m * 2 * (12 + graph.weight_dtype.itemsize) + graph.n * 40
+    Needs((needed,)).refuse_memory(f"{graph.path}: {graph.m:,} arcs", this_process(), "Use a machine with more memory")
+
+
+def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
+    return {
+        "n": graph.n,
+        "weight_dtype": graph.weight_dtype,
+        "directed": graph.directed,
+        "simplified": graph.simplified,
+        "weight_unit": graph.weight_unit,
+        "overwrite": overwrite,
+    }
+
+
+def _annotate(writer: Any, graph: Graph) -> None:
+    through = graph.through() if "through" in graph.optional else None
+    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through)

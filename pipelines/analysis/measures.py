@@ -1,0 +1,114 @@
+"""Measures of a graph from its distances: diameter, radius, eccentricity, closeness, mean distance.
+
+The measures take one pass over the rows of chunks of the store; the matrix is never in memory as a whole. All measures
+use the distances *from* the vertices of the rows. (On a directed graph, NetworkX's closeness uses the distances *to* a
+vertex; it is the closeness here of the reversed graph.)
+
+- eccentricity of s: the largest finite distance from s.
+- diameter: the largest eccentricity over all rows. Unreachable pairs do not make it infinite; they are counted.
+- radius: the smallest eccentricity of a vertex that reaches all vertices; NaN if no vertex does.
+- closeness of s: (r - 1) / d * (r - 1) / (n - 1), if s reaches r - 1 other vertices and the distances to them sum to d;
+  0 if d is not positive. The second factor corrects for vertices that do not reach all (Wasserman and Faust, Social
+  Network Analysis, 1994, eq. 5.22).
+- mean distance: the mean over ordered pairs of different vertices where the first vertex reaches the second.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from gpuops.numbers import outside_infinity
+from pipelines.files.tables import write_table
+from pipelines.stores import Distances, open_distances
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """The measures of a distances store. If the store holds only the rows of some sources, they refer to these rows."""
+
+    n: int
+    sources: np.ndarray  # int64 (S), the vertex of each row; S = n for a whole matrix
+    eccentricity: np.ndarray  # float64 (S)
+    reached: np.ndarray  # int64 (S), number of vertices that the source reaches, itself included
+    closeness: np.ndarray  # float64 (S)
+    diameter: float
+    diameter_pair: tuple[int, int]  # a source and a target whose distance is the diameter
+    radius: float
+    mean_distance: float  # NaN if no vertex reaches another
+    unreachable_pairs: int
+
+    @property
+    def all_sources(self) -> bool:
+        """Whether the measures refer to all vertices of the graph."""
+        return len(self.sources) == self.n
+
+    def write(self, out: str | os.PathLike[str], names: Any = None, *, overwrite: bool = False) -> None:
+        """Write the columns vertex, eccentricity, closeness and reached to a table (`pipelines.files.tables`).
+
+        Parameters
+        ----------
+        out : path of the file, with a suffix that `pipelines.files.tables` knows
+        names : (n) names of the vertices, such as `Graph.labels`; by default their indices
+        overwrite : replace an existing file at `out`
+        """
+        vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()
+        columns = {"eccentricity": self.eccentricity, "closeness": self.closeness, "reached": self.reached}
+        write_table(pa.table({"vertex": vertex, **columns}), out, overwrite)
+
+
+def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
+    """Reduce a distances store to the measures defined in `pipelines.analysis.measures`, in float64.
+
+    Parameters
+    ----------
+    distances : the store or its path
+    """
+    distances = distances if isinstance(distances, Distances) else open_distances(distances)
+    n, sources = distances.n, distances.row_vertices()
+    unreachable = outside_infinity(distances.dtype)
+    parts = [_reduce_rows(block, sources[start:], unreachable) for start, block in distances.blocks()]
+    eccentricity, farthest, reached, total = (np.concatenate(part) for part in zip(*parts, strict=True))
+
+    others = reached - 1
+    positive = (total > 0) & (others > 0)
+    closeness = np.zeros(len(sources))
+    closeness[positive] = others[positive] / total[positive] * (others[positive] / (n - 1))
+    whole, pairs, far = reached == n, int(others.sum()), int(np.argmax(eccentricity))
+    return Measures(
+        n=n,
+        sources=sources,
+        eccentricity=eccentricity,
+        reached=reached,
+        closeness=closeness,
+        diameter=float(eccentricity[far]),
+        diameter_pair=(int(sources[far]), int(farthest[far])),
+        radius=float(eccentricity[whole].min()) if whole.any() else math.nan,
+        mean_distance=math.fsum(total) / pairs if pairs else math.nan,
+        unreachable_pairs=len(sources) * n - int(reached.sum()),
+    )
+
+
+@njit(nogil=True, cache=True)
+def _reduce_rows(block, sources, unreachable):
+    """Return for each row the largest finite distance, its column, the number of finite distances, and their sum."""
+    rows, n = block.shape
+    eccentricity, total = np.zeros(rows), np.zeros(rows)
+    farthest, reached = np.empty(rows, np.int64), np.zeros(rows, np.int64)
+    for i in range(rows):
+        farthest[i] = sources[i]  # at distance 0; it stays if no distance is positive, as with negative arcs
+        for j in range(n):
+            distance = block[i, j]
+            if distance == unreachable:
+                continue
+            reached[i] += 1
+            total[i] += distance
+            if distance > eccentricity[i]:
+                eccentricity[i], farthest[i] = distance, j
+    return eccentricity, farthest, reached, total

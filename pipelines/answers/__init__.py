@@ -1,1 +1,0 @@
-"""Answers from finished stores: routes, measures, pictures, tables."""

@@ -1,0 +1,1 @@
+"""Stores written to files of other programs: tables, NumPy arrays, Matrix Market."""

@@ -1,0 +1,98 @@
+"""Write figures of matplotlib (the `plot` extra) to files; equal figures give equal bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipelines.files.output_file import check_free, whole_file
+from pipelines.stores.schema import counted
+
+TIME = re.compile(r"ms|s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|days?|.*time.*|.*duration.*")
+
+
+@contextmanager
+def figure_file(path: str | os.PathLike[str], overwrite: bool, *, tight: bool = False, **options: Any) -> Iterator[Any]:
+    """Return a context with a new figure, which is written to `path` when the block ends.
+
+    The file is written whole or not at all, and contains no date. One warning reports all characters that the font does
+    not have.
+
+    Parameters
+    ----------
+    overwrite : replace `path` if it exists
+    tight : crop the page to the drawing
+    options : keyword arguments of ``matplotlib.figure.Figure``
+
+    Raises
+    ------
+    ImportError
+        Matplotlib is missing; the message says how to install it.
+    ValueError
+        The suffix of `path` is not a format of pictures.
+    FileExistsError
+        `path` exists, and `overwrite` is False.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
+
+    figure = Figure(dpi=150, **options)
+    suffix = Path(path).suffix.lower()
+    if suffix.removeprefix(".") not in FigureCanvasAgg(figure).get_supported_filetypes():
+        raise ValueError(
+            f"{path}: pictures end in .svg, .png or .pdf (graphs also in .dot); choose one of these suffixes"
+        )
+    check_free(path, overwrite)
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    # Without a salt, names in an SVG file would change from run to run.
+    with _missing_glyphs(), rc_context({"svg.hashsalt": "tilepath", "path.snap": False}):
+        yield figure
+        margins: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
+        with whole_file(path) as partial:
+            figure.savefig(partial, format=suffix.removeprefix("."), metadata=dates.get(suffix), **margins)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return `text` on one line, in at most `most` letters, without its middle: names often differ at the end."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text if len(text) <= most else f"{text[: most - 1 - most // 2]}\u2026{text[-(most // 2) :]}"
+
+
+def title_of_distances(unit: str, about: str = "") -> str:
+    """Return the label of a scale of distances: "travel time" if `unit` is a unit of time, else "distance".
+
+    >>> title_of_distances("s", " from a"), title_of_distances("km"), title_of_distances("")
+    ('travel time from a [s]', 'distance [km]', 'distance')
+    """
+    quantity = "travel time" if TIME.fullmatch(unit.lower()) else "distance"
+    return f"{quantity}{about}" + (f" [{unit}]" if unit else "")
+
+
+@contextmanager
+def _missing_glyphs() -> Iterator[None]:
+    """Replace matplotlib's warnings, one for each character that a font lacks, by a single warning with a cure."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", r"Glyph \d+ .* missing from font", UserWarning)
+        yield
+    missing: dict[str, str] = {}
+    for warning in caught:
+        if found := re.match(r"Glyph (\d+) .* missing from font\(s\) (.*)\.", str(warning.message)):
+            missing[chr(int(found[1]))] = found[2]
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    if missing:
+        first, font = next(iter(missing.items()))
+        warnings.warn(
+            f"drawn as boxes: {counted(len(missing), 'character')} such as {first!r}, which the font {font} lacks; "
+            "set font.family in the file matplotlibrc to a font that has them",
+            stacklevel=3,
+        )

@@ -1,0 +1,1 @@
+"""Tables and matrices of distances from origins to destinations, which are vertices or places."""

@@ -1,0 +1,156 @@
+"""Compute a block of origins: the distances to all destinations, or values that the distances are reduced to.
+
+The distances from an origin are reduced to a count, the distance of the nearest, a sum, or a decaying sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpuops.hierarchy.totals import row_minima, row_totals
+from gpuops.numbers import outside_infinity
+from pipelines.routes.searched_distances import LANES, SearchedDistances
+from pipelines.stores import Graph
+from pipelines.stores.on_demand import OnDemand
+from pipelines.workers.device_arrays import to_host
+
+Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some origins to a row for each origin
+DEVICE_PAIRS = 1 << 27  # least number of pairs whose distances are computed on a GPU at a time
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The value that the distances from an origin are reduced to.
+
+    Attributes
+    ----------
+    name : "count", "sum", "min" or "decay"
+    column : column of the destinations whose values are added up; None counts each destination as 1
+    scale : scale of the decay: the value of a destination at the distance d is multiplied by exp(-d / scale)
+    """
+
+    name: str
+    column: str | None = None
+    scale: float | None = None
+
+
+def parse_reduction(text: str) -> Reduction:
+    """Parse ``count``, ``min``, ``sum:COLUMN``, ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
+
+    >>> parse_reduction("sum:jobs")
+    Reduction(name='sum', column='jobs', scale=None)
+    """
+    name, *rest = text.split(":")
+    if name in ("count", "min") and not rest:
+        return Reduction(name)
+    if name == "sum" and len(rest) == 1 and rest[0]:
+        return Reduction(name, rest[0])
+    if name == "decay" and 1 <= len(rest) <= 2:
+        try:
+            scale = float(rest[0])
+        except ValueError:
+            scale = 0.0
+        if 0 < scale < np.inf:
+            return Reduction(name, rest[1] if len(rest) == 2 else None, scale)
+    raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
+
+
+def reduced(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
+    """Return one value for each row of distances; the minimum over no destinations is +inf.
+
+    Parameters
+    ----------
+    found : (k, l) distances, unreachable as +inf or the integer dtype's maximum; NumPy or CuPy
+    values : (l,) float64, the values of the destinations, in the library of `found`
+    within : destinations farther away do not count
+
+    Returns
+    -------
+    (k,) float64, NumPy or CuPy
+    """
+    limit = _limit(found.dtype, within)
+    if reduction.name == "min":
+        return row_minima(found, limit)
+    return row_totals(found, values, limit, reduction.scale)
+
+
+def _limit(dtype: np.dtype, within: float | None) -> float:
+    """Return the largest distance that counts, rounded to `dtype` if that is a float dtype."""
+    if dtype.kind == "f":
+        limit = float(np.finfo(dtype).max)
+        within = within if within is None else float(dtype.type(within))
+    else:
+        limit = float(outside_infinity(dtype)) - 1
+    return limit if within is None else min(limit, within)
+
+
+class Distances:
+    """Distances from any vertices to some targets; unreachable is +inf, or the maximum of an integer dtype."""
+
+    def __init__(self, source: OnDemand | Graph, targets: np.ndarray):
+        if isinstance(source, OnDemand):
+            self.dtype = source.dtype
+            self.rows: Ask = lambda v: source.between(v, targets)
+            return
+        if source.weight_min < 0:
+            raise ValueError(
+                f"{source.path} has negative weights; make a hierarchy store of it first (tilepath hierarchy)"
+            )
+        found = SearchedDistances(source)
+        self.dtype = found.dtype
+        self.rows = lambda v: np.concatenate(
+            [found.search(v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES)]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reducing:
+    """A table with one value for each origin.
+
+    Attributes
+    ----------
+    targets : (l,) vertices
+    values : (l,) the value that each target counts
+    reduction : the value that the distances from an origin are reduced to
+    within : destinations farther away do not count
+    rows : number of origins whose distances to all targets are in memory at a time
+    """
+
+    targets: np.ndarray
+    values: np.ndarray
+    reduction: Reduction
+    within: float | None
+    rows: int
+
+    def of(self, found: Distances) -> Ask:
+        """Return a function that computes the values of origins from distances on the CPU."""
+        return self._ask(found.rows, self.values, self.rows)
+
+    def on_gpu(self, store: Any) -> Ask:
+        """Return a function that computes the values of origins on the GPU; the tables of `store` are copied there now.
+
+        A GPU adds sums in another order than a CPU does, so that their rounding differs.
+        """
+        import cupy
+
+        targets, values = self.targets, cupy.asarray(self.values)
+        ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, self.rows_on_gpu)
+        ask(targets[:1])  # lays out tables and targets, and compiles the kernels
+        return ask
+
+    @property
+    def rows_on_gpu(self) -> int:
+        """Number of origins whose distances to all targets are in the memory of a GPU at a time."""
+        return max(self.rows, DEVICE_PAIRS // max(1, len(self.targets)))
+
+    def _ask(self, find: Callable[[np.ndarray], Any], values: Any, rows: int) -> Ask:
+        def ask(vertices: np.ndarray) -> np.ndarray:
+            pieces = (vertices[i : i + rows] for i in range(0, len(vertices), rows))
+            found = [reduced(find(piece), self.reduction, values, self.within) for piece in pieces]
+            return np.concatenate([to_host(values) for values in found])
+
+        return ask

@@ -1,0 +1,237 @@
+"""Origins and destinations: tables of vertices, or of places that are snapped to the nearest vertex."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
+from pipelines.od_tables.places import (
+    Network,
+    far_away,
+    moved_on,
+    refuse_exchanged,
+    refuse_far,
+    refuse_off_the_globe,
+)
+from pipelines.stores import Graph
+from pipelines.stores.vertex_names import VertexNameList
+
+EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
+
+
+class Points(NamedTuple):
+    """Origins or destinations: vertices, and the names of the points.
+
+    Attributes
+    ----------
+    ids : (k,) text
+        Names of the points: the column `id` of the table, else the names of the vertices, else, for places, the numbers
+        of the rows from 1.
+    vertices : (k,) int64
+    snapped : (k,) float64, or None if vertices were named
+        Distance of a place from its vertex: in metres on a sphere for longitude and latitude, else in units of the
+        coordinates.
+    columns : dict of (k,) float64
+        The further columns that were asked for.
+    on_the_globe : bool or None
+        Whether places were given by longitude and latitude; None if vertices were named.
+    warning : str or None
+        A line about places that are so far from every vertex that they are probably wrong, and a line about places that
+        have a nearer vertex outside the largest strongly connected component; None if there are no such places.
+    """
+
+    ids: pa.Array
+    vertices: np.ndarray
+    snapped: np.ndarray | None
+    columns: dict[str, np.ndarray]
+    on_the_globe: bool | None = None
+    warning: str | None = None
+
+    def digest(self) -> str:
+        """Return a hash of the points, which is equal for equal points."""
+        found = hashlib.blake2b(digest_size=16)
+        found.update("\0".join(self.ids.to_pylist()).encode())
+        snapped = () if self.snapped is None else (self.snapped,)
+        for values in (self.vertices, *snapped, *self.columns.values()):
+            found.update(np.ascontiguousarray(values).data)
+        return found.hexdigest()
+
+
+def read_points(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    what: str,
+    columns: Sequence[str] = (),
+    *,
+    snap_limit: float | None = None,
+) -> Points:
+    """Read points from a table.
+
+    Parameters
+    ----------
+    path : table in CSV, TSV or Parquet. Its columns are `what` or ``vertex``; or else ``lon`` and ``lat``; or else
+        ``x`` and ``y``. A column ``id`` may name the points. Case and blanks in names of columns do not matter, and
+        other usual names are known (`pipelines.files.tables`).
+    what : "origin" or "destination"
+    columns : names of further columns to read, with numbers
+    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates; None for any
+
+    Raises
+    ------
+    ValueError
+        A column or an entry is missing, or a place is too far from every vertex (the message names the row); or
+        `snap_limit` is not a distance.
+    """
+    if snap_limit is not None and not snap_limit >= 0:
+        raise ValueError(f"snap_limit (--snap-limit) is {snap_limit:g}; give a distance of 0 or more")
+    known = ("id", what, "vertex", "lon", "lat", "x", "y")
+    table = read_columns(path, (*known, *columns), known)
+    name = os.fspath(path)
+    if not len(table):
+        raise ValueError(f"{name}: no rows; give at least one {what}")
+    numbers = {column: column_numbers(table, column, name) for column in columns}
+    named = next((column for column in (what, "vertex") if column in table.column_names), None)
+    if named is not None:
+        vertices = column_vertices(table[named], graph, name)
+        ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
+        return Points(ids, vertices, None, numbers)
+    axes = next((axes for axes in (("lon", "lat"), ("x", "y")) if {*axes} <= {*table.column_names}), None)
+    if axes is None:
+        raise ValueError(
+            f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
+            f"{', '.join(column_names(path))}; rename them"
+        )
+    places = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
+    on_the_globe = axes == ("lon", "lat")
+    if on_the_globe:
+        refuse_off_the_globe(places, name)
+    vertices, snapped, passed = snap(graph, places, on_the_globe=on_the_globe)
+    network = Network(_coordinates(graph), on_the_globe)
+    refuse_exchanged(places, snapped, axes, network, name)
+    refuse_far(snapped, snap_limit, network, name)
+    ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
+    warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
+    return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None)
+
+
+def points_of(graph: Graph, vertices: VertexNameList) -> Points:
+    """Return points from names of vertices, or from `tilepath.positions`."""
+    found = graph.vertices(vertices)
+    return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
+
+
+def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nearest vertices of the largest strongly connected component, where paths lead both ways.
+
+    Parameters
+    ----------
+    places : (k, 2) float64
+        Longitude and latitude in degrees if `on_the_globe`, else x and y.
+
+    Returns
+    -------
+    (k,) int64, (k,) float64 and (k,) bool
+        The vertices; their distances from the places, in metres or in units of the coordinates; and whether a vertex
+        outside the component is nearer.
+
+    Raises
+    ------
+    ValueError
+        The graph has no coordinates, or they are not longitudes and latitudes.
+    ImportError
+        SciPy is not installed.
+    """
+    try:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+        from scipy.spatial import cKDTree
+    except ImportError as error:
+        raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
+    coordinates = _coordinates(graph)
+    if on_the_globe and not are_degrees(coordinates):
+        raise ValueError(
+            f"{graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among them;"
+            " give places by x and y"
+        )
+    indptr, indices, _ = graph.rows()
+    _, component = connected_components(
+        csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
+    )
+    within, placed = component == np.bincount(component).argmax(), np.isfinite(coordinates).all(axis=1)
+    largest, others = np.flatnonzero(within & placed), np.flatnonzero(~within & placed)
+    if not len(largest):
+        raise ValueError(
+            f"{graph.path} has no coordinates in its largest strongly connected component; name vertices instead"
+        )
+    spots, wanted = (_on_sphere(p) if on_the_globe else p for p in (coordinates, places))
+    apart, nearest = cKDTree(spots[largest]).query(wanted)
+    passed = cKDTree(spots[others]).query(wanted)[0] < apart if len(others) else np.zeros(len(places), bool)
+    metres = 2 * EARTH_RADIUS * np.arcsin(np.minimum(apart / 2, 1)) if on_the_globe else apart
+    return largest[nearest], metres, passed
+
+
+def length_of(
+    graph: Graph, on_the_globe: bool | None
+) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray] | None, str]:
+    """Return a function for distances between vertices in a straight line or on the sphere, and the unit of distances.
+
+    The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
+    The unit is "m" on the globe, else "", as the unit of the coordinates is not known. With `on_the_globe` None,
+    `in_degrees` decides.
+    """
+    places = graph.coordinates()
+    if places is None:
+        return None, ""
+    if not (in_degrees(graph, places) if on_the_globe is None else on_the_globe):
+        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
+    spots = _on_sphere(places)
+
+    def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
+
+    return metres, "m"
+
+
+def in_degrees(graph: Graph, coordinates: np.ndarray) -> bool:
+    """Return whether coordinates of a graph are taken for longitudes and latitudes; generated grids are not."""
+    return are_degrees(coordinates) and not graph.source.startswith(("Grid(", "Road("))
+
+
+def are_degrees(coordinates: np.ndarray) -> bool:
+    """Return whether (n, 2) coordinates could be longitudes and latitudes; NaN for a vertex without coordinates."""
+    return not (np.abs(coordinates) > (180, 90)).any()
+
+
+def _coordinates(graph: Graph) -> np.ndarray:
+    found = graph.coordinates()
+    if found is None:
+        raise ValueError(f"{graph.path} has no coordinates; name vertices, or import it with --coordinates")
+    return found
+
+
+def _on_sphere(degrees: np.ndarray) -> np.ndarray:
+    lon, lat = np.radians(degrees).T
+    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+
+
+def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
+    """Return the names of the points as text: the column `id` if the table has one, else `otherwise`."""
+    if "id" not in table.column_names:
+        return _text(otherwise)
+    found = _text(table["id"])
+    empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
+    for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
+        raise ValueError(f"{name}, row {row + 1}: `id` is missing; fill it in or leave the row out")
+    return found
+
+
+def _text(column: Any) -> pa.Array:
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return found.cast(pa.large_string())

@@ -1,0 +1,345 @@
+"""Draw a `Drawing` with matplotlib (the `plot` extra). One unit of the axes is a point of the page.
+
+Equal drawings with equal seeds give equal bytes: the file has no dates, and all random numbers come from the seed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pipelines.files.figures import figure_file, shortened
+from pipelines.pictures.arrows import Curve, label_places, route_arcs
+from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
+from pipelines.pictures.layout import place_nodes
+
+NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
+LONGEST_NAME = 18  # most letters of a name
+MARGIN = 14.0  # margin of the page in points
+ROW = 15.0  # height of a row of the legend in points
+MOST_BANDS = 24  # most bands of colours
+FEW_NODES = 500  # with at most this many nodes, dots are large, and every node has a dot
+NAMED_MARKS = 10  # most marked nodes that get names
+
+
+def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0, overwrite: bool = False) -> None:
+    """Lay out a drawing and write it to an image file, in the format of its suffix."""
+    with figure_file(path, overwrite) as figure:
+        _draw_on(figure, drawing, seed)
+
+
+def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
+    names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
+    detailed = drawing.detailed
+    colours, bar = _node_colours(drawing)
+    if bar is not None and drawing.every is not None:
+        drawing.colours = _arc_colours(drawing, bar)
+    if detailed:
+        widths = np.array([_text_width(name, NAME_SIZE) for name in names])
+        sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
+    else:
+        dots = np.full(drawing.n, 3.0 if drawing.n <= FEW_NODES else 1.6) if drawing.radii is None else drawing.radii
+        sizes = np.stack([dots, dots], axis=1)
+    sizes = sizes.reshape(drawing.n, 2)
+    numbered = drawing.texts is not None
+    step = 26.0 if drawing.n <= FEW_NODES else 15.0
+    if detailed:
+        step = (76.0 if numbered else 54.0) + 2 * float(sizes[:, 0].mean()) if drawing.n else 0.0
+    centres = place_nodes(drawing, sizes, step, seed)
+
+    low, high = _extent(centres, sizes)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    if detailed:
+        curves = route_arcs(drawing.tails, drawing.heads, centres, sizes, drawing.directed, 20.0 if numbered else 13.0)
+        _draw_curves(axes, drawing, curves)
+        bounds = np.array([_bounds(curve) for curve in curves]).reshape(-1, 2, 2)
+        low, high = (
+            np.minimum(low, bounds[:, 0].min(0, initial=np.inf)),
+            np.maximum(high, bounds[:, 1].max(0, initial=-np.inf)),
+        )
+        if drawing.texts is not None:
+            _draw_texts(axes, drawing, drawing.texts, curves, centres, sizes)
+    else:
+        _draw_lines(axes, drawing, centres)
+    for name, group in drawing.frames:
+        within = np.stack([centres[group] - sizes[group], centres[group] + sizes[group]], axis=1)
+        if detailed:
+            within = np.concatenate([within, bounds[np.isin(drawing.tails, group)]])
+        corners = _draw_frame(axes, name, within[:, 0].min(axis=0), within[:, 1].max(axis=0))
+        low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
+    _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
+    if drawing.captions:
+        high = np.maximum(high, _draw_captions(axes, drawing, centres, sizes, names))
+    for corners in _draw_marks(axes, drawing, centres, sizes, names):
+        low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
+    _finish(figure, axes, drawing, low, high, bar)
+
+
+def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, bar: Any) -> None:
+    """Draw title, legend and scale around the graph, and set the size of the page."""
+    low, high = low - MARGIN, high + MARGIN
+    wide = _text_width(drawing.title, TITLE_SIZE) + 2 * MARGIN
+    keys = [12 + _text_width(text, TITLE_SIZE) + 16 for _, text in drawing.legend]
+    rows: list[list[int]] = []
+    page = max(high[0] - low[0], wide, max(keys, default=0) + 2 * MARGIN, 220.0 if bar is not None else 0)
+    for i, key in enumerate(keys):
+        if not rows or sum(keys[j] for j in rows[-1]) + key > page - 2 * MARGIN:
+            rows.append([])
+        rows[-1].append(i)
+    spare = (page - (high[0] - low[0])) / 2
+    low[0], high[0] = low[0] - spare, high[0] + spare
+    if drawing.title:
+        high[1] += 8
+        axes.text(
+            low[0] + MARGIN, high[1] - 9, drawing.title, size=TITLE_SIZE, color=INK, va="center", parse_math=False
+        )
+    for row in rows:
+        x = low[0] + MARGIN
+        for i in row:
+            colour, text = drawing.legend[i]
+            if colour in drawing.colours and colour not in drawing.fills:
+                axes.plot([x - 1, x + 9], [low[1], low[1]], color=colour, linewidth=2.0, zorder=6)
+            else:
+                axes.scatter([x + 4], [low[1]], s=48, color=colour, edgecolor=INK, linewidth=0.6, zorder=6)
+            axes.text(x + 12, low[1], text, size=TITLE_SIZE, color=INK, va="center_baseline", parse_math=False)
+            x += keys[i]
+        low[1] -= ROW
+    if bar is not None:
+        low[1] -= 26
+    figure.set_size_inches(*((high - low) / 72))
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    if bar is not None:
+        width, height = high - low
+        inner = figure.add_axes((MARGIN / width, 22 / height, 1 - 2 * MARGIN / width, 7 / height))
+        figure.colorbar(bar, cax=inner, orientation="horizontal")
+        inner.tick_params(labelsize=6, length=2, pad=1.5)
+        inner.set_xlabel(drawing.scale, fontsize=7, labelpad=1)
+
+
+def _extent(centres: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if not len(centres):
+        return np.zeros(2), np.array([120.0, 20.0])
+    return (centres - sizes).min(axis=0), (centres + sizes).max(axis=0)
+
+
+def _draw_curves(axes: Any, drawing: Drawing, curves: list[Curve]) -> None:
+    from matplotlib.collections import PathCollection, PolyCollection
+    from matplotlib.path import Path
+
+    codes = {3: [Path.MOVETO, *[Path.CURVE3] * 2], 4: [Path.MOVETO, *[Path.CURVE4] * 3]}
+    for lifted in (False, True):
+        arcs = np.flatnonzero(drawing.lifted == lifted).tolist()
+        if not arcs:
+            continue
+        colours = [drawing.colours[i] for i in arcs]
+        paths = [Path(curves[i].points, codes[len(curves[i].points)]) for i in arcs]
+        axes.add_collection(
+            PathCollection(
+                paths,
+                facecolors="none",
+                edgecolors=colours,
+                linewidths=[drawing.widths[i] for i in arcs],
+                zorder=2 + lifted,
+            )
+        )
+        shapes = [head for i in arcs if (head := curves[i].head) is not None]
+        if shapes:
+            tips = [drawing.colours[i] for i in arcs if curves[i].head is not None]
+            axes.add_collection(
+                PolyCollection(shapes, facecolors=tips, edgecolors=tips, linewidths=0.4, zorder=2 + lifted)
+            )
+
+
+def _draw_texts(
+    axes: Any, drawing: Drawing, texts: list[str], curves: list[Curve], centres: np.ndarray, sizes: np.ndarray
+) -> None:
+    paper = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
+    boxes = np.array([[_text_width(text, TEXT_SIZE) / 2 + 1, TEXT_SIZE * 0.45] for text in texts]).reshape(-1, 2)
+    for i, (x, y) in enumerate(label_places(curves, boxes, centres, sizes).tolist()):
+        style = {"color": drawing.colours[i], "bbox": paper, "zorder": 3.5}
+        axes.text(x, y, texts[i], size=TEXT_SIZE, ha="center", va="center_baseline", parse_math=False, **style)
+
+
+def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
+    """Draw arcs as straight lines without heads, for large graphs."""
+    from matplotlib.collections import LineCollection
+
+    segments = np.stack([centres[drawing.tails], centres[drawing.heads]], axis=1)
+    for lifted in (False, True):
+        arcs = np.flatnonzero(drawing.lifted == lifted)
+        if len(arcs):
+            colours = [drawing.colours[i] for i in arcs]
+            widths = [0.55 * drawing.widths[i] if not lifted else drawing.widths[i] for i in arcs]
+            lines = LineCollection(list(segments[arcs]), colors=colours, linewidths=widths, zorder=2 + 2 * lifted)
+            lines.set_capstyle("round")
+            axes.add_collection(lines)
+
+
+def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
+    """Return the fill of every node, and the mapping of values to colours, None if nodes have no values."""
+    if drawing.values is None:
+        return list(drawing.fills), None
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, Normalize, to_rgba
+
+    known = drawing.values[np.isfinite(drawing.values)]
+    bounds = Normalize(*((known.min(), max(known.max(), known.min() + 1e-9)) if known.size else (0.0, 1.0)))
+    if drawing.every is not None:
+        bounds = BoundaryNorm(_bands(known, drawing.every), 256)
+    table = colormaps["viridis_r"]
+    colours: list[Any] = [
+        table(bounds(value)) if np.isfinite(value) else to_rgba("#dadce0") for value in drawing.values.tolist()
+    ]
+    return colours, ScalarMappable(bounds, table)
+
+
+def _bands(known: np.ndarray, every: float) -> np.ndarray:
+    """Return the limits of the bands of the width `every`."""
+    first, last = (math.floor(known.min() / every), math.floor(known.max() / every) + 1) if known.size else (0, 1)
+    if last - first > MOST_BANDS:
+        raise ValueError(
+            f"there would be {last - first:,} bands of {every:g}; up to {MOST_BANDS} can be told apart: widen them"
+        )
+    return np.arange(first, last + 1) * every
+
+
+def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
+    """Return the colour of each arc: the colour of its farther end, grey if an end is not reached."""
+    assert drawing.values is not None
+    ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
+    colours = bar.to_rgba(np.where(np.isfinite(ends), ends, 0.0))
+    return [colour if there else "#dadce0" for colour, there in zip(colours, np.isfinite(ends).tolist(), strict=True)]
+
+
+def _draw_nodes(
+    axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, colours: list[Any], names: list[str] | None
+) -> None:
+    if not drawing.n:
+        return
+    if names is None:
+        dots = _dots(drawing)
+        dots = dots[np.argsort(sizes[dots, 0], kind="stable")]  # large dots over small ones
+        fills = [colours[v] for v in dots.tolist()]
+        edges = fills if drawing.values is not None or not drawing.rims else GREY
+        areas = np.pi * (sizes[dots, 0] ** 2)
+        axes.scatter(*centres[dots].T, s=areas, c=fills, edgecolors=edges, linewidths=0.5, zorder=3)
+        return
+    from matplotlib.collections import PathCollection
+
+    shapes = [_rounded(place, size, size.min()) for place, size in zip(centres, sizes, strict=True)]
+    axes.add_collection(PathCollection(shapes, facecolors=colours, edgecolors=INK, linewidths=0.9, zorder=4))
+    for place, colour, name in zip(centres, colours, names, strict=True):
+        style = {"color": _ink_on(colour), "ha": "center", "va": "center_baseline", "zorder": 5}
+        axes.text(*place, name, size=NAME_SIZE, parse_math=False, **style)
+
+
+def _ink_on(colour: Any) -> str:
+    """Return the colour of letters that are legible on `colour`."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return INK if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else PAPER
+
+
+def _draw_captions(axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str]) -> np.ndarray:
+    """Write names in their dots, or to the right of dots where no dot and no name is hidden, large dots first.
+
+    Returns the upper right corner of all dots and names. Pale dots, such as leaves, get no name outside.
+    """
+    from matplotlib.patheffects import withStroke
+
+    lows, highs = centres - sizes, centres + sizes
+    for v in np.argsort(-sizes[:, 0], kind="stable").tolist():
+        half = np.array([_text_width(names[v], TEXT_SIZE) / 2 + 1, TEXT_SIZE / 2])
+        style = {"size": TEXT_SIZE, "ha": "center", "va": "center_baseline", "zorder": 5, "parse_math": False}
+        if (half < sizes[v]).all():
+            axes.text(*centres[v], names[v], color=_ink_on(drawing.fills[v]), **style)
+            continue
+        place = centres[v] + [sizes[v, 0] + 1 + half[0], 0]
+        if drawing.fills[v] != PALE and not ((lows < place + half) & (place - half < highs)).all(axis=1).any():
+            axes.text(*place, names[v], color=INK, path_effects=[withStroke(linewidth=2, foreground=PAPER)], **style)
+            lows, highs = np.vstack([lows, place - half]), np.vstack([highs, place + half])
+    return highs.max(axis=0)
+
+
+def _dots(drawing: Drawing) -> np.ndarray:
+    """Return the nodes that are drawn as dots: on a large map, only coloured nodes and nodes without arcs."""
+    coloured = drawing.values is not None and drawing.every is None
+    if drawing.coordinates is None or drawing.n <= FEW_NODES or coloured:
+        return np.arange(drawing.n)
+    alone = np.bincount(np.concatenate([drawing.tails, drawing.heads]), minlength=drawing.n) == 0
+    return np.flatnonzero(alone | np.array([fill != PAPER for fill in drawing.fills]))
+
+
+def _draw_marks(
+    axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Draw a ring around each marked node; also its name, if nodes have no names and few nodes are marked.
+
+    Yields the corners of the names.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.patheffects import withStroke
+
+    around = 2.5 if drawing.detailed else 3.5
+    rings = [_rounded(centres[v], sizes[v] + around, sizes[v].min() + around) for v in drawing.marks]
+    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=PAPER, linewidths=3.6, zorder=7))
+    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=INK, linewidths=1.8, zorder=8))
+    if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
+        return
+    middle = centres.mean(axis=0)
+    for v in drawing.marks:
+        half = np.array([_text_width(names[v], NAME_SIZE) / 2, NAME_SIZE / 2])
+        away = sizes[v, 0] + around + 4 + half[0]
+        place = centres[v] + [away if centres[v, 0] >= middle[0] else -away, 0]  # outwards: a route seldom leads there
+        effects = [withStroke(linewidth=3, foreground=PAPER)]
+        style = {"color": INK, "ha": "center", "va": "center_baseline", "zorder": 9, "path_effects": effects}
+        axes.text(*place, names[v], size=NAME_SIZE, parse_math=False, **style)
+        yield place - half, place + half
+
+
+def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> Any:
+    """Return the outline of a box with round corners, which is a circle if the corners meet."""
+    from matplotlib.path import Path
+
+    bent = radius * (1 - 0.5523)  # distance from the corner to the control points of a quarter of a circle
+    points: list[tuple[float, float]] = []
+    for x, y, first in ((1, 1, "y"), (-1, 1, "x"), (-1, -1, "y"), (1, -1, "x")):  # corners anticlockwise
+        corner = centre + np.array([x, y]) * size
+        along_x, along_y = np.array([-x, 0]), np.array([0, -y])
+        before, after = (along_y, along_x) if first == "y" else (along_x, along_y)
+        points += [corner + radius * before, corner + bent * before, corner + bent * after, corner + radius * after]
+    codes = [Path.MOVETO, *([Path.CURVE4] * 3), *([Path.LINETO, *([Path.CURVE4] * 3)] * 3), Path.CLOSEPOLY]
+    return Path([*points, points[0]], codes)
+
+
+def _bounds(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    points = curve.at(np.linspace(0, 1, 17))
+    return points.min(axis=0), points.max(axis=0)
+
+
+def _draw_frame(axes: Any, name: str, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a frame around the box from `low` to `high`, and its name above; returns the corners of frame and name."""
+    from matplotlib.patches import PathPatch
+
+    low, high = low - 9, high + 9
+    outline = _rounded((low + high) / 2, (high - low) / 2, 6.0)
+    axes.add_patch(PathPatch(outline, facecolor="#f1f3f4", edgecolor="#9aa0a6", linewidth=0.8, zorder=1))
+    axes.text(low[0] + 3, high[1] + 6, name, size=TEXT_SIZE, color=GREY, va="center", zorder=5, parse_math=False)
+    wide = np.array([low[0] + _text_width(name, TEXT_SIZE) + 6, high[1] + 12])
+    return low, np.maximum(high, wide)
+
+
+def _text_width(text: str, size: float) -> float:
+    """Return the width of a line of text in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0])

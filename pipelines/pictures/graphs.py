@@ -1,0 +1,287 @@
+"""Pictures of graphs: check the options, make a `Drawing`, lay it out and write it."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuops.errors import NotEulerianError
+from gpuops.numbers import outside_infinity
+from pipelines.files.figures import title_of_distances
+from pipelines.pictures.drawing import Drawing
+from pipelines.pictures.part import part_of
+from pipelines.pictures.separators import levels_of_vertices, separator_tree
+from pipelines.pictures.view import View, Walks
+from pipelines.routes.paths import shortest_path
+from pipelines.routes.tree_paths import tree_path
+from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
+from pipelines.stores.circuits import Circuits, open_circuits
+from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.on_demand import Solution, open_solution
+from pipelines.stores.vertex_names import VertexName
+
+KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
+
+
+def picture_graph(
+    graph: Graph | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    edges: bool = False,
+    circuit: bool | Circuits | str | os.PathLike[str] = False,
+    spanning_tree: bool = False,
+    wash: bool = False,
+    components: bool = False,
+    in_degree: int | None = None,
+    out_degree: int | None = None,
+    distances: Solution | Paths | str | os.PathLike[str] | None = None,
+    every: float | None = None,
+    source: VertexName | None = None,
+    route: tuple[VertexName, VertexName] | None = None,
+    sample: int | None = None,
+    around: VertexName | None = None,
+    seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Draw a graph to the image file `path`, in the format of its suffix (.svg, .png, .pdf, or .dot for Graphviz).
+
+    A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
+    Without coordinates, up to 10 vertices lie in layers, or in a circle if there are many arcs, and more vertices are
+    laid out by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are left out. Equal calls give equal
+    bytes.
+
+    Parameters
+    ----------
+    graph : Graph or path of a graph store
+    path : path of the new file
+    edges : number the arcs by their positions in the store
+    circuit : True or a circuits store: number the arcs in walking order, alternately green and red. Walks begin at
+        green vertices; a walk that is not closed ends at a red vertex
+    spanning_tree : draw the forest of `gpuops.spanning_forest` in red, and other arcs in grey
+    wash : fade all arcs that are not in the spanning tree or on the route
+    components : draw a frame around each weak component
+    in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
+    distances : a store of distances or paths, or a store that computes distances; its row of `source` colours the
+        vertices, and a ring marks the source
+    every : colour vertices and arcs in bands of this width instead (isochrones)
+    source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
+        ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
+    route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
+        rings
+    sample : draw this number of vertices: those with the fewest arcs on a path to `around`
+    around : middle of the sample, named as `source`; by default a random vertex
+    seed : seed of layouts and samples
+    title : line above the picture; by default the name of the store and the contents of the picture
+    overwrite : replace `path` if it exists
+
+    Raises
+    ------
+    ImportError
+        Matplotlib or NetworkX is missing; the message says how to install it.
+    gpuops.NotEulerianError
+        `circuit` is True, and the graph has no Euler circuit or path.
+    StoreError
+        A vertex does not exist, or a store belongs to another graph.
+    ValueError
+        The graph is too large, options exclude each other, or the suffix is unknown.
+    FileExistsError
+        `path` exists.
+    """
+    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
+    _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
+    on_map = "coordinates" in graph.optional
+    middle = None if around is None else graph.vertex(around, "around")
+    part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
+    view = View(graph, part, on_map)
+    if edges:
+        view.number([str(arc) for arc in view.numbers().tolist()])
+    if circuit:
+        view.walk(_circuit_of(graph, circuit))
+    if spanning_tree:
+        view.span(wash)
+    if components:
+        view.frame()
+    if in_degree is not None or out_degree is not None:
+        view.mark_degrees(in_degree, out_degree)
+    if distances is not None:
+        solution = _solution(distances, graph)
+        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+        view.colour(values, scale, every)
+        if route is None:
+            view.mark(sources)
+        else:
+            view.lead(_route(solution, graph, *route), wash)
+    write_drawing(view.drawing(), path, seed, title, overwrite)
+
+
+def picture_bricks(
+    store: HierarchyStore | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    kind: str = "bricks",
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    sample: int | None = None,
+    around: VertexName | None = None,
+    seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
+
+    Parameters
+    ----------
+    store : HierarchyStore, or path of such a store
+    path, sample, around, seed, title, overwrite : as for `picture_graph`; a tree takes no sample
+    kind : "bricks" colours the bricks, with the vertices that separate them dark; "levels" colours these vertices by
+        the levels of their nodes in the tree, the root strongest; "tree" draws the nodes from the root down to bricks,
+        each above its subtree. Dots of the tree grow with their vertices as far as there is room, and the number of
+        vertices is written where it fits; in a large tree, some leaves are subtrees of several bricks
+    graph : the graph or its path, if it was moved; a tree needs no graph
+
+    Raises
+    ------
+    ValueError
+        `kind` is unknown, no vertex of the tree separates bricks, or, as for `picture_graph`, the graph is too large.
+    StoreError, FileExistsError, ImportError
+        As for `picture_graph`.
+    """
+    store = store if isinstance(store, HierarchyStore) else open_hierarchy(store)
+    if kind not in KINDS:
+        raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
+    if kind != "bricks" and not store.hierarchy.structure.bricks.upper:
+        raise ValueError(
+            f"{store.path}: the bricks hold all vertices of the tree, so that there are no levels and no tree; draw "
+            "the bricks (--kind bricks), or the hierarchy of a larger graph"
+        )
+    if kind == "tree":
+        if sample is not None or around is not None:
+            raise ValueError("a tree has all vertices; leave out sample and around (--sample, --around)")
+        write_drawing(separator_tree(store), path, seed, title, overwrite)
+        return
+    opened = graph if isinstance(graph, Graph) else store.graph(graph)
+    on_map = "coordinates" in opened.optional
+    middle = None if around is None else opened.vertex(around, "around")
+    view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
+    if kind == "levels":
+        view.grade(levels_of_vertices(store.hierarchy.structure), store.division())
+    else:
+        view.divide(store.division())
+    write_drawing(view.drawing(), path, seed, title, overwrite)
+
+
+def write_drawing(
+    drawing: Drawing,
+    path: str | os.PathLike[str],
+    seed: int = 0,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a drawing to `path`, in the format of its suffix; `title` replaces the title of the drawing."""
+    from pipelines.pictures.canvas import draw
+    from pipelines.pictures.drawing import write_dot
+
+    if title is not None:
+        drawing.title = title
+    if Path(path).suffix.lower() in (".dot", ".gv"):
+        write_dot(drawing, path, overwrite)
+    else:
+        draw(drawing, path, seed, overwrite)
+
+
+def _refuse_clashes(
+    circuit: bool,
+    edges: bool,
+    spanning_tree: bool,
+    wash: bool,
+    route: Any,
+    distances: Any,
+    source: Any,
+    in_degree: int | None,
+    out_degree: int | None,
+    sample: int | None,
+) -> None:
+    degrees = in_degree is not None or out_degree is not None
+    clashes = {
+        "circuit and edges both number the arcs": circuit and edges,
+        "circuit and spanning tree both colour the arcs": circuit and spanning_tree,
+        "circuit and route both colour the arcs": circuit and route is not None,
+        "spanning tree and route both colour the arcs": spanning_tree and route is not None,
+        "distances and degrees both colour the vertices": distances is not None and degrees,
+        "circuit and distances both colour the vertices": circuit and distances is not None,
+        "circuit and degrees both colour the vertices": circuit and degrees,
+    }
+    for text, there in clashes.items():
+        if there:
+            raise ValueError(f"{text}; ask for one of the two")
+    if circuit and sample is not None:
+        raise ValueError(
+            "a sample does not have all arcs of a circuit; leave out sample (--sample) or circuit (--circuit)"
+        )
+    if route is not None and sample is not None:
+        raise ValueError("a sample may lack vertices of a route; leave out sample (--sample) or route (--route)")
+    if wash and not spanning_tree and route is None:
+        raise ValueError(
+            "wash (--wash) leaves a spanning tree or a route; ask for one of them (--spanning-tree, --route)"
+        )
+    if (route is not None or source is not None) and distances is None:
+        raise ValueError("a route, or distances from a vertex, come from a store; name it (--distances)")
+
+
+def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
+    if every is None:
+        return
+    if not 0 < every < math.inf:
+        raise ValueError(f"every is {every:g}; give the width of a band, above 0")
+    if distances is None:
+        raise ValueError("bands of every (--every) are of distances; name their store (--distances)")
+    if coloured:
+        raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
+
+
+def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:
+    if circuit is True:
+        from gpuops import euler_circuit
+
+        try:
+            found = euler_circuit(graph.indptr(), graph.indices(), path=True, directed=graph.directed)
+        except NotEulerianError as error:
+            raise error.named(graph.label, graph.path) from None
+        return Walks(found.arcs, found.offsets, graph.directed)
+    opened = circuit if isinstance(circuit, Circuits) else open_circuits(circuit)  # type: ignore[arg-type]
+    if opened.graph_digest != graph.digest:
+        raise StoreError(f"{opened.path}: holds the circuits of another graph than {graph.path}; name the right store")
+    return Walks(opened.arcs(), opened.offsets(), opened.directed)
+
+
+def _solution(store: Solution | Paths | str | os.PathLike[str], graph: Graph) -> Solution | Paths:
+    if isinstance(store, str | os.PathLike):
+        store = open_paths(store) if store_schema(store) == "paths/1" else open_solution(store, graph)[0]
+    if store.graph_digest != graph.digest:
+        raise StoreError(f"{store.path}: holds the distances of another graph than {graph.path}; name the right store")
+    return store
+
+
+def _values(store: Solution | Paths, graph: Graph, source: VertexName | None) -> tuple[np.ndarray, str, np.ndarray]:
+    """Return distances, float64 (n), NaN if unreachable; the label of their scale; and the sources of the distances."""
+    if isinstance(store, Paths):
+        vertex = None if source is None else graph.vertex(source, "source")
+        row = store.distances(0 if vertex is None else store.row_of(vertex))
+        begins = store.row_sources(0 if vertex is None else store.row_of(vertex))
+    else:
+        vertex = int(store.row_vertices()[0]) if source is None else graph.vertex(source, "source")
+        row, begins = store.row(vertex), np.array([vertex])
+    values = np.where(row == outside_infinity(row.dtype), np.nan, row.astype(np.float64))
+    origin = graph.label(int(begins[0])) if len(begins) == 1 else f"the nearest of {len(begins):,} sources"
+    return values, title_of_distances(graph.weight_unit, f" from {origin}"), begins
+
+
+def _route(store: Solution | Paths, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
+    if isinstance(store, Paths):
+        return tree_path(store, source, target, graph=graph).vertices
+    return shortest_path(store, source, target, graph=graph).vertices

@@ -1,0 +1,436 @@
+"""Shortest paths from rows of distances, without a matrix of predecessors.
+
+The path from s to t is walked back from t. A predecessor of v is the tail u of a tight arc into v, an arc with
+D[s, u] + w = D[s, v]; u is s or a vertex that is not closed (`gpuops.certificates.tight_arcs` has the tolerance).
+
+1. At v, take the tight in-arc with the smallest gap between both sides; among equals, the arc whose tail is nearest
+   to s.
+2. All arcs of a cycle of weight zero are tight, so no vertex is visited twice. At a dead end the walk goes back and
+   takes another arc. This is a depth-first search that ends at s, in time O(m) at most; nearly always it visits only
+   the in-arcs of the path.
+3. With floats, the tolerance is first the rounding error of a path of 8 arcs. It grows eightfold until the walk arrives
+   at s, so the walk takes no arc with a larger gap than necessary.
+
+A walk reads one row of distances and the transpose of the graph, which is built once for any number of paths.
+
+From a hierarchy store, few paths are found without a row: the source climbs once, and each distance that the walk looks
+at follows from the tables on the path from its vertex to the root (`gpuops.hierarchy.climbing`). The distance of the
+target has the bits of `distances_between`: a float comes from a block of one pair. Other float distances may differ
+from the distances of a row in the last bits. If several paths are equally long up to rounding, the walk may therefore
+find another path than a walk over a row.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit, types
+from numba.extending import overload
+
+from gpuops.certificates import arcs_for, tight_tree, tolerances
+from gpuops.errors import VerificationError
+from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
+from gpuops.numbers import distance_limit
+from pipelines.files.tables import check_output, write_table
+from pipelines.routes.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
+from pipelines.routes.searched_distances import RowsLike, open_rows
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.vertex_names import VertexName, VertexNameList
+
+UNREACHABLE, UNATTAINED = -1, -2
+# Time for a vertex of a path in a hierarchy, in entries of a row; time for the tables that rows need, in rows.
+ROUTE_WORK, TABLES_WORK = 1000, 200
+
+
+class NoPathError(ValueError):
+    """There is no path between two vertices."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """A shortest path."""
+
+    vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
+    weights: tuple[Any, ...]  # weights of the arcs, as in the graph; of parallel arcs the smallest weight
+    distance: Any  # the distance as stored, or as `distances_between` returns it
+    length: Any  # the exact sum of `weights`, for floats rounded once
+
+
+class Walker:
+    """Walks back along tight arcs of one graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : dtype of the distances
+    """
+
+    def __init__(self, graph: Graph, dtype: np.dtype):
+        self.graph = graph
+        self._out_arcs = graph.rows()
+        arcs = arcs_for(*self._out_arcs, graph.through(), dtype, graph.label)
+        # An undirected edge is stored in both directions, so the graph is its own transpose.
+        self._in_arcs = arcs.reversed() if graph.directed else arcs
+
+    def walk(self, source: int, row: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return paths from one source to some targets, given the row of distances from the source.
+
+        The first array has the number of arcs of each path, int64, -1 for an unreachable target. The second array has
+        the vertices of all paths, one path after the other.
+        """
+        return self._walk(source, self._in_arcs.lift(row), row[targets], targets)
+
+    def walk_from(self, climbed: Climbed, distances: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same from a source that has climbed in a hierarchy, given its distances to the targets."""
+        return self._walk(climbed.source, climbed, distances, targets)
+
+    def _walk(
+        self, source: int, row: np.ndarray | Climbed, distances: np.ndarray, targets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        arcs, lengths = self._in_arcs, self._in_arcs.lift(distances)
+        ladder = [1] if arcs.exact else 8.0 ** np.arange(1, 2 + math.ceil(math.log(max(2, arcs.n), 8)))
+        hops, vertices = _walk_back(
+            arcs.arrays,
+            row,
+            lengths,
+            (lengths != arcs.unreachable) | (targets == source),
+            arcs.unreachable if isinstance(row, np.ndarray) else row.far,
+            source,
+            targets.astype(np.int64),
+            # The path to a target meets no longer distances than the target's, before potentials are removed.
+            *tolerances(arcs, np.append(lengths, 0), ladder),
+        )
+        for i in np.flatnonzero(hops == UNATTAINED)[:1]:
+            raise VerificationError(
+                f"no path from vertex {arcs.label(source)} to vertex {arcs.label(targets[i])} has length "
+                f"{lengths[i]}: the distances are damaged, or belong to another graph"
+            )
+        return hops, vertices
+
+    def weights(self, vertices: np.ndarray) -> np.ndarray:
+        """Return the weight of each arc of a path: of parallel arcs the smallest."""
+        indptr, indices, weights = self._out_arcs
+        tails, heads = vertices[:-1], vertices[1:]
+        counts = indptr[tails + 1] - indptr[tails]
+        steps = np.repeat(np.arange(len(tails)), counts)
+        arcs = np.arange(len(steps)) + np.repeat(indptr[tails] - np.cumsum(counts) + counts, counts)
+        there = indices[arcs] == heads[steps]
+        return np.minimum.reduceat(weights[arcs[there]], np.searchsorted(steps[there], np.arange(len(tails))))
+
+
+class PathFinder(Walker):
+    """Finds any number of shortest paths from a store of distances, held or computed, or by searches of a graph.
+
+    Parameters
+    ----------
+    distances : store of distances, hierarchy store or graph store, or its path. A graph is searched from each source,
+        in this process
+    graph : the graph of the store, or its path; by default the graph recorded in the store
+
+    Notes
+    -----
+    One thread at a time may use it, as it keeps distances from the last source.
+    """
+
+    def __init__(self, distances: RowsLike, graph: Graph | str | os.PathLike[str] | None = None):
+        self.distances, opened = open_rows(distances, graph)
+        super().__init__(opened, self.distances.dtype)
+        self._row: tuple[int, np.ndarray | Climbed] = (-1, np.empty(0))
+
+    def path(self, source: VertexName, target: VertexName) -> Path:
+        """Return a shortest path between two vertices, named by text, int or `tilepath.positions` (`Graph.vertex`).
+
+        Raises
+        ------
+        NoPathError
+            The target cannot be reached.
+        StoreError
+            A vertex does not exist, or the store has no row for the source.
+        VerificationError
+            The distances do not belong to the graph.
+        NegativeCycleError
+            The graph that is searched has a negative cycle.
+        """
+        s, t = self.graph.vertex(source, "source"), self.graph.vertex(target, "target")
+        if self._row[0] != s:
+            self._row = (s, self.row_of(s))
+        distances, hops, vertices = self.paths(*self._row, np.array([t]))
+        if hops[0] == UNREACHABLE:
+            raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
+        weights = tuple(self.weights(vertices).tolist())
+        length = math.fsum(weights) if self.graph.weight_dtype.kind == "f" else sum(weights)
+        return Path(tuple(vertices.tolist()), weights, distances[0].item(), length)
+
+    def row_of(self, source: int) -> np.ndarray | Climbed:
+        """Return the row of a source, or in a hierarchy store the source after its climb."""
+        if isinstance(self.distances, HierarchyStore):
+            return climb_from(self.distances.hierarchy, source)
+        rows_of(self.distances, np.array([source]), self.graph)
+        return self.distances.row(source)
+
+    def paths(
+        self, source: int, row: np.ndarray | Climbed, targets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the distances from a source to some targets, followed by the result of `walk`."""
+        if isinstance(row, np.ndarray):
+            return row[targets], *self.walk(source, row, targets)
+        assert isinstance(self.distances, HierarchyStore)
+        distances = self._exact(row, targets)
+        if distances is None:
+            distances = self.distances.between(np.array([source]), targets)[0]
+        return distances, *self.walk_from(row, distances, targets)
+
+    def _exact(self, climbed: Climbed, targets: np.ndarray) -> np.ndarray | None:
+        """Return the distances to open targets if they are integers, which have one value; None if one does not fit."""
+        dtype, arcs = self.distances.dtype, self._in_arcs
+        if not arcs.exact or not arcs.through[targets].all():
+            return None
+        found = np.empty(len(targets), climbed.distances.dtype)
+        distances_to(climbed, targets, found)
+        reached = found < climbed.far
+        if (np.abs(found[reached]) >= distance_limit(dtype)).any():
+            return None
+        return np.where(reached, found, arcs.unreachable).astype(dtype)
+
+
+def shortest_path(
+    distances: RowsLike,
+    source: VertexName,
+    target: VertexName,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> Path:
+    """Return one shortest path. For many paths, `PathFinder` is faster; `PathFinder.path` lists the errors.
+
+    Parameters
+    ----------
+    distances, graph : as for `PathFinder`
+    source, target : vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17"
+        or ``tilepath.positions(17)``
+
+    Returns
+    -------
+    Path
+        The path. Its `vertices` are positions; `Graph.names` turns them into names.
+    """
+    return PathFinder(distances, graph).path(source, target)
+
+
+def paths_of_pairs(
+    distances: RowsLike,
+    pairs: PairsLike,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> pa.Table:
+    """Return distances and shortest paths of a table of pairs; each row of the matrix is read once.
+
+    From a hierarchy store, no row is computed for few pairs. The distances are the same. Among paths of float weights
+    that are equally long up to rounding, the path of a pair may then depend on the number of pairs.
+
+    Parameters
+    ----------
+    distances, graph : as for `PathFinder`
+    pairs : array or list (P, 2) of names, as text or ints, or `tilepath.positions` of such an array; or table or file
+        (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with the columns `source` and `target`. An entry names a vertex as on
+        the command line (`pipelines.stores.vertex_names`), whether it is text or a whole number
+    out : path of a table to write (.csv, .tsv, .csv.gz, .tsv.gz, .parquet)
+    overwrite : replace an existing file at `out`
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per pair, in order, with the columns `source`, `target`, `distance`, `hops` and `path`; `distance`,
+        `hops` and `path` are null for a pair without a path. Vertices are named by their labels, or by their indices as
+        text if the graph has no labels. `path` is a list; in CSV it is a text, joined by spaces.
+
+    Raises
+    ------
+    ValueError
+        A vertex does not exist or has no row in the store (the message names the row of the table, counted from 1
+        without the header), or a file has another suffix.
+    FileExistsError
+        `out` exists already.
+    VerificationError
+        The distances do not belong to the graph.
+    pipelines.workers.capacity.DoesNotFitError
+        `distances` is a graph, and there are too many sources to search from; the message says what to do.
+    """
+    if out is not None:
+        check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
+    finder = PathFinder(distances, graph)
+    given = read_pairs(pairs, finder.graph)
+    sources, targets = given.sources, given.targets
+    assert sources is not None
+
+    rows, store = rows_of(finder.distances, sources, finder.graph, given.name), finder.distances
+    few = isinstance(store, HierarchyStore) and _few(len(rows), len(np.unique(rows)), store.n)
+
+    def read(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        yield from [(0, rows)] if few else store.rows(rows)
+
+    def walk(row: Any, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        source = int(sources[pairs[0]])
+        return finder.paths(source, finder.row_of(source) if few else row, targets[pairs])
+
+    walks = walk_pairs(rows, read, walk, store.dtype)
+    table = table_of_walks(finder.graph, sources, targets, walks)
+    if out is not None:
+        write_table(table, out, overwrite)
+    return table
+
+
+def _few(pairs: int, sources: int, n: int) -> bool:
+    """Return whether paths from a hierarchy are found faster without whole rows.
+
+    The time of a path grows with its number of arcs, about the square root of n in a road network.
+    """
+    return pairs * ROUTE_WORK * math.sqrt(n) <= (sources + TABLES_WORK) * n
+
+
+def predecessors(
+    distances: RowsLike,
+    sources: VertexNameList,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> np.ndarray:
+    """Return the predecessor of each vertex on a shortest path from each source; the paths of a source form a tree.
+
+    Parameters
+    ----------
+    distances, graph : as for `PathFinder`
+    sources : (S) vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
+        ``tilepath.positions([17])``
+
+    Returns
+    -------
+    (S, n) int32 array, int64 if the graph's indices are int64
+        Positions of vertices, which `Graph.names` turns into names; -1 at the source and at vertices that it does not
+        reach.
+
+    Raises
+    ------
+    StoreError, VerificationError
+        As `PathFinder.path`.
+    """
+    found, graph = open_rows(distances, graph)
+    arcs = arcs_for(*graph.rows(), graph.through(), found.dtype, graph.label)
+    wanted = graph.vertices(sources, "source")
+    rows, places = np.unique(rows_of(found, wanted, graph), return_inverse=True)
+    vertices = found.row_vertices()[rows]
+    trees = np.empty((len(rows), found.n), arcs.indices.dtype)
+
+    def fill(place: int, row: np.ndarray) -> None:
+        trees[place] = tight_tree(arcs, row, int(vertices[place])).predecessors
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for start, block in found.rows(rows):
+            list(pool.map(fill, range(start, start + len(block)), block))
+    return trees[places]
+
+
+def _distances(row, vertices, found):
+    """Fill `found` with the distances to some vertices, from a row or from a source that climbed. In compiled code."""
+
+
+@overload(_distances)
+def _compiled_distances(row, vertices, found):
+    if not isinstance(row, types.Array):
+        return lambda row, vertices, found: distances_to(row, vertices, found)
+
+    def gather(row, vertices, found):
+        for i in range(len(vertices)):
+            found[i] = row[vertices[i]]
+
+    return gather
+
+
+@njit(nogil=True, cache=True)
+def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, relative_ladder, absolute_ladder):
+    n = in_arcs[0].size - 1
+    hops, paths, used = np.empty(targets.size, np.int64), np.empty(64 + n, np.int64), 0
+    # One stack serves all targets. Only the memory that a path needs is touched: paths are short, and graphs are large.
+    stack, cursor, visited = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    work = stack, cursor, visited, np.empty(n, lengths.dtype)
+    for i in range(targets.size):
+        hops[i] = UNREACHABLE
+        if not reached[i]:
+            continue
+        ends = source, targets[i], lengths[i]
+        for relative, absolute in zip(relative_ladder, absolute_ladder):  # noqa: B905  (unknown to Numba)
+            hops[i] = _search(in_arcs, row, unreachable, ends, relative, absolute, work)
+            if hops[i] >= 0:
+                break
+        if hops[i] < 0:
+            continue
+        if used + hops[i] + 1 > paths.size:
+            paths = np.concatenate((paths, np.empty(paths.size, np.int64)))
+        for step in range(hops[i], -1, -1):
+            paths[used] = stack[step]
+            used += 1
+    return hops, paths[:used]
+
+
+@njit(nogil=True, cache=True)
+def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
+    """Leave a path from target back to source in the stack; returns its number of arcs, or UNATTAINED."""
+    indptr, tails, weights, through = in_arcs
+    stack, cursor, visited, lengths = work
+    source, stack[0], lengths[0] = ends
+    visited[0], cursor[0], count = stack[0], -1, 1
+    slots, near = np.full(1024, -1), np.empty(16, lengths.dtype)  # slots: hash table of positions in `visited`
+    slots[_slot(slots, visited, visited[0])] = 0
+    top = 0
+    while top >= 0:
+        v, length = stack[top], lengths[top]
+        if v == source:
+            return top
+        first, last = cursor[top] < 0, indptr[v + 1]
+        # At first compare all in-arcs; after a dead end take the next tight arc.
+        begin = indptr[v] if first else cursor[top]
+        end = last if first else min(begin + 1, last)
+        if end - begin > near.size:
+            near = np.empty(end - begin, lengths.dtype)
+        _distances(row, tails[begin:end], near)
+        best, best_gap, best_length = -1, length, length
+        tolerance = relative * abs(length) + absolute
+        for arc in range(begin, end):
+            u, there = tails[arc], near[arc - begin]
+            if there == unreachable or not (u == source or through[u]) or slots[_slot(slots, visited, u)] >= 0:
+                continue
+            gap = abs(there + weights[arc] - length)
+            if gap > tolerance:
+                continue
+            if best < 0 or gap < best_gap or (gap == best_gap and there < best_length):
+                best, best_gap, best_length = u, gap, there
+        cursor[top] = indptr[v] if first else end
+        if best >= 0:
+            top += 1
+            stack[top], cursor[top], lengths[top], visited[count] = best, -1, best_length, best
+            slots[_slot(slots, visited, best)] = count
+            count += 1
+        elif first or end == last:
+            top -= 1
+        if 2 * count > slots.size:
+            slots = np.full(2 * slots.size, -1)
+            for i in range(count):
+                slots[_slot(slots, visited, visited[i])] = i
+    return UNATTAINED
+
+
+@njit(nogil=True, cache=True)
+def _slot(slots, visited, v):
+    """Return the slot that has the position of v in `visited`, or the empty slot where it belongs."""
+    slot = ((v * 0x9E3779B1) >> 16) & (slots.size - 1)
+    while slots[slot] >= 0 and visited[slots[slot]] != v:
+        slot = (slot + 1) & (slots.size - 1)
+    return slot

@@ -1,0 +1,66 @@
+"""Files that commands write: outside stores, where they can be written, whole or not at all."""
+
+import errno
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from pipelines.files.output_file import growing_file, whole_file
+from pipelines.formats import import_graph
+from pipelines.stores import StoreError
+from tilepath import cli
+
+COMMANDS = """
+export G OUT/x.csv
+graph degrees G --out OUT/x.csv
+graph components G --out OUT/x.csv
+graph tree G OUT/x.csv
+graph show G --out OUT/x.adj
+picture G OUT/x.svg
+picture G OUT/x.dot
+od G OUT/x.csv --origins v.csv
+od G OUT/x.npy --origins v.csv
+sequence permutations 3 --out OUT/x.npy
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("fault", ["lies within the store", "cannot be written"])
+def test_every_command_refuses_a_folder_that_is_not_for_files(tmp_path, monkeypatch, command, fault):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.csv").write_text("vertex\n0\n1\n")
+    (tmp_path / "e.csv").write_text("source,target\n0,1\n1,0\n")
+    (tmp_path / "ro").mkdir()
+    graph = import_graph("e.csv", "G")
+    before = sorted(tmp_path.rglob("*"))
+    if fault == "cannot be written":
+        monkeypatch.setattr("pipelines.files.output_file.os.access", lambda path, mode, **_: mode != os.W_OK)
+    out = "G/indices" if "within" in fault else "ro"
+    done = CliRunner().invoke(cli.tilepath, command.replace("OUT", out).split())
+    assert isinstance(done.exception, StoreError), (done.output, done.exception)
+    assert fault in str(done.exception)
+    assert str(done.exception).startswith(f"{out}/x.")
+    assert sorted(tmp_path.rglob("*")) == before
+    graph.verify()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("writer", [whole_file, growing_file])
+def test_a_disk_that_cannot_be_written_is_named_with_the_cure(tmp_path, writer, number):
+    out = tmp_path / "x.csv"
+    about = ({},) if writer is growing_file else ()
+    with pytest.raises(
+        StoreError, match=rf"{out}: (the disk is full; free|cannot be written .*; choose another place)"
+    ):
+        with writer(out, *about):
+            raise OSError(number, os.strerror(number))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"x.csv is a folder; choose another name"):
+        with growing_file("x.csv", {}, overwrite=True):
+            pass
