@@ -20,10 +20,11 @@ from distributed import Client
 
 from benchmarks.harness import ROOT, Bench, OverTime, time_limit
 from clusters import start
+from pipelines import generate
 from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS, all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
-from pipelines.generators import Grid, RMat, Road, UniformRandom, generate
+from pipelines.generators import Grid, RMat, Road, UniformRandom
 from pipelines.stores import Graph
 from pipelines.stores.distances import begun_distances
 from pipelines.validation.bounds import distance_dtype, distances_fit

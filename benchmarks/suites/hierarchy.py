@@ -30,8 +30,9 @@ from gpuops import (
 )
 from gpuops.hierarchy.climbing import climb_from
 from gpuops.numbers import outside_infinity
+from pipelines import generate
 from pipelines.formats.graphs import import_graph
-from pipelines.generators import Grid, Road, generate
+from pipelines.generators import Grid, Road
 from pipelines.routes.paths import Walker
 from pipelines.stores import Graph
 

@@ -181,7 +181,7 @@ class PairRoutes:
     graph : Graph
     dtype : dtype of the distances
     on_the_globe : bool or None
-        Whether coordinates are longitudes and latitudes; with None, `in_degrees` decides.
+        Whether coordinates are longitudes and latitudes; with None, `are_geographic` decides.
     suffix : suffix of the table
     """
 

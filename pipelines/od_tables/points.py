@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.analysis.structure import are_degrees, are_geographic
 from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
 from pipelines.od_tables.places import (
     Network,
@@ -184,12 +185,12 @@ def length_of(
 
     The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
     The unit is "m" on the globe, else "", as the unit of the coordinates is not known. With `on_the_globe` None,
-    `in_degrees` decides.
+    `are_geographic` decides.
     """
     places = graph.coordinates()
     if places is None:
         return None, ""
-    if not (in_degrees(graph, places) if on_the_globe is None else on_the_globe):
+    if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
         return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
     spots = _on_sphere(places)
 
@@ -197,16 +198,6 @@ def length_of(
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
-
-
-def in_degrees(graph: Graph, coordinates: np.ndarray) -> bool:
-    """Return whether coordinates of a graph are taken for longitudes and latitudes; generated grids are not."""
-    return are_degrees(coordinates) and not graph.source.startswith(("Grid(", "Road("))
-
-
-def are_degrees(coordinates: np.ndarray) -> bool:
-    """Return whether (n, 2) coordinates could be longitudes and latitudes; NaN for a vertex without coordinates."""
-    return not (np.abs(coordinates) > (180, 90)).any()
 
 
 def _coordinates(graph: Graph) -> np.ndarray:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.structure import out_and_in_degrees
-from pipelines.od_tables.points import in_degrees
+from pipelines.analysis.structure import are_geographic, out_and_in_degrees
 from pipelines.pictures.drawing import (
     BLUE,
     GREEN,
@@ -49,7 +48,7 @@ class View:
         self.graph, self.part = graph, part
         self.chosen = np.arange(len(part.arcs)) if graph.directed else _one_of_two(part)
         coordinates = graph.coordinates() if on_map else None
-        self.degrees = coordinates is not None and in_degrees(graph, coordinates)
+        self.degrees = coordinates is not None and are_geographic(graph, coordinates)
         self.picture = Drawing(  # of all arcs, also of those that are not chosen
             names=graph.names(part.vertices.tolist()),
             tails=part.tails,

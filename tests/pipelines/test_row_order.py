@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
 from gpuops.certificates import find_potentials
-from pipelines import all_pairs_shortest_paths, euler_circuits, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, euler_circuits, generate, single_source_shortest_paths
 from pipelines.analysis.measures import measures
 from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, write_sorted
 from pipelines.formats.graphs import import_graph
-from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees, generate
+from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees
 from pipelines.routes.paths import PathFinder
 from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import StoreError, open_graph, write_graph

@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from gpuops import NotEulerianError, euler_circuit, verify_circuit
-from pipelines import euler_circuits
+from pipelines import euler_circuits, generate
 from pipelines.euler import circuits as calls
 from pipelines.euler import plan as plans
 from pipelines.euler import walks
 from pipelines.euler.walks import walk_ends
-from pipelines.generators import EulerGraph, UniformRandom, csr, generate
+from pipelines.generators import EulerGraph, UniformRandom, csr
 from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.circuits import open_circuits
 from pipelines.workers.attempts import WorkersChanged

@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
-from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, euler_of_degrees, generate, synthetic_graph
+from pipelines import generate
+from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, euler_of_degrees, synthetic_graph
 from pipelines.generators.counter_random import ENDS, below, draw
 from pipelines.stores import open_graph
 from tilepath.cli import tilepath

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import bellman_ford, connected_components
 
 from gpuops.certificates import find_negative_cycle, find_potentials
-from pipelines import generators
+from pipelines import generate, generators
 from pipelines.generators import (
     KINDS,
     Dag,
@@ -24,7 +24,6 @@ from pipelines.generators import (
     ShallowEulerGraph,
     UniformRandom,
     csr,
-    generate,
     synthetic_graph,
 )
 from pipelines.generators.counter_random import below, philox, scramble_all, scrambler

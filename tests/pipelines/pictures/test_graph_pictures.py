@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from gpuops import NotEulerianError, euler_circuit
-from pipelines import build_hierarchy
-from pipelines.generators import EulerGraph, Grid, generate
+from pipelines import build_hierarchy, generate
+from pipelines.generators import EulerGraph, Grid
 from pipelines.pictures import canvas, part, view
 from pipelines.pictures.arrows import label_places, route_arcs
 from pipelines.pictures.drawing import (

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from gpuops import NegativeCycleError
-from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
+from pipelines import all_pairs_shortest_paths, generate, single_source_shortest_paths
 from pipelines.formats.graphs import import_graph
 from pipelines.formats.samples import import_samples
-from pipelines.generators import generate
 from pipelines.generators.random_graphs import RMat
 from pipelines.som.place import map_samples
 from pipelines.som.train import train_som

@@ -14,8 +14,8 @@ from distributed import Client, KilledWorker, LocalCluster, default_client, wait
 from distributed.comm import CommClosedError
 
 from gpuops import NegativeCycleError
-from pipelines import single_source_shortest_paths
-from pipelines.generators import generate, synthetic_graph
+from pipelines import generate, single_source_shortest_paths
+from pipelines.generators import synthetic_graph
 from pipelines.workers import capacity
 from pipelines.workers.attempts import (
     Attempt,
