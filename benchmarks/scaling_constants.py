@@ -1,4 +1,4 @@
-"""Measure the constants of the model in `pipelines.apsp.scaling`: signals, hops and gaps, pulls, closing.
+"""Measure the constants of the model in `pipelines.apsp.in_memory.plan`: signals, hops and gaps, pulls, closing.
 
 Hops and gaps are measured with chains of empty tasks; each task waits for its predecessor. A signal is half of the
 round trip of a counter. All processes read the same clock, the clock of the host.

@@ -1,4 +1,4 @@
-"""Write the tables of docs/scaling.md: predictions of the model in `pipelines.apsp.scaling`, and measured values."""
+"""Write the tables of docs/scaling.md: predictions of `pipelines.apsp.in_memory.plan`, and measured values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import ROOT
-from pipelines.apsp import scaling
+from pipelines.apsp.in_memory import plan as scaling
+from pipelines.apsp.in_memory.plan import arithmetic_seconds
 from pipelines.apsp.layout import make_layout
-from pipelines.apsp.scaling import arithmetic_seconds
 
 PAGE = ROOT / "docs" / "scaling.md"
 TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # constants that are times

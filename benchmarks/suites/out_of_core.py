@@ -24,8 +24,8 @@ from distributed import Client
 from benchmarks.harness import Bench
 from clusters import start
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp.schedule import COMMIT_SECONDS
-from pipelines.apsp.windows import Windows
+from pipelines.apsp.commits import COMMIT_SECONDS
+from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.stores import Graph, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import page_aligned
@@ -138,7 +138,7 @@ class Rows:
             self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
             return
         for way in ("registered", "copied by threads")[: 1 + args.copied]:
-            with patch("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if way == "registered" else n):
+            with patch("pipelines.apsp.out_of_core.plan.LOCKING_PASSES", 0 if way == "registered" else n):
                 self.out_of_core(graph, way, args.super_stages, device_memory=budget)
         if args.host_memory:
             limits = {"device_memory": budget, "host_memory": args.host_memory}

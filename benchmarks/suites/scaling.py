@@ -7,7 +7,7 @@ is the time of the call that keeps rows. The bits must be the same for any numbe
 the last call kept). This holds for undirected graphs too, where one worker does half of the work by symmetry and
 several workers do all of it.
 
-With two workers or more, separate tasks measure the constants of `pipelines.apsp.scaling`.
+With two workers or more, separate tasks measure the constants of `pipelines.apsp.in_memory.plan`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """All-pairs shortest paths over the workers, from a graph store to a distances store.
 
-There are four methods (`pipelines.apsp.solve.METHODS`): blocked Floyd-Warshall in memory, described here, and out of
-core (`pipelines.apsp.out_of_core`); searches (`pipelines.apsp.batched`); hierarchies (`pipelines.apsp.hierarchy`).
+There are four methods (`pipelines.apsp.solve.METHODS`): blocked Floyd-Warshall, described here, in memory
+(`pipelines.apsp.in_memory`) and out of core (`pipelines.apsp.out_of_core`); searches (`pipelines.apsp.batched`);
+hierarchies (`pipelines.apsp.hierarchy`).
 
 Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclically to the workers
 (`pipelines.apsp.layout`). Stage K lets paths pass through the vertices T of block K; (x) is the min-plus product::

@@ -12,11 +12,11 @@ import numpy as np
 from distributed import Client
 
 from pipelines.apsp.batched import BATCHED
-from pipelines.apsp.floyd_warshall import FLOYD_WARSHALL
+from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.hierarchy import HIERARCHY
+from pipelines.apsp.in_memory.floyd_warshall import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
-from pipelines.apsp.out_of_core import OUT_OF_CORE
-from pipelines.apsp.schedule import COMMIT_SECONDS
+from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
@@ -83,13 +83,13 @@ def all_pairs_shortest_paths(
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
     workers : int, optional
         How many of the client's workers Floyd-Warshall uses, 1 or more. By default all workers of a CPU cluster, and as
-        many GPUs as make the run faster (`pipelines.apsp.scaling`); that number is printed. The bits do not depend on
-        the number of workers.
+        many GPUs as make the run faster (`pipelines.apsp.in_memory.plan`); that number is printed. The bits do not
+        depend on the number of workers.
     coordination : {"scheduler", "signals"}, optional
         Who coordinates the tasks of Floyd-Warshall in memory: "scheduler" is Dask's scheduler, and every task is a task
         of Dask; "signals" are counters that the workers of one host show each other. By default the scheduler, unless
-        workers would wait for it for more than 5% of a stage (`pipelines.apsp.scaling`). The bits do not depend on the
-        coordination.
+        workers would wait for it for more than 5% of a stage (`pipelines.apsp.in_memory.plan`). The bits do not depend
+        on the coordination.
     resume : bool
         Go on from the last commit of an unfinished store `out`; begin if there is no store; return a finished store as
         it is. The store must have been begun with the same `sources` and `dtype`, and with the same method and block if

@@ -225,7 +225,7 @@ def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
 def test_d_a_wrong_row_is_found_by_verify(tilepath, tmp_path, monkeypatch):
     tilepath("import", "square.gr", "g.zarr")
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.apsp.resident_rows.finish", lambda job, rows, vertices: rows.fill(0))
+        patch.setattr("pipelines.apsp.in_memory.resident_rows.finish", lambda job, rows, vertices: rows.fill(0))
         tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu")
     tilepath("info", "d.zarr", "--verify")  # it is what was written
     assert "the distance from vertex" in tilepath("verify", "d.zarr", code=1)

@@ -33,7 +33,7 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.apsp.hierarchy.EDGE": 2,
     "pipelines.apsp.hierarchy.LEAST_EDGE": 2,
     "pipelines.apsp.hierarchy.TASK_BYTES": 1,
-    "pipelines.apsp.schedule.COMMIT_SHARE": float("inf"),
+    "pipelines.apsp.commits.COMMIT_SHARE": float("inf"),
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
     "pipelines.sssp.plan.LANES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,

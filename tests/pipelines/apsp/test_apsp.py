@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 from clusters import start
 from gpuops import NegativeCycleError
 from pipelines import all_pairs_shortest_paths as by_any_method
-from pipelines.apsp.resident_rows import ResidentRows
+from pipelines.apsp.in_memory.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.place import growing_place, growing_store
@@ -357,7 +357,7 @@ def float_graph(tmp_path, n=800):
 
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))  # commit at every stage
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit at every stage
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=32)[:]
     out = tmp_path / "killed.zarr"
@@ -380,10 +380,10 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
 RUN = """
 import sys
-import pipelines.apsp.schedule
+import pipelines.apsp.commits
 from clusters import start
 from pipelines import all_pairs_shortest_paths
-pipelines.apsp.schedule.COMMIT_SHARE = float("inf")  # commit at every stage
+pipelines.apsp.commits.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="cpu") as client:
         options = {"method": "floyd-warshall", "block": 16, "commit_seconds": 0}

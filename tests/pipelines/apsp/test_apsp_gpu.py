@@ -35,7 +35,7 @@ def test_equals_the_cpu(gpu_client, client, tmp_path, dtype, closed):
 
 @pytest.mark.gpu
 def test_signed_weights_sources_and_commits(gpu_client, client, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     graph = random_graph(tmp_path / "base.zarr", 700, "int32")
     indptr, indices, weights = graph.rows()
     potential = np.random.default_rng(2).integers(0, 30, 700)

@@ -9,11 +9,11 @@ import pytest
 from oracles import random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.commits import Staged
+from pipelines.apsp.in_memory.plan import scheduler_hides
+from pipelines.apsp.in_memory.resident_rows import ResidentRows
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
-from pipelines.apsp.resident_rows import ResidentRows
-from pipelines.apsp.scaling import scheduler_hides
-from pipelines.apsp.schedule import Staged
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Attempt
@@ -73,7 +73,7 @@ def test_by_signals_a_stage_is_no_task_and_is_logged(three, graph, calm, tmp_pat
         return submit(self, task, *args, **options)
 
     monkeypatch.setattr(Attempt, "submit", counted)
-    monkeypatch.setattr("pipelines.apsp.stages.SECONDS", 1000.0)
+    monkeypatch.setattr("pipelines.apsp.in_memory.stages.SECONDS", 1000.0)
     before = len(three.get_events(EVENTS))
     np.testing.assert_array_equal(solved(three, graph, tmp_path / "d"), calm)
     assert (tasks["run_list"], tasks["run_task"]) == (3, 0)
@@ -86,7 +86,7 @@ def test_workers_that_wait_too_long_go_on_later(three, graph, calm, tmp_path, mo
     """Waits without patience: nearly all lists end early. Every tenth stage is committed."""
     monkeypatch.setattr("pipelines.workers.signals.PATIENCE", 0.0)
     monkeypatch.setattr("pipelines.workers.signals.LATE", 0.0)
-    monkeypatch.setattr("pipelines.apsp.stages.SECONDS", 0.0)
+    monkeypatch.setattr("pipelines.apsp.in_memory.stages.SECONDS", 0.0)
     due, commit, committed = cycle([False] * 9 + [True]), DistancesWriter.commit, []
     monkeypatch.setattr(Staged, "due", lambda *_: next(due))
     monkeypatch.setattr(DistancesWriter, "commit", lambda *args: committed.append(args[1]) or commit(*args))
@@ -101,7 +101,7 @@ def test_workers_that_wait_too_long_go_on_later(three, graph, calm, tmp_path, mo
 @pytest.fixture
 def slow(monkeypatch):
     """One worker takes its time, and slots are written again as soon as may be."""
-    monkeypatch.setattr("pipelines.apsp.stages.REACH", 2)
+    monkeypatch.setattr("pipelines.apsp.in_memory.stages.REACH", 2)
     relax = ResidentRows._relax
 
     def slowly(rows, *args):

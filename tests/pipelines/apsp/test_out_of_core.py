@@ -26,13 +26,13 @@ from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp import passing_rows
-from pipelines.apsp.floyd_warshall import estimate
+from pipelines.apsp.in_memory.floyd_warshall import estimate
 from pipelines.apsp.methods import Job, Request
-from pipelines.apsp.out_of_core import commits_of
+from pipelines.apsp.out_of_core import passing_rows
+from pipelines.apsp.out_of_core.plan import commits_of
+from pipelines.apsp.out_of_core.super_stages import SuperStages
+from pipelines.apsp.out_of_core.windows import Windows, widest
 from pipelines.apsp.solve import _job
-from pipelines.apsp.super_stages import SuperStages
-from pipelines.apsp.windows import Windows, widest
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
@@ -231,7 +231,7 @@ class Stopping(Progress):
 
 @pytest.mark.parametrize("resident", [False, True])
 def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, monkeypatch, resident):
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     with pytest.raises(Stop):
@@ -248,7 +248,7 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
 @pytest.mark.parametrize(("workers", "sharers"), [(1, 1), (3, 3), (3, 1)])
 def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkeypatch, workers, sharers):
     """Bands may be stored while the next super-stage begins: here they take long."""
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     store, settle, tails = CpuLane.store, Conveyor.settle, []
 
     def slowly(*arguments, **options):
@@ -286,7 +286,7 @@ def states(monkeypatch):
         states.append([weakref.ref(state), weakref.ref(state.conveyor), weakref.ref(state.slab.rows)])
         keep(attempt, state)
 
-    monkeypatch.setattr("pipelines.apsp.passing_rows.keep", noted)
+    monkeypatch.setattr("pipelines.apsp.out_of_core.passing_rows.keep", noted)
     gc.collect()
     gc.disable()
     yield states
@@ -353,7 +353,7 @@ def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatc
     graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     asks = iter([False, False, True])
-    monkeypatch.setattr("pipelines.apsp.super_stages.asked", lambda: next(asks, False))
+    monkeypatch.setattr("pipelines.apsp.out_of_core.super_stages.asked", lambda: next(asks, False))
     windows = Windows(N, BLOCK, 16, 16, False)
     with pytest.raises(Stop):
         run(client, graph, out, windows, shown=Stopping(after=3))
@@ -563,7 +563,7 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
 @pytest.mark.parametrize("resident", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, resident):
     """kill -9 of one of two worker processes, and then of the other: a matrix in the host's memory is gone with one."""
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))  # commit after every super-stage
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit after every super-stage
     graph, out = float_graph(tmp_path / "g", 400), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=16)[:]
     killed = []

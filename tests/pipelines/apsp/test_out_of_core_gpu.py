@@ -13,9 +13,9 @@ from oracles import random_arcs, shifted, store_arcs
 from gpuops.minplus import packed_bytes
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.methods import Request
-from pipelines.apsp.out_of_core import estimate, needs_of
+from pipelines.apsp.out_of_core.plan import estimate, needs_of
+from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.apsp.solve import _job
-from pipelines.apsp.windows import Windows
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, within_budget
 from pipelines.workers.lanes import GpuLane, HostMatrix
@@ -164,7 +164,7 @@ def pool_bytes():
 @pytest.mark.parametrize("place", ["the store", "memory that is registered", "memory that threads copy"])
 def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
     locking = 0 if place == "memory that is registered" else 10**9
-    monkeypatch.setattr("pipelines.apsp.out_of_core.LOCKING_PASSES", locking)
+    monkeypatch.setattr("pipelines.apsp.out_of_core.plan.LOCKING_PASSES", locking)
     graph, _ = problem(tmp_path, "plain", "float32")
     want = in_core(gpu_client, graph, tmp_path / "core")[:]
     budgets = from_the_store("float32")
@@ -198,7 +198,7 @@ def test_threads_copy_where_pages_cannot_be_locked():
     [("plain", "float32"), ("closed", "int16"), ("negative", "float64"), ("rows of sources", "float32")],
 )
 def test_two_gpus_give_the_bits_of_one(two_gpus, tmp_path, monkeypatch, capsys, kind, dtype, registered):
-    monkeypatch.setattr("pipelines.apsp.out_of_core.LOCKING_PASSES", 0 if registered else 10**9)
+    monkeypatch.setattr("pipelines.apsp.out_of_core.plan.LOCKING_PASSES", 0 if registered else 10**9)
     graph, sources = problem(tmp_path, kind, dtype)
     options = {"dtype": dtype, "sources": sources}
     want = in_core(two_gpus, graph, tmp_path / "core", **options)[:]

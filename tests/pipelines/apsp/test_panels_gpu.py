@@ -103,10 +103,10 @@ def test_a_killed_worker_changes_no_bit_and_keeps_no_memory(two_gpus, large, tmp
 
 RUN = """
 import sys
-import pipelines.apsp.schedule
+import pipelines.apsp.commits
 from clusters import start
 from pipelines import all_pairs_shortest_paths
-pipelines.apsp.schedule.COMMIT_SHARE = float("inf")  # commit at every stage
+pipelines.apsp.commits.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="gpu", workers=2) as client:
         all_pairs_shortest_paths(

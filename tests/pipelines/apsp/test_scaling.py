@@ -9,10 +9,10 @@ import pytest
 from oracles import random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp.floyd_warshall import estimate
+from pipelines.apsp.in_memory.floyd_warshall import estimate
+from pipelines.apsp.in_memory.plan import arithmetic_seconds, choose_workers
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
-from pipelines.apsp.scaling import arithmetic_seconds, choose_workers
 from pipelines.stores import write_graph
 from pipelines.workers.capacity import WorkerFacts
 

@@ -21,7 +21,7 @@ from simulation import (
     without_the_order_of_a_list,
 )
 
-from pipelines.apsp import resident_rows, stages
+from pipelines.apsp.in_memory import resident_rows, stages
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall

@@ -19,10 +19,11 @@ from simulation import (
     without_the_order_of_a_list,
 )
 
-from pipelines.apsp import passing_rows, stage_graph, super_stages
+from pipelines.apsp import stage_graph
 from pipelines.apsp.methods import Job, Request
+from pipelines.apsp.out_of_core import passing_rows, super_stages
+from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
-from pipelines.apsp.windows import Windows
 from pipelines.workers.attempts import clear, get_worker, held, keep
 from pipelines.workers.executors import ByScheduler, WorkerList
 from pipelines.workers.stage_graph import Placed

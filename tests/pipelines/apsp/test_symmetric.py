@@ -6,12 +6,12 @@ from families import diagonals
 from oracles import dijkstra, random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp import symmetric
+from pipelines.apsp.in_memory import symmetric
 
 
 @pytest.fixture
 def short_strips(monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.symmetric.LEAST_ROWS", 40)
+    monkeypatch.setattr("pipelines.apsp.in_memory.symmetric.LEAST_ROWS", 40)
 
 
 def solved(client, graph, out, **options):
@@ -51,7 +51,7 @@ def test_what_is_not_symmetric_takes_all_of_the_work(client, two, tmp_path, caps
 
 def test_commits_hold_the_whole_matrix(client, two, tmp_path, monkeypatch, short_strips):
     """A run that committed half-way can go on anywhere."""
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     arcs = random_arcs(150, 900, high=50, undirected=True)
     graph = store_arcs(tmp_path / "g", 150, *arcs, "int32")
     want = solved(two, graph, tmp_path / "want", block=16)[:]

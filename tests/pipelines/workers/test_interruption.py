@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.apsp.schedule import COMMIT_SECONDS
+from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.stores import open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
@@ -31,17 +31,17 @@ COMMAND = """
 import os
 import sys
 import time
-import pipelines.apsp.batched, pipelines.apsp.resident_rows, pipelines.apsp.stages
+import pipelines.apsp.batched, pipelines.apsp.in_memory.resident_rows, pipelines.apsp.in_memory.stages
 import pipelines.som.plan, pipelines.som.training
 import pipelines.sssp.plan
 import pipelines.stores.mapping, pipelines.workers.progress
 pipelines.workers.progress.LINE_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
-pipelines.apsp.batched.EDGE, pipelines.apsp.stages.SECONDS = 32, 0.0
+pipelines.apsp.batched.EDGE, pipelines.apsp.in_memory.stages.SECONDS = 32, 0.0
 pipelines.som.plan.MOST_TOGETHER, pipelines.som.training.SECONDS = 1, 0.0
 pipelines.stores.mapping.LEAST_ROWS = 1
 if "SLOW" in os.environ:
-    pipelines.apsp.resident_rows.ResidentRows._relax = lambda *_: time.sleep(100)
+    pipelines.apsp.in_memory.resident_rows.ResidentRows._relax = lambda *_: time.sleep(100)
 from tilepath.cli import main
 if __name__ == "__main__":
     if "SAY" in os.environ:

@@ -29,11 +29,11 @@ from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries; all workers have samples of the map.
 OFTEN = """
-import pipelines.apsp.hierarchy, pipelines.apsp.schedule, pipelines.som.plan, pipelines.sssp.plan
+import pipelines.apsp.hierarchy, pipelines.apsp.commits, pipelines.som.plan, pipelines.sssp.plan
 import pipelines.workers.row_chunks
 pipelines.apsp.hierarchy.TASK_BYTES = 1
 pipelines.apsp.hierarchy.EDGE = pipelines.apsp.hierarchy.LEAST_EDGE = 64
-pipelines.apsp.schedule.COMMIT_SHARE = float("inf")
+pipelines.apsp.commits.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
 pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
 pipelines.som.plan.FEW = 0
@@ -80,7 +80,7 @@ def inputs(tmp_path_factory):
 
 @pytest.fixture
 def often(monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
     monkeypatch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)

@@ -320,7 +320,7 @@ def test_all_ways_of_a_panel_give_the_same_bits_and_are_said(three_processes, gr
 
 
 def test_a_ring_that_is_too_small_is_caught_in_a_run(three_processes, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.stages.REACH", 1)
+    monkeypatch.setattr("pipelines.apsp.in_memory.stages.REACH", 1)
     with pytest.raises(SlotReused, match="written again too early"):
         solved(three_processes, graph, tmp_path / "d")
     assert nothing_is_mapped(three_processes)
@@ -343,7 +343,7 @@ def test_killed_workers_change_no_bit_and_leave_no_memory(three_processes, clien
 
     ``KILLS=30 pytest -m slow -s`` and this file: so many kills, and what they hit.
     """
-    monkeypatch.setattr("pipelines.apsp.schedule.COMMIT_SHARE", float("inf"))
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
     rng, found = np.random.default_rng(kills), Counter()
     inputs = {"apsp": graph, "som": write_samples(tmp_path / "s", rng.normal(size=(3000, 6)))}
     calm, seconds = {}, {}

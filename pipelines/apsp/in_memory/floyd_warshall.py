@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from distributed import Client
 
+from pipelines.apsp.in_memory.plan import choose_workers
+from pipelines.apsp.in_memory.stages import Stages, ring_sizes
+from pipelines.apsp.in_memory.symmetric import share_of_work
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.scaling import choose_workers
-from pipelines.apsp.stages import Stages, ring_sizes
-from pipelines.apsp.symmetric import share_of_work
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, on_devices, refuse_disk

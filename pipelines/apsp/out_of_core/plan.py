@@ -1,4 +1,4 @@
-"""Floyd-Warshall out of core as a method of all pairs: the plan, and its execution (`pipelines.apsp.super_stages`).
+"""Floyd-Warshall out of core as a method of all pairs: the plan, and its execution (`super_stages`).
 
 The result is the same, to the last bit, as with Floyd-Warshall in memory, but the matrix may be larger than the memory
 of a GPU or of the host. If the memory of one host holds the matrix, the GPUs of that host read bands from there.
@@ -17,11 +17,11 @@ from distributed import Client
 
 from gpuops.minplus import packed_bytes
 from gpuops.minplus.super_stage import column_parts
+from pipelines.apsp.commits import COMMIT_SHARE
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Estimate, Method, Request
-from pipelines.apsp.schedule import COMMIT_SHARE
-from pipelines.apsp.super_stages import SuperStages
-from pipelines.apsp.windows import STORED_COPIES, Windows, chunks_of, widest
+from pipelines.apsp.out_of_core.super_stages import SuperStages
+from pipelines.apsp.out_of_core.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE

@@ -1,4 +1,4 @@
-"""The stages of blocked Floyd-Warshall on rows that stay on the workers (`pipelines.apsp.resident_rows`).
+"""The stages of blocked Floyd-Warshall on rows that stay on the workers (`pipelines.apsp.in_memory.resident_rows`).
 
 The driver adds stages to the stage graph (`pipelines.apsp.stage_graph`), a segment at a time, and gives each segment to
 an executor (`pipelines.workers.executors`). Before each segment the driver looks at the commit clock and at Ctrl-C, and
@@ -11,11 +11,11 @@ from collections import Counter, deque
 
 import numpy as np
 
-from pipelines.apsp import resident_rows
+from pipelines.apsp.commits import Staged
+from pipelines.apsp.in_memory import resident_rows
+from pipelines.apsp.in_memory.plan import scheduler_hides
 from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Job, Request
-from pipelines.apsp.scaling import scheduler_hides
-from pipelines.apsp.schedule import Staged
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
