@@ -38,24 +38,34 @@ import pyarrow as pa
 import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    TEXT,
-    StoreError,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    flag,
-    number,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
-SCHEMA = "graph/1"
+OPTIONAL = ("coordinates", "labels", "through")
+DECLARED = Schema(
+    "graph/1",
+    grows=False,
+    attributes=(
+        *(Attribute(name, int) for name in ("n", "m", "input_edges")),
+        *(Attribute(name, bool) for name in ("directed", "simplified", "sorted_rows")),
+        Attribute("weight_dtype", recorded_dtype),
+        *(Attribute(name, real) for name in ("weight_min", "weight_max")),
+        *(Attribute(name, str) for name in ("weight_unit", "source", "digest")),
+    ),
+    arrays=(
+        Array("indptr", ("int64",), ("n + 1",)),
+        Array("indices", ("int32", "int64"), ("m",)),
+        Array("weights", ("weight_dtype",), ("m",)),
+        Array("coordinates", ("float64",), ("n", "2"), optional=True),
+        Array("labels", (TEXT,), ("n",), optional=True),
+        Array("through", ("bool",), ("n",), optional=True),
+    ),
+    derive=lambda _path, _group, found: {"optional": frozenset(found["arrays"]) & {*OPTIONAL}},
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,36 +299,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
         from pipelines.generators.generated_graph import generated_graph  # imports Numba, which stores do not need
 
         return generated_graph(os.fspath(path))
-    group = open_store(path, SCHEMA)
-    attrs = dict(group.attrs)
-    with damaged_attributes(path, "the attributes of the graph"):
-        n, m = int(attrs["n"]), int(attrs["m"])
-        facts = Graph(
-            path=os.path.abspath(path),
-            n=n,
-            m=m,
-            input_edges=int(attrs["input_edges"]),
-            directed=flag(path, group, "directed"),
-            simplified=flag(path, group, "simplified"),
-            weight_dtype=recorded_dtype(attrs["weight_dtype"]),
-            weight_min=float(attrs["weight_min"]),
-            weight_max=float(attrs["weight_max"]),
-            weight_unit=str(attrs["weight_unit"]),
-            source=str(attrs["source"]),
-            digest=str(attrs["digest"]),
-            optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
-            sorted_rows=flag(path, group, "sorted_rows"),
-        )
-    check_array(path, group, "indptr", (n + 1,), ("int64",))
-    check_array(path, group, "indices", (m,), ("int32", "int64"))
-    check_array(path, group, "weights", (m,), (facts.weight_dtype,))
-    if "labels" in facts.optional:
-        check_array(path, group, "labels", (n,), (TEXT,))
-    if "coordinates" in facts.optional:
-        check_array(path, group, "coordinates", (n, 2), ("float64",))
-    if "through" in facts.optional:
-        check_array(path, group, "through", (n,), ("bool",))
-    return facts
+    return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
 
 
 @contextmanager
@@ -443,7 +424,7 @@ class GraphWriter:
         self._through = through
         if labels is not None:
             self._check_count("labels", len(labels))
-            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1))
+            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
         if coordinates is not None:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
@@ -475,7 +456,7 @@ class GraphWriter:
     def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
         self._check_count(name, len(values))
         chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
-        create_array(self._group, name, values.shape, chunks, dtype)
+        DECLARED.create(self._group, name, values.shape, chunks, dtype)
         if values.size:
             _whole_chunks(self._group, name)[:] = values
 
@@ -532,7 +513,7 @@ class _Appender:
 
     def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        create_array(group, name, (size,), (chunk,), dtype)
+        DECLARED.create(group, name, (size,), (chunk,), dtype)
         self._chunks = _whole_chunks(group, name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []
