@@ -39,7 +39,7 @@ def distances_between(
     ------
     pipelines.stores.StoreError
         A vertex does not exist, or the graph store is missing.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.
     ValueError
         `sources` or `targets` are not a list of names.

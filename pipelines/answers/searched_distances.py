@@ -10,11 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from gpuops import batched_shortest_distances, search_graph
-from gpuops.errors import NegativeCycleError
+from gpuops.errors import NegativeCycleError, WeightRangeError
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.on_demand import Solution, SolutionLike, open_solution
-from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
 
@@ -40,7 +39,7 @@ class SearchedDistances:
     ------
     NegativeCycleError
         The graph has a negative cycle; the message has the labels of its vertices. Methods that search raise it too.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         A weight does not fit int32. Methods that search raise it for a distance.
     pipelines.workers.capacity.DoesNotFitError
         The memory of this process is too small for the graph.

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +38,7 @@ import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
+from pipelines.stores.generated_names import generator_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, number, open_store, recorded_dtype
@@ -280,25 +280,18 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def names_generated(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is the name of a generated graph, such as ``rmat:28``, and not of a stored graph."""
-    return re.match(r"rmat:\d+(:|$)", os.fspath(path)) is not None and not os.path.exists(path)
-
-
 def open_graph(path: str | os.PathLike[str]) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes.
 
-    A name such as ``rmat:28`` opens a generated graph, which is not stored (`pipelines.generators.generated_graph`).
+    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
 
     Raises
     ------
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    if names_generated(path):
-        from pipelines.generators.generated_graph import generated_graph  # imports Numba, which stores do not need
-
-        return generated_graph(os.fspath(path))
+    if generate := generator_of(path):
+        return cast(Graph, generate(os.fspath(path)))
     return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
 
 

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import (
     Cost,
     Hierarchy,
@@ -54,7 +55,6 @@ from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import Grown, StoreWriter
 from pipelines.stores.schema import StoreError, counted, disk_errors, number, open_store, remove_leftovers
-from pipelines.validation.bounds import WeightRangeError
 
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
 STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
@@ -147,7 +147,7 @@ class HierarchyStore(Grown, OnDemand):
 
         Raises
         ------
-        pipelines.validation.bounds.WeightRangeError
+        gpuops.errors.WeightRangeError
             A distance does not fit the dtype of the store.
         """
         return self._between(self.hierarchy, sources, targets)

@@ -6,7 +6,8 @@ import os
 import warnings
 
 from pipelines.stores.declared import recorded_origin
-from pipelines.stores.graph import Graph, names_generated, open_graph
+from pipelines.stores.generated_names import generator_of
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, open_store
 
@@ -38,7 +39,7 @@ class OfGraph:
 
         Warns if the names of the vertices have changed. Raises StoreError if the graph is gone or has changed.
         """
-        if moved_to is None and not os.path.isdir(self.graph_path) and not names_generated(self.graph_path):
+        if moved_to is None and not os.path.isdir(self.graph_path) and generator_of(self.graph_path) is None:
             raise StoreError(f"{self.path}: its graph is no longer at {self.graph_path}; give its path (--graph)")
         graph = open_graph(self.graph_path if moved_to is None else moved_to)
         if graph.digest != self.graph_digest:
