@@ -20,6 +20,7 @@ from pipelines.stores.contents import (
     StoredArray,
     Verified,
     compare_contents,
+    record,
     refuse_misplaced,
     refuse_missing,
 )
@@ -29,8 +30,6 @@ from pipelines.stores.kinds import KINDS
 from pipelines.stores.origin import origin_of
 from pipelines.stores.place import (
     growing_store,
-    record_rows,
-    recorded_rows,
     standing,
     take_over,
     take_place,
@@ -39,6 +38,7 @@ from pipelines.stores.place import (
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import (
     StoreError,
+    attribute,
     counted,
     disk_errors,
     kind_of,
@@ -46,6 +46,8 @@ from pipelines.stores.schema import (
     open_store,
     owned,
     remove_leftovers,
+    row_mask,
+    row_ranges,
 )
 
 
@@ -215,12 +217,23 @@ class RowsWriter(StoreWriter):
 
     def rows_done(self) -> np.ndarray:
         """Return which rows are recorded as complete, bool (rows)."""
-        return recorded_rows(self.path, self.group(), self.rows)
+        return self._done(self.group())
+
+    def _done(self, group: zarr.Group) -> np.ndarray:
+        return row_mask(self.path, attribute(self.path, group, "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows are done, bool (rows). When all rows are done, the store is complete."""
+        complete = bool(done.all())
         with disk_errors(self.path):
-            record_rows(self.path, self.owned(), self.growing(), done)
+            group = self.owned()
+            new = done & ~self._done(group)
+            if complete:
+                remove_leftovers(self.leftovers())
+            added = {name: StoredArray(self.path, name).places(new) for name in self.growing()}
+            record(self.path, group, {"done": row_ranges(done), "complete": complete}, added)
+            if complete:
+                take_place(self.path)
 
     def progress(self) -> tuple[int, int]:
         return int(self.rows_done().sum()), self.rows
