@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
+from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
@@ -43,6 +43,7 @@ from pipelines.stores.schema import (
     counted,
     create_array,
     disk_errors,
+    distance_options,
     open_store,
     recorded_vertices,
     remove_leftovers,
@@ -204,16 +205,20 @@ class DistancesWriter(StoreWriter):
 
     def _create_slot(self, result: bool, rows: int, columns: int) -> None:
         with disk_errors(self.path):
+            group = open_store(self.path, SCHEMA, "r+")
+            options = distance_options(self.dtype, group.attrs.get("unit", ""))
+            if not result:
+                del options["attributes"]  # checkpoints are in inside form
             create_array(
-                open_store(self.path, SCHEMA, "r+"),
+                group,
                 self.other_slot,
                 (rows, self.n),
                 self._chunks(rows, columns),
                 self.dtype,
-                fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
                 dimension_names=("rows", "n"),
                 overwrite=True,
+                **options,
             )
 
     def _chunks(self, rows: int, columns: int) -> tuple[int, int]:
@@ -350,6 +355,8 @@ def create_distances(
         "stages": stages,
         "committed": None,
     }
+    if graph.weight_unit:
+        attributes["unit"] = graph.weight_unit
     arrays = {} if sources is None else {"sources": np.asarray(sources, np.int64)}
     return DistancesWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 

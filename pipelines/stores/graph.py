@@ -362,7 +362,8 @@ class GraphWriter:
         self._weight_dtype = np.dtype(attrs["weight_dtype"])
         index_dtype = np.dtype("int32" if self.n <= 2**31 else "int64")
         self._indices = _Appender(group, "indices", self.m, index_dtype)
-        self._weights = _Appender(group, "weights", self.m, self._weight_dtype)
+        unit = {"unit": attrs["weight_unit"]} if attrs["weight_unit"] else {}
+        self._weights = _Appender(group, "weights", self.m, self._weight_dtype, attributes=unit)
         self._degrees = np.zeros(self.n, dtype=np.int64)
         self._weight_min, self._weight_max = np.inf, -np.inf
         self._last_tail = 0
@@ -504,9 +505,9 @@ def write_graph(
 class _Appender:
     """A 1-d array written by whole chunks: no chunk is ever read back or written twice."""
 
-    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
+    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype, **options: Any):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        DECLARED.create(group, name, (size,), (chunk,), dtype)
+        DECLARED.create(group, name, (size,), (chunk,), dtype, **options)
         self._chunks = _whole_chunks(group, name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import zarr
 
-from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
+from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.resuming import Grown, NewArray, RowsWriter
-from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, distance_options
 from pipelines.stores.whole_chunks import WholeChunks
 
 
@@ -133,8 +133,7 @@ def create_matrix(
     """
     shape = tuple(map(len, names))
     width = max(1, min(shape[1], CHUNK_BYTES // (chunk * dtype.itemsize)))
-    unit = {"attributes": {"unit": graph.weight_unit}} if graph.weight_unit else {}
-    distance = NewArray(shape, (chunk, width), dtype, {"fill_value": outside_infinity(dtype).item(), **unit})
+    distance = NewArray(shape, (chunk, width), dtype, distance_options(dtype, graph.weight_unit))
     arrays = {"origin": names[0], "destination": names[1], "distance": distance}
     return MatrixWriter.create(path, graph, {"plan": options, "done": []}, arrays, overwrite=overwrite)
 

@@ -36,7 +36,7 @@ from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, option
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.resuming import Grown, NewArray, RowsWriter
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, number, recorded_vertices
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
 from pipelines.stores.whole_chunks import block_writer
 
 PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -230,14 +230,15 @@ def create_paths(
     dtype, n = np.dtype(dtype), graph.n
     rows = 1 if together else len(sources)
 
-    def new(kind: np.dtype, fill: Any) -> NewArray:
+    def new(kind: np.dtype, options: dict[str, Any]) -> NewArray:
         # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
         columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
-        return NewArray((rows, n), (max(1, min(chunk, rows)), columns), kind, {"fill_value": fill})
+        return NewArray((rows, n), (max(1, min(chunk, rows)), columns), kind, options)
 
-    arrays = {"sources": np.asarray(sources, np.int64), "distances": new(dtype, outside_infinity(dtype).item())}
+    distances = new(dtype, distance_options(dtype, graph.weight_unit))
+    arrays = {"sources": np.asarray(sources, np.int64), "distances": distances}
     if predecessors:
-        arrays["predecessors"] = new(np.dtype(np.int32), -1)
+        arrays["predecessors"] = new(np.dtype(np.int32), {"fill_value": -1})
     attributes = {
         "n": n,
         "dtype": str(dtype),

@@ -19,6 +19,7 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
+from gpuops.numbers import outside_infinity
 from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
@@ -56,6 +57,16 @@ def create_array(
     codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
     options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
     return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
+
+
+def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
+    """Return the options of an array of distances: the value of unreachable, by which Zarr fills, and the unit.
+
+    The attribute `unreachable` of the array is that value as Zarr writes it in JSON, "Infinity" for floats.
+    """
+    unreachable = outside_infinity(dtype).item()
+    attributes = {"unreachable": "Infinity" if dtype.kind == "f" else unreachable} | ({"unit": unit} if unit else {})
+    return {"fill_value": unreachable, "attributes": attributes}
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
