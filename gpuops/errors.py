@@ -55,3 +55,7 @@ class NotEulerianError(ValueError):
 
 class VerificationError(ValueError):
     """A result is wrong; the message names the vertex, arc or element that proves it."""
+
+
+class WeightRangeError(ValueError):
+    """The weights or distances of a graph do not fit the requested dtype; the message names a dtype that may."""

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuops.faces import offered_names
+from pipelines.stores.generated_names import OPENERS
 
 if TYPE_CHECKING:
     from gpuops.certificates import Certificate as Certificate
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
+    from gpuops.errors import WeightRangeError as WeightRangeError
     from pipelines.analysis.derived_graphs import write_forest as write_forest
     from pipelines.analysis.derived_graphs import write_reverse as write_reverse
     from pipelines.analysis.measures import Measures as Measures
@@ -82,7 +84,6 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import write_samples as write_samples
     from pipelines.stores.schema import StoreError as StoreError
     from pipelines.stores.vertex_names import positions as positions
-    from pipelines.validation.bounds import WeightRangeError as WeightRangeError
     from pipelines.validation.distances import verify_distances as verify_distances
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted
@@ -90,6 +91,15 @@ if TYPE_CHECKING:
     from pipelines.workers.plans import planned as planned
 
 _MODULES = offered_names(__file__)
+
+
+def _open_rmat(name: str) -> Any:
+    from pipelines.generators.generated_graph import generated_graph  # imports Numba, which stores do not need
+
+    return generated_graph(name)
+
+
+OPENERS["rmat"] = _open_rmat
 
 if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate this line
     __all__ = sorted(_MODULES)

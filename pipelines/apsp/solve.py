@@ -120,7 +120,7 @@ def all_pairs_shortest_paths(
         The graph has a cycle of negative weight; the error names the vertices of one. `out` is not created.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

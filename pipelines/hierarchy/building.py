@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from distributed import Client, Future
 
+from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
@@ -22,7 +23,6 @@ from pipelines.hierarchy.plan import (
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
 from pipelines.stores.schema import counted
-from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked

@@ -9,6 +9,7 @@ from typing import Any
 
 from distributed import Client
 
+from gpuops.errors import WeightRangeError
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores import Graph, open_graph
@@ -20,7 +21,7 @@ from pipelines.stores.hierarchy import (
     resume_hierarchy,
 )
 from pipelines.stores.resuming import resumed
-from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit
+from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
@@ -83,7 +84,7 @@ def build_hierarchy(
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small. The exact cost is known after the second step: `out` then keeps the order, for
         `resume`. Or searches are faster by far; then nothing is written.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
@@ -98,7 +99,7 @@ def build_hierarchy(
     kind = distance_dtype(graph, dtype)
     other = None if like is None else like.path
     begun = {"thorough": thorough, "like": other}
-    again = partial(resume_hierarchy, graph=graph, options={"dtype": str(kind), **begun})
+    again = partial(resume_hierarchy, source=graph, options={"dtype": str(kind), **begun})
     writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         distances_fit(graph, kind)

@@ -186,7 +186,7 @@ def _write_matrix(
     count = len(origins.vertices)
     step = _step(count, len(destinations.vertices), CHUNK_ROWS)
     options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
-    again = partial(resume_matrix, graph=graph, options=options)
+    again = partial(resume_matrix, source=graph, options=options)
     writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
     if writer is None:
         names = [np.array(p.ids.to_pylist(), np.dtypes.StringDType()) for p in points]

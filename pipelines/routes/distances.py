@@ -11,12 +11,11 @@ import numpy as np
 
 from gpuops import batched_shortest_distances, search_graph
 from gpuops.arrays import is_cupy
-from gpuops.errors import NegativeCycleError
+from gpuops.errors import NegativeCycleError, WeightRangeError
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.on_demand import OnDemand, Solution, SolutionLike, open_on_demand, open_solution
 from pipelines.stores.vertex_names import Positions, VertexNames
-from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
 
@@ -42,7 +41,7 @@ class SearchedDistances:
     ------
     NegativeCycleError
         The graph has a negative cycle; the message has the labels of its vertices. Methods that search raise it too.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         A weight does not fit int32. Methods that search raise it for a distance.
     pipelines.workers.capacity.DoesNotFitError
         The memory of this process is too small for the graph.
@@ -151,7 +150,7 @@ def distances_between(
     ------
     pipelines.stores.StoreError
         A vertex does not exist, or the graph store is missing.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.
     ValueError
         `sources` or `targets` are not a list of names.

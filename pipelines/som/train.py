@@ -157,7 +157,7 @@ def train_som(
     options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
-    again = partial(resume_codebook, samples=samples, options=options)
+    again = partial(resume_codebook, source=samples, options=options)
     writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return open_codebook(out)

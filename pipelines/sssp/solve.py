@@ -10,6 +10,7 @@ import numpy as np
 from distributed import Client
 
 from gpuops import NegativeCycleError
+from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
@@ -22,7 +23,7 @@ from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_path
 from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
-from pipelines.validation.bounds import WeightRangeError, distance_dtype, distances_fit, reach
+from pipelines.validation.bounds import distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
@@ -103,7 +104,7 @@ def single_source_shortest_paths(
         A negative cycle can be reached from a source; the error has its vertices and its weight.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.validation.bounds.WeightRangeError
+    gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

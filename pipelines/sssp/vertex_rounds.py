@@ -23,12 +23,12 @@ from distributed import Future
 
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import find_negative_cycle
+from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.plan import SearchPlan
 from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
-from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange

@@ -16,30 +16,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.declared import Array, Attribute, Schema, optional, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
+from pipelines.stores.origin import OfGraph, origin_of
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    StoreError,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    flag,
-    open_store,
-)
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store
 
-SCHEMA = "circuits/1"
+DECLARED = Schema(
+    "circuits/1",
+    source="graph",
+    grows=False,
+    attributes=(
+        Attribute("length", int),
+        Attribute("count", int),
+        Attribute("path_from", optional(int)),
+        Attribute("directed", bool),
+        Attribute("method", str),
+        Attribute("graph_arcs", int),
+    ),
+    arrays=(Array("arcs", ("int32", "int64"), ("length",)), Array("offsets", ("int64",), ("count + 1",))),
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Circuits:
+class Circuits(OfGraph):
     """A circuits store, opened by `open_circuits`: arcs read on demand. Pickles leave out the arrays.
 
     Attributes
@@ -69,10 +74,6 @@ class Circuits:
     def offsets(self) -> np.ndarray:
         """Return the position in `arcs` where each walk begins, and the end of the last walk, int64 (c + 1)."""
         return StoredArray(self.path, "offsets", within=(0, self.length)).offsets(0, self.count + 1)
-
-    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph of the walks; raises StoreError if the graph is gone or has changed."""
-        return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Iterate over the chunks of `arcs`: yields the first position in each chunk, and the end of the chunk."""
@@ -124,7 +125,7 @@ def write_circuits(
     with new_store(path, SCHEMA, overwrite) as group:
         for name, values in (("arcs", arcs), ("offsets", np.asarray(offsets, np.int64))):
             chunk = max(1, min(len(values), CHUNK_BYTES // values.itemsize))
-            array = create_array(group, name, values.shape, (chunk,), values.dtype)
+            array = DECLARED.create(group, name, values.shape, (chunk,), values.dtype)
             if values.size:
                 array[:] = values
         group.update_attributes(
@@ -144,22 +145,4 @@ def write_circuits(
 
 def open_circuits(path: str | os.PathLike[str]) -> Circuits:
     """Open a circuits store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    group = open_store(path, SCHEMA)
-    origin = recorded_origin(path, group, "graph")
-    with damaged_attributes(path, "the attributes of the circuits"):
-        attrs: dict[str, Any] = dict(group.attrs)
-        begin = attrs["path_from"]
-        facts = Circuits(
-            path=os.path.abspath(path),
-            length=int(attrs["length"]),
-            count=int(attrs["count"]),
-            path_from=None if begin is None else int(begin),
-            directed=flag(path, group, "directed"),
-            method=str(attrs["method"]),
-            graph_path=origin_path(path, origin),
-            graph_digest=origin["digest"],
-            graph_arcs=int(attrs["graph_arcs"]),
-        )
-    check_array(path, group, "arcs", (facts.length,), ("int32", "int64"))
-    check_array(path, group, "offsets", (facts.count + 1,), ("int64",))
-    return facts
+    return view(Circuits, DECLARED.read(path, open_store(path, SCHEMA)))

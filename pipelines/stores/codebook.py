@@ -19,7 +19,8 @@ after the codebooks, so that the next run can resume there if a run is killed.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,41 +29,60 @@ import numpy as np
 import zarr
 
 from gpuops.som.grid import Grid
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    record,
-    refuse_missing,
-    writable_array,
-    write_small_array,
-)
-from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, take_place, unfinished
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.contents import StoredArray, record, writable_array
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.place import take_place
+from pipelines.stores.resuming import Grown, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    StoreError,
-    attribute,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    disk_errors,
-    flag,
-    open_store,
-    owned,
-    recorded_dtype,
-    remove_leftovers,
-)
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors, remove_leftovers
 
-SCHEMA = "codebook/1"
+
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    committed, errors, sigmas = found["committed"], found["quantization_errors"], StoredArray(path, "sigmas")[:]
+    planned = committed if found["finished"] else len(sigmas)
+    first = group.attrs.get("first_kept", 0)  # the first commit writes it
+    if not -1 <= committed <= planned <= len(sigmas) or not 0 <= first <= max(committed, 0):
+        raise ValueError(f"{committed} of {len(sigmas)} epochs are committed, and kept from epoch {first} on")
+    if found["finished"] and len(errors) != committed + 1:
+        raise ValueError(f"{len(errors)} errors of {committed} epochs")
+    return ({"codebooks": committed + 1} if found["finished"] else {}) | {
+        "scaling": scaling_from(found["scaling"], len(found["columns"])),
+        "units": found["grid"].units,
+        "sigmas": tuple(map(float, sigmas))[:planned],
+        "epochs": planned,
+        "first_kept": first,
+    }
+
+
+DECLARED = Schema(
+    "codebook/1",
+    source="samples",
+    attributes=(
+        Attribute("grid", lambda grid: Grid(**grid)),
+        Attribute("metric", str),
+        Attribute("dtype", dtype_of(DTYPES)),
+        Attribute("missing", bool),
+        Attribute("columns", tuple_of(str)),
+        Attribute("scaling", dict),
+        Attribute("compensated", bool),
+        Attribute("options", dict),
+        Attribute("committed", int),
+        Attribute("errors", tuple_of(float), field="quantization_errors"),
+        Attribute("topographic_error", optional(float)),
+    ),
+    arrays=(
+        Array("codebooks", ("dtype",), ("codebooks", "units", "columns")),
+        Array("hits", ("int64",), ("units",)),
+        Array("sigmas", ("float64",), ("planned",)),
+    ),
+    derive=_derived,
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class Codebook(Grown):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
     `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
@@ -126,14 +146,12 @@ class Codebook:
             parts.append(f"topographic error {self.topographic_error:.4g}")
         return ", ".join(parts)
 
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        return _verify(self.path, self.first_kept, self.epochs, finished=True)
-
 
 @dataclass(frozen=True, eq=False)
 class CodebookWriter(StoreWriter):
     """A codebook store that is being trained; `keep` is the number of last codebooks to keep, None for all."""
+
+    declared, command = DECLARED, "som train {samples[path]}"
 
     epochs: int
     options: dict[str, Any]
@@ -154,37 +172,60 @@ class CodebookWriter(StoreWriter):
 
     def committed(self) -> int:
         """Return the number of complete epochs, or -1 before the first codebook."""
-        return self.progress()[0]
+        return int(self._recorded()["committed"])
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of complete epochs, or -1 before the first codebook, and the total number of epochs."""
-        return _progress(self.path, open_store(self.path, SCHEMA))
+        found = self._recorded()
+        return found["committed"], found["epochs"]
 
-    def verify(self) -> Verified:
-        """Verify the committed codebooks, as `Codebook.verify` does."""
-        return _verify(self.path, _first_kept(self.path), self.committed(), finished=False)
+    def begun_with(self) -> dict[str, Any]:
+        return self.options
+
+    @classmethod
+    def resume(cls, path: Any, source: Any, options: Mapping[str, Any] | None = None, *_: Any) -> CodebookWriter:
+        """Take over an unfinished store, as `StoreWriter.resume` does; an option that is not given counts as None."""
+        asked = dict.fromkeys(cls.begun(path).options) | dict(options or {})
+        writer = super().resume(path, source, asked)
+        if not writer.finished:
+            # A run that ended training early may have been killed after it shortened the array and before the record.
+            with disk_errors(writer.path):
+                codebooks = writable_array(writer.path, "codebooks")
+                codebooks.resize((writer.epochs + 1, *codebooks.shape[1:]))
+        return writer
 
     def errors(self) -> list[float]:
         """Return the quantization errors known so far, from the first codebook on."""
-        return list(attribute(self.path, open_store(self.path, SCHEMA), "errors"))
+        return list(self._recorded()["quantization_errors"])
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        return _places(self.path, _first_kept(self.path), self.committed())
+        found = self._recorded()
+        chunks = {"codebooks": self._places(found["first_kept"], found["committed"])}
+        whole = ("sigmas", "hits") if self.finished else ("sigmas",)
+        return chunks | {name: StoredArray(self.path, name).places() for name in whole}
+
+    def check_values(self) -> tuple[str, ...]:
+        found, codebooks = self._recorded(), StoredArray(self.path, "codebooks")
+        if self.finished and (StoredArray(self.path, "hits")[:] < 0).any():
+            raise StoreError(f"{self.path}: `hits` has negative counts; train the map again")
+        for epoch in range(found["first_kept"], found["committed"] + 1):
+            if not np.isfinite(codebooks[epoch]).all():
+                raise StoreError(f"{self.path}: epoch {epoch} holds values that are not finite; train the map again")
+        return ("that every value is finite",)
 
     def commit(self, epochs: int, errors: list[float]) -> None:
         """Record that codebooks are written up to `epochs` epochs, and the `errors` of the codebooks before the last.
 
         Codebooks that are no longer kept are deleted.
         """
-        before, oldest = self.committed(), _first_kept(self.path)
+        found = self._recorded()
+        before, oldest = found["committed"], found["first_kept"]
         kept = oldest if self.keep is None else max(oldest, (epochs + 1 - self.keep) // self.together * self.together)
         with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
-            added, dropped = _places(self.path, max(before + 1, kept), epochs), _places(self.path, 0, kept - 1)
-            removed = _places(self.path, oldest, min(before, kept - 1))
+            added = {"codebooks": self._places(max(before + 1, kept), epochs)}
+            removed = {"codebooks": self._places(oldest, min(before, kept - 1))}
             facts = {"committed": epochs, "errors": errors, "first_kept": kept}
-            record(self.path, group, facts, added, removed=removed)
-            for key in dropped["codebooks"]:  # includes chunks that a run killed here left behind
+            record(self.path, self.owned(), facts, added, removed=removed)
+            for key in self._places(0, kept - 1):  # includes chunks that a run killed here left behind
                 Path(self.path, "codebooks", key).unlink(missing_ok=True)
 
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
@@ -196,9 +237,22 @@ class CodebookWriter(StoreWriter):
             remove_leftovers(self.leftovers())
             final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
             self.commit(epochs, errors)
-            group = owned(self.path, SCHEMA, self.run_id)
-            record(self.path, group, final, {"hits": StoredArray(self.path, "hits").places()})
+            record(self.path, self.owned(), final, {"hits": StoredArray(self.path, "hits").places()})
             take_place(self.path)
+
+    def _recorded(self) -> dict[str, Any]:
+        return self.declared.read(self.path, self.group())
+
+    def _places(self, first: int, last: int) -> list[str]:
+        """Return the keys of the chunks of the codebooks after `first` to `last` epochs (included)."""
+        codebooks = StoredArray(self.path, "codebooks")
+        epochs = np.arange(codebooks.shape[0])
+        if last >= len(epochs):
+            raise StoreError(f"{self.path}: `codebooks` is too short to hold epoch {last}; train the map again")
+        return codebooks.places((first <= epochs) & (epochs <= last))
+
+
+resume_codebook, begun_codebook = CodebookWriter.resume, CodebookWriter.begun
 
 
 def create_codebook(
@@ -216,67 +270,26 @@ def create_codebook(
 
     A run that resumes this store must repeat the `options` (JSON). `together` is the number of codebooks in a chunk.
     """
-    itemsize = samples.dtype.itemsize
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        chunks = (together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * itemsize))), samples.d)
-        create_array(group, "codebooks", (len(sigmas) + 1, grid.units, samples.d), chunks, samples.dtype)
-        create_array(group, "hits", (grid.units,), "auto", "int64")
-        write_small_array(group, "sigmas", np.array(sigmas, np.float64), "float64")
-        group.update_attributes(
-            {
-                "grid": vars(grid),
-                "metric": metric,
-                "dtype": str(samples.dtype),
-                "missing": samples.missing,
-                "columns": list(samples.columns),
-                "scaling": samples.scaling.recorded(),
-                "compensated": samples.compensated,
-                "options": options,
-                "samples": origin_of(path, samples),
-                "committed": -1,
-                "errors": [],
-                "topographic_error": None,
-            }
-        )
-    return replace(begun_codebook(place), run_id=run_id)
-
-
-def resume_codebook(path: str | os.PathLike[str], samples: Samples, options: dict[str, Any]) -> CodebookWriter:
-    """Take over an unfinished store to resume it; a finished store is returned as it is.
-
-    Raises
-    ------
-    StoreError
-        The store was begun with other samples or other options.
-    """
-
-    def refuse(begun: CodebookWriter) -> None:
-        every = sorted({*options, *begun.options})  # an option that is not given counts as None
-        refuse_other_options(path, begun.options, {name: options.get(name) for name in every})
-
-    writer = resume_store(path, SCHEMA, samples, _read, refuse)
-    if not writer.finished:
-        # A run that ended training early may have been killed after it shortened the array and before it recorded this.
-        with disk_errors(writer.path):
-            codebooks = writable_array(writer.path, "codebooks")
-            codebooks.resize((writer.epochs + 1, *codebooks.shape[1:]))
-    return writer
-
-
-def begun_codebook(path: str | os.PathLike[str]) -> CodebookWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> CodebookWriter:
-    with damaged_attributes(path):
-        return CodebookWriter(
-            path=os.path.abspath(path),
-            run_id="",
-            finished=flag(path, group, "complete"),
-            epochs=len(_sigmas(path, group)),
-            options=dict(attribute(path, group, "options")),
-        )
+    chunks = (together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * samples.dtype.itemsize))), samples.d)
+    arrays = {
+        "codebooks": NewArray((len(sigmas) + 1, grid.units, samples.d), chunks, samples.dtype),
+        "hits": NewArray((grid.units,), "auto", np.int64),
+        "sigmas": np.array(sigmas, np.float64),
+    }
+    attributes = {
+        "grid": vars(grid),
+        "metric": metric,
+        "dtype": str(samples.dtype),
+        "missing": samples.missing,
+        "columns": list(samples.columns),
+        "scaling": samples.scaling.recorded(),
+        "compensated": samples.compensated,
+        "options": options,
+        "committed": -1,
+        "errors": [],
+        "topographic_error": None,
+    }
+    return CodebookWriter.create(path, samples, attributes, arrays, overwrite=overwrite)
 
 
 def open_codebook(path: str | os.PathLike[str]) -> Codebook:
@@ -287,86 +300,4 @@ def open_codebook(path: str | os.PathLike[str]) -> Codebook:
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    group = open_store(path, SCHEMA)
-    recorded = recorded_origin(path, group, "samples")
-    if not flag(path, group, "complete"):
-        done, total = _progress(path, group)
-        raise unfinished(path, f"som train {recorded['path']}", f"{max(done, 0):,} of {counted(total, 'epoch')}")
-    attrs: dict[str, Any] = dict(group.attrs)
-    with damaged_attributes(path, "the attributes of the codebook"):
-        epochs, columns, sigmas = int(attrs["committed"]), tuple(map(str, attrs["columns"])), _sigmas(path, group)
-        if len(attrs["errors"]) != epochs + 1 or len(sigmas) < epochs:
-            raise ValueError(f"{len(attrs['errors'])} errors of {epochs} epochs")
-        apart = attrs["topographic_error"]
-        facts = Codebook(
-            path=os.path.abspath(path),
-            grid=Grid(**attrs["grid"]),
-            metric=str(attrs["metric"]),
-            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
-            missing=flag(path, group, "missing"),
-            columns=columns,
-            scaling=scaling_from(attrs["scaling"], len(columns)),
-            epochs=epochs,
-            sigmas=tuple(map(float, sigmas))[:epochs],
-            quantization_errors=tuple(map(float, attrs["errors"])),
-            topographic_error=None if apart is None else float(apart),
-            options=dict(attrs["options"]),
-            samples_path=origin_path(path, recorded),
-            samples_digest=recorded["digest"],
-            compensated=flag(path, group, "compensated"),
-            first_kept=_first_kept(path),
-        )
-    shape = (epochs + 1, facts.grid.units, len(columns))
-    check_array(path, group, "codebooks", shape, (facts.dtype,))
-    check_array(path, group, "hits", (facts.grid.units,), ("int64",))
-    return facts
-
-
-def _progress(path: str | os.PathLike[str], group: zarr.Group) -> tuple[int, int]:
-    """Return the number of complete epochs, or -1 before the first codebook, and the total number of epochs."""
-    with damaged_attributes(path):
-        done = int(attribute(path, group, "committed"))
-        total = done if flag(path, group, "complete") else len(_sigmas(path, group))
-        if not -1 <= done <= total:
-            raise ValueError(f"{done} of {total} epochs are recorded as done")
-    return done, total
-
-
-def _sigmas(path: str | os.PathLike[str], group: Any) -> Any:
-    """Return the reach of the neighbourhood in every planned epoch."""
-    check_array(path, group, "sigmas", (None,), ("float64",))
-    return StoredArray(path, "sigmas")[:]
-
-
-def _first_kept(path: str | os.PathLike[str]) -> int:
-    """Return the first epoch whose codebook was kept, 0 before the first commit."""
-    attributes = open_store(path, SCHEMA).attrs
-    with damaged_attributes(path):
-        first, last = int(attributes.get("first_kept", 0)), int(attributes["committed"])
-        if not 0 <= first <= max(last, 0):
-            raise ValueError(f"codebooks are kept from epoch {first} of {last} on")
-    return first
-
-
-def _places(path: str, first: int, last: int) -> dict[str, list[str]]:
-    """Return the keys of the chunks of the codebooks after `first` to `last` epochs (included)."""
-    codebooks = StoredArray(path, "codebooks")
-    epochs = np.arange(codebooks.shape[0])
-    if last >= len(epochs):
-        raise StoreError(f"{path}: `codebooks` is too short to hold epoch {last}; train the map again")
-    return {"codebooks": codebooks.places((first <= epochs) & (epochs <= last))}
-
-
-def _verify(path: str, first: int, epochs: int, *, finished: bool) -> Verified:
-    chunks = _places(path, first, epochs)
-    chunks["sigmas"] = StoredArray(path, "sigmas").places()
-    if finished:
-        chunks["hits"] = StoredArray(path, "hits").places()
-    refuse_missing(path, chunks)
-    if finished and (StoredArray(path, "hits")[:] < 0).any():
-        raise StoreError(f"{path}: `hits` has negative counts; train the map again")
-    codebooks = StoredArray(path, "codebooks")
-    for epoch in range(first, epochs + 1):
-        if not np.isfinite(codebooks[epoch]).all():
-            raise StoreError(f"{path}: epoch {epoch} holds values that are not finite; train the map again")
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every value is finite")
+    return view(Codebook, CodebookWriter.read_finished(path))

@@ -28,7 +28,7 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
-from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, create_array, damaged_attributes, no_array
+from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it
@@ -134,13 +134,6 @@ class StoredArray:
             ) from error
         except Exception as error:
             raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); recreate the store") from error
-
-
-def write_small_array(
-    group: zarr.Group, name: str, values: np.ndarray, dtype: Any, dimensions: Sequence[str] | None = None
-) -> None:
-    """Write an array in one go, with every chunk, and with the names of its `dimensions` if they are given."""
-    create_array(group, name, values.shape, "auto", dtype, dimension_names=dimensions)[:] = values
 
 
 def writable_array(path: str, name: str) -> zarr.Array[Any]:
@@ -270,3 +263,14 @@ def _seal(path: str, attributes: dict[str, Any]) -> str:
             arrays[name] = {key: value for key, value in json.load(file).items() if key != "shape"}
     sealed = [{key: value for key, value in attributes.items() if key != "seal"}, arrays]
     return hashlib.blake2b(json.dumps(sealed, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def row_blocks(arrays: Sequence[StoredArray], done: np.ndarray | None = None) -> Iterator[tuple[Any, ...]]:
+    """Iterate over arrays in order, by the rows of whole chunks of the first: yields (first row, block of each array).
+
+    With `done`, bool (rows), chunks whose first row is not done are skipped.
+    """
+    step = arrays[0].chunks[0]
+    for start in range(0, arrays[0].shape[0], step):
+        if done is None or done[start]:
+            yield start, *(array[start : start + step] for array in arrays)

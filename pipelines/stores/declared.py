@@ -1,47 +1,50 @@
-"""Schemas as data: the arrays and attributes of a store, and the commit that writes each of them.
+"""Schemas as data: the attributes and arrays of a store, and how a store is read and checked by its schema.
 
-A `Schema` creates, writes, reads and verifies the stores that it describes. Each array is a single plain chunk, so that
-all processes of a host that read it map the same memory: the file, in the page cache of the system.
-
-Reading an array checks every byte. The checksum of the chunk shows whether the chunk is damaged, and the record of the
-store (`pipelines.stores.contents`) whether it is the chunk that was written there. So the values need no check: they
-are the values that the writer computed.
+The module of a schema declares a `Schema` and typed views: a class for finished stores and, if stores of the schema
+grow, a `pipelines.stores.resuming.StoreWriter`. `Schema.read` checks a store and returns all that it records, and
+`view` fills the fields of a typed view with the entries of the same names.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
-import google_crc32c
 import numpy as np
 import zarr
 
-from pipelines.stores.contents import (
-    CHECKSUM_BYTES,
-    StoredArray,
-    Verified,
-    compare_contents,
-    missing_chunk,
-    record,
-    refuse_missing,
-)
-from pipelines.stores.schema import (
-    StoreError,
-    attribute,
-    check_array,
-    checkpoint_codecs,
-    damaged_attributes,
-    disk_errors,
-    no_array,
-    open_store,
-    recorded_dtype,
-)
-from pipelines.stores.whole_chunks import WholeChunks
+from pipelines.stores.contents import StoredArray
+from pipelines.stores.schema import attribute, check_array, create_array, damaged_attributes, recorded_dtype
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a schema.
+
+    Attributes
+    ----------
+    name : str
+    type : its type in JSON, or a function that returns its value in Python and raises an error if it is damaged
+    field : the name of the value in typed views; by default the name of the attribute
+    commit : the commit that writes the attribute; "" for the first
+    """
+
+    name: str
+    type: Callable[[Any], Any]
+    field: str = ""
+    commit: str = ""
+
+    def read(self, path: str | os.PathLike[str], group: zarr.Group) -> Any:
+        """Return the value of the attribute in Python; raises StoreError if it is missing or damaged."""
+        value = attribute(path, group, self.name)
+        with damaged_attributes(path, f"the attribute `{self.name}` is"):
+            if isinstance(self.type, type) and type(value) is not self.type:
+                raise TypeError(value)
+            return self.type(value)
 
 
 @dataclass(frozen=True)
@@ -51,32 +54,24 @@ class Array:
     Attributes
     ----------
     name : str
-    commit : the commit that writes the array
-    dtypes : the dtypes that the array may have; DISTANCE is the dtype of the distances of the store
-    lengths : for each dimension, the name of its length. Lengths of the same name are equal; "nodes + 1" is one more
-        than "nodes", and a number is itself
-    optional : whether a store may lack the array
+    dtypes : the dtypes that the array may have; text that is the field of an attribute means the dtype recorded there
+    lengths : for each dimension, its name, which names its length. Lengths of the same name are equal; "nodes + 1" is
+        one more than "nodes", and a number is itself. The name of an attribute is the length that the attribute has or
+        is
+    optional : whether a store may lack the array; or the field of an attribute that is None or False if the store lacks
+        the array
+    commit : the commit that writes the array; "" for the first
     until : the commit from which on the array is no longer part of the store; "" for never
+    grows : whether the array grows by rows (`pipelines.stores.resuming.RowsWriter`)
     """
 
     name: str
-    commit: str
-    dtypes: tuple[str, ...]
+    dtypes: tuple[Any, ...]
     lengths: tuple[str, ...]
-    optional: bool = False
+    optional: bool | str = False
+    commit: str = ""
     until: str = ""
-
-
-DISTANCE = ("distance",)
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """An attribute of a schema: its name, the commit that writes it, and its type in JSON."""
-
-    name: str
-    commit: str
-    type: type
+    grows: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,107 +81,98 @@ class Schema:
     Attributes
     ----------
     name : such as "hierarchy/1"
-    commits : names of the commits, in their order; the first creates the store, and the last completes it
-    attributes, arrays : the contents. The attribute `done` is the number of commits after the first.
+    attributes, arrays : the contents
+    source : the attribute that records what the store was computed from, "graph" or "samples"; "" for none
+    grows : whether the store grows; its attribute `complete` then says whether it is finished
+    commits : names of the commits after the first, in their order, if they write different arrays. The attribute `done`
+        is then the number of commits, without the first
+    derive : function of the path of a store, its group, and the entries found so far, that returns further entries for
+        typed views, and raises an error if entries contradict each other
     """
 
     name: str
-    commits: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     arrays: tuple[Array, ...]
+    source: str = ""
+    grows: bool = True
+    commits: tuple[str, ...] = ()
+    derive: Callable[[str, zarr.Group, dict[str, Any]], dict[str, Any]] = lambda _path, _group, _found: {}
 
     def read(self, path: str | os.PathLike[str], group: zarr.Group) -> dict[str, Any]:
-        """Return the attributes that are written so far, `done` included, after a check of the attributes and arrays.
+        """Return all that a store records: its attributes, lengths of its arrays, and where its source is.
 
-        Raises StoreError if an attribute or array is missing, or has another type or shape.
+        The entry `arrays` has the names of the arrays that the store has.
+
+        Raises
+        ------
+        StoreError
+            An attribute or array is missing, or has another type or shape.
         """
-        done = attribute(path, group, "done")
-        if type(done) is not int or not 0 <= done < len(self.commits):
-            raise StoreError(f"{path}: the attribute `done` is damaged ({done!r}); recreate the store")
-        found: dict[str, Any] = {"done": done}
+        path = os.fspath(path)
+        found: dict[str, Any] = {"path": os.path.abspath(path), "run_id": ""}
+        if self.grows:
+            found["finished"] = Attribute("complete", bool).read(path, group)
+        written = self._written(path, group)
         for each in self.attributes:
-            if each.commit in self.commits[: done + 1]:
-                value = attribute(path, group, each.name)
-                if type(value) is not each.type:
-                    raise StoreError(f"{path}: the attribute `{each.name}` is damaged ({value!r}); recreate the store")
-                found[each.name] = value
-        self._check_arrays(path, group, found)
+            if each.commit in written:
+                found[each.field or each.name] = each.read(path, group)
+        if self.source:
+            found[self.source] = recorded_origin(path, group, self.source)
+            found[f"{self.source}_path"] = origin_path(path, found[self.source])
+            found[f"{self.source}_digest"] = found[self.source]["digest"]
+        there = [each for each in self.arrays if each.commit in written and each.until not in written[1:]]
+        there = [each for each in there if not self._left_out(each, group, found)]
+        found["arrays"] = tuple(each.name for each in there)
+        with damaged_attributes(path):
+            found |= self.derive(path, group, found)
+        for array in there:
+            _check(path, group, array, found)
         return found
 
-    def _check_arrays(self, path: str | os.PathLike[str], group: zarr.Group, attributes: dict[str, Any]) -> None:
-        with damaged_attributes(path):
-            there = dict(group.attrs["contents"])
-            distance = recorded_dtype(attributes["dtype"])
-        known = {name: value for name, value in attributes.items() if type(value) is int}
-        done = self.commits[: attributes["done"] + 1]
-        for each in self.arrays:
-            if each.commit not in done or each.until in done:
-                continue
-            if each.name not in there:
-                if each.optional:
-                    continue
-                raise no_array(path, each.name)
-            names, more = zip(*(_length(text) for text in each.lengths), strict=True)
-            shape = [int(name) if name.isdecimal() else known.get(name) for name in names]
-            shape = [None if length is None else length + extra for length, extra in zip(shape, more, strict=True)]
-            check_array(path, group, each.name, shape, (distance,) if each.dtypes == DISTANCE else each.dtypes)
-            for name, extra, length in zip(names, more, StoredArray(path, each.name).shape, strict=True):
-                known.setdefault(name, length - extra)
+    def _left_out(self, array: Array, group: zarr.Group, found: dict[str, Any]) -> bool:
+        """Return whether a store lacks an array that is optional."""
+        if isinstance(array.optional, str):
+            return found[array.optional] is None or found[array.optional] is False
+        return array.optional and array.name not in group.attrs.get("contents", {}) and array.name not in group
 
-    def write(self, path: str, group: zarr.Group, commit: str, values: Mapping[str, np.ndarray | None]) -> None:
-        """Create and write the arrays of a commit; arrays that are None are left out. `finish` commits them."""
-        with disk_errors(path):
-            for each in self.arrays:
-                if each.commit != commit or values[each.name] is None:
-                    continue
-                value = np.ascontiguousarray(values[each.name])
-                group.create_array(
-                    each.name,
-                    shape=value.shape,
-                    chunks=tuple(max(1, length) for length in value.shape),
-                    dtype=value.dtype,
-                    compressors=checkpoint_codecs(),
-                    dimension_names=[None if text.isdecimal() else _length(text)[0] for text in each.lengths],
-                    overwrite=True,
-                )
-                if value.size:
-                    WholeChunks(path, each.name)[tuple(slice(0, length) for length in value.shape)] = value
+    def create(self, group: zarr.Group, name: str, *arguments: Any, **options: Any) -> zarr.Array[Any]:
+        """Create an array as `pipelines.stores.schema.create_array` does, and name its dimensions."""
+        (lengths,) = (each.lengths for each in self.arrays if each.name == name)
+        return create_array(group, name, *arguments, dimension_names=lengths, **options)
 
-    def finish(self, path: str, group: zarr.Group, commit: str, attributes: dict[str, Any]) -> None:
-        """Commit the arrays that `write` wrote, together with the attributes of the commit."""
-        written = [each.name for each in self.arrays if each.commit == commit and each.name in group]
-        added = {name: StoredArray(path, name).places() for name in written}
-        dropped = [each.name for each in self.arrays if each.until == commit]
-        with disk_errors(path):
-            record(path, group, attributes | {"done": self.commits.index(commit)}, added, dropped=dropped)
+    def write(self, group: zarr.Group, name: str, values: np.ndarray) -> None:
+        """Create a small array, and write it in one go, with every chunk."""
+        dtype = str if values.dtype.kind in "OUT" else values.dtype
+        self.create(group, name, values.shape, "auto", dtype)[:] = values
 
-    def obsolete(self, path: str) -> list[Path]:
-        """Return the folders of arrays that are no longer part of the store."""
-        group = open_store(path, self.name)
-        done = self.commits[: attribute(path, group, "done") + 1]
-        return [Path(path, each.name) for each in self.arrays if each.until in done and each.name in group]
+    def _written(self, path: str, group: zarr.Group) -> tuple[str, ...]:
+        """Return the names of the commits of a store, from "", the first commit, on."""
+        if not self.commits:
+            return ("",)
+        done = attribute(path, group, "done")
+        with damaged_attributes(path, "the attribute `done` is"):
+            if type(done) is not int or not 0 <= done <= len(self.commits):
+                raise ValueError(done)
+        return ("", *self.commits[:done])
 
-    def chunks(self, path: str, group: zarr.Group) -> dict[str, list[str]]:
-        """Return the keys of all committed chunks, by array."""
-        there = group.attrs.get("contents", {})
-        return {each.name: StoredArray(path, each.name).places() for each in self.arrays if each.name in there}
 
-    def load(self, path: str, group: zarr.Group) -> dict[str, np.ndarray]:
-        """Map all committed arrays; raises StoreError unless every byte is as it was written."""
-        chunks = self.chunks(path, group)
-        arrays = {name: _mapped(path, name) for name in chunks}
-        compare_contents(path, group, chunks)
-        return arrays
+def view(cls: type[T], found: dict[str, Any]) -> T:
+    """Return an object of a dataclass whose fields have the entries of the same names."""
+    names = (each.name for each in fields(cls))  # type: ignore[arg-type]
+    return cls(**{name: found[name] for name in names if name in found})
 
-    def verify(self, path: str, group: zarr.Group) -> Verified:
-        """Reread all committed arrays and compare them with the record; raises StoreError at the first difference."""
-        chunks = self.chunks(path, group)
-        refuse_missing(path, chunks)
-        for name in chunks:
-            values = _mapped(path, name)
-            if values.dtype.kind == "f" and np.isnan(values).any():
-                raise StoreError(f"{path}: `{name}` holds NaN; recreate the store")
-        return compare_contents(path, group, chunks, "that no number is NaN")
+
+def _check(path: str, group: zarr.Group, array: Array, found: dict[str, Any]) -> None:
+    """Check an array, and enter its lengths in `found`."""
+    names, more = zip(*map(_length, array.lengths), strict=True)
+    known = [int(name) if name.isdecimal() else found.get(name) for name in names]
+    known = [len(length) if isinstance(length, tuple) else length for length in known]
+    shape = [None if length is None else length + extra for length, extra in zip(known, more, strict=True)]
+    dtypes = [found.get(each, each) if isinstance(each, str) else each for each in array.dtypes]
+    check_array(path, group, array.name, shape, dtypes)
+    if None in shape:
+        for name, extra, length in zip(names, more, StoredArray(path, array.name).shape, strict=True):
+            found.setdefault(name, length - extra)
 
 
 def _length(text: str) -> tuple[str, int]:
@@ -199,27 +185,49 @@ def _length(text: str) -> tuple[str, int]:
     return name, int(more or 0)
 
 
-def _mapped(path: str, name: str) -> np.ndarray:
-    """Map an array of one plain chunk, after a check of its checksum.
+# Types of attributes
 
-    The array can be written to, but other processes do not see the changes, and the file stays as it is: compiled
-    functions take arrays that can be written to.
+
+def dtype_of(dtypes: Sequence[np.dtype]) -> Callable[[Any], np.dtype]:
+    """Return a function that returns the dtype of this name; it raises ValueError unless it is one of `dtypes`."""
+    return lambda name: dtypes[dtypes.index(recorded_dtype(name))]
+
+
+def real(value: Any) -> float:
+    """Return a number as a float; raises TypeError for text and booleans."""
+    if type(value) not in (int, float):
+        raise TypeError(value)
+    return float(value)
+
+
+def tuple_of(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns a tuple of the values of a list, each as `read` returns it."""
+    return lambda values: tuple(map(read, values))
+
+
+def optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that returns None for None, and for other values what `read` returns."""
+    return lambda value: None if value is None else read(value)
+
+
+# The source of a store
+
+
+def recorded_origin(path: str | os.PathLike[str], group: zarr.Group, name: str) -> dict[str, Any]:
+    """Return the record of the "graph", "samples" or "codebook", by `name`, that a store was computed from."""
+    found = attribute(path, group, name)
+    with damaged_attributes(path, f"the attributes of its {name} are"):
+        for key in ("path", "relative", "digest") if name != "codebook" else ("path",):
+            if not isinstance(found[key], str):
+                raise TypeError(f"{key} is {found[key]!r}")
+    return dict(found)
+
+
+def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
+    """Return the path of the source store.
+
+    It is the recorded relative path, seen from the store at `path`, if a folder exists there, as after both stores were
+    moved together. Otherwise it is the recorded path.
     """
-    array = StoredArray(path, name)
-    places, expected = array.places(), int(np.prod(array.shape)) * array.dtype.itemsize
-    if not array.raw or len(places) > 1:
-        raise StoreError(f"{path}: the array `{name}` is not one plain chunk; recreate the store")
-    if not places:
-        return np.empty(array.shape, array.dtype)
-    place = os.path.join(path, name, places[0])
-    try:
-        with open(place, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
-    except (FileNotFoundError, IsADirectoryError):
-        raise missing_chunk(os.path.join(path, name), places[0]) from None
-    found = np.frombuffer(memory, np.uint8)
-    data, checksum = found[:expected], found[expected:].tobytes()
-    if len(checksum) != CHECKSUM_BYTES or google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little") != checksum:
-        raise StoreError(f"{place}: the chunk is damaged (its checksum is wrong); recreate the store")
-    return data.view(array.dtype).reshape(array.shape)
+    beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
+    return beside if os.path.isdir(beside) else recorded["path"]

@@ -19,7 +19,7 @@ Every chunk is stored, even a chunk that equals the fill value: a missing chunk 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,26 +28,23 @@ from typing import Any
 import numpy as np
 import zarr
 
-from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, record, refuse_missing, write_small_array
+from gpuops.numbers import DISTANCE_DTYPES
+from pipelines.stores.contents import StoredArray, record, row_blocks
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, take_place, unfinished
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
+from pipelines.stores.origin import OfGraph
+from pipelines.stores.place import take_place
+from pipelines.stores.resuming import Grown, StoreWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.stores.schema import (
     StoreError,
-    attribute,
     check_array,
     checkpoint_codecs,
     counted,
     create_array,
-    damaged_attributes,
     disk_errors,
-    flag,
+    distance_options,
     open_store,
-    owned,
-    recorded_dtype,
     recorded_vertices,
     remove_leftovers,
     result_codecs,
@@ -56,13 +53,51 @@ from pipelines.stores.schema import (
 )
 from pipelines.stores.whole_chunks import block_writer
 
-SCHEMA = "distances/1"
 BATCH_BYTES = 64 << 20  # bytes of rows read at a time
 BY_ROWS = ("batched", "hierarchy")  # methods whose results are computed row by row
+SLOTS = ("slot-0", "slot-1")
+
+
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    n, stages, sources = found["n"], found["stages"], None
+    if "sources" in found["arrays"]:
+        sources = tuple(recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n).tolist())
+    committed = found["committed"] or {"stage": 0, "slot": None}
+    stage, slot = int(committed["stage"]), committed["slot"]
+    if slot not in (None, *SLOTS) or not 0 <= stage <= stages or min(n, found["chunk"]) < 0:
+        raise ValueError(f"slot {slot}, stage {stage} of {stages}, {n} vertices, chunks of {found['chunk']}")
+    if found["finished"] and slot is None:
+        raise ValueError("complete, but nothing is committed")
+    rows = n if sources is None else len(sources)
+    if slot or "done" in group.attrs:
+        shape = (rows if found["finished"] or slot is None else n, n)
+        check_array(path, group, slot or _other(slot), shape, (found["dtype"],))
+    return {"sources": sources, "stage": stage, "slot": slot, "rows": rows}
+
+
+def _other(slot: str | None) -> str:
+    return "slot-0" if slot == "slot-1" else "slot-1"
+
+
+DECLARED = Schema(
+    "distances/1",
+    source="graph",
+    attributes=(
+        Attribute("n", int),
+        Attribute("dtype", dtype_of(DISTANCE_DTYPES)),
+        Attribute("chunk", int),
+        Attribute("plan", dict, field="options"),
+        Attribute("stages", int),
+        Attribute("committed", optional(dict)),
+    ),
+    arrays=(Array("sources", ("int64",), ("sources",), optional=True),),  # `DistancesWriter` creates the slots
+    derive=_derived,
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True)
-class Distances:
+class Distances(Grown, OfGraph):
     """A finished distances store, opened by `open_distances`. Pickles leave out the matrix.
 
     ``store[i, j]`` is the distance in row i and column j. Column j belongs to the vertex at position j. Row i belongs
@@ -111,7 +146,7 @@ class Distances:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the matrix in order, by the rows of whole chunks: yields (first row, block of rows)."""
-        return _blocks(StoredArray(self.path, self.slot))
+        return row_blocks([StoredArray(self.path, self.slot)])
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the given rows, int (k) and rising, in batches: yields (position in `rows`, block of rows).
@@ -122,36 +157,31 @@ class Distances:
         for start in range(0, len(rows), batch):
             yield start, self[rows[start : start + batch], :]
 
-    def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph that the distances were computed from; pass `path` if it was moved."""
-        return open_origin(self.path, self.graph_path, self.graph_digest, path)
-
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
         rows, columns = self.shape
         return f"{self.path}: {rows:,} x {columns:,} {self.dtype} distances of {self.graph_path}"
 
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        return _verify(self.path, self.slot, None, self.sources)
-
 
 @dataclass(frozen=True, eq=False)
 class DistancesWriter(StoreWriter):
-    """A distances store that is being computed."""
+    """A distances store that is being computed; `rows` is the number of rows of the result."""
+
+    declared, command = DECLARED, "apsp {graph[path]}"
 
     n: int
     dtype: np.dtype
     chunk: int
     options: dict[str, Any]
     sources: tuple[int, ...] | None
+    rows: int
     stages: int
     stage: int  # stage of the last commit; 0 before the first commit
     slot: str | None  # committed slot
 
     @property
     def other_slot(self) -> str:
-        return "slot-0" if self.slot == "slot-1" else "slot-1"
+        return _other(self.slot)
 
     def make_slot(self, *, result: bool) -> None:
         """Create the slot that the next commit will name, in square chunks, for the result or for a checkpoint."""
@@ -176,15 +206,19 @@ class DistancesWriter(StoreWriter):
     def _create_slot(self, result: bool, rows: int, columns: int) -> None:
         with disk_errors(self.path):
             group = open_store(self.path, SCHEMA, "r+")
+            options = distance_options(self.dtype, group.attrs.get("unit", ""))
+            if not result:
+                del options["attributes"]  # checkpoints are in inside form
             create_array(
                 group,
                 self.other_slot,
                 (rows, self.n),
                 self._chunks(rows, columns),
                 self.dtype,
-                fill_value=outside_infinity(self.dtype).item(),
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
+                dimension_names=("rows", "n"),
                 overwrite=True,
+                **options,
             )
 
     def _chunks(self, rows: int, columns: int) -> tuple[int, int]:
@@ -219,14 +253,9 @@ class DistancesWriter(StoreWriter):
         assert self.slot is not None
         return StoredArray(self.path, self.slot)[start:stop]
 
-    @property
-    def rows(self) -> int:
-        """The number of rows of the result."""
-        return self.n if self.sources is None else len(self.sources)
-
     def rows_done(self) -> np.ndarray:
         """Return which rows of the slot being written are complete, bool (S), for a result computed row by row."""
-        return self._done(open_store(self.path, SCHEMA))
+        return self._done(self.group())
 
     def _done(self, group: zarr.Group) -> np.ndarray:
         return row_mask(self.path, group.attrs.get("done", []), self.rows)
@@ -235,7 +264,7 @@ class DistancesWriter(StoreWriter):
         """Record which rows of the slot being written are complete, bool (S)."""
         array = StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
+            group = self.owned()
             before = self._done(group)
             added = {self.other_slot: array.places(done & ~before)}
             record(self.path, group, {"done": row_ranges(done)}, added)
@@ -244,7 +273,7 @@ class DistancesWriter(StoreWriter):
         """Commit the slot just written and return a new writer. The commit of the last stage removes the other slot."""
         done, array = stage == self.stages, StoredArray(self.path, self.other_slot)
         with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
+            group = self.owned()
             before = self._done(group)
             committed = {"committed": {"slot": self.other_slot, "stage": stage}, "complete": done}
             added = {self.other_slot: array.places(None if not before.any() else ~before)}
@@ -256,7 +285,6 @@ class DistancesWriter(StoreWriter):
         return new
 
     def leftovers(self) -> list[Path]:
-        """Return the leftovers of any store and, once the store is complete, the slot that is not its result."""
         slot = Path(self.path, self.other_slot)
         return super().leftovers() + [slot] * (self.stage == self.stages and slot.exists())
 
@@ -271,13 +299,19 @@ class DistancesWriter(StoreWriter):
             return self.stage, self.stages
         return self.rows if self.finished else int(self.rows_done().sum()), self.rows
 
-    def verify(self) -> Verified:
-        """Verify the committed data, as `Distances.verify` does."""
-        return _verify(self.path, *self._committed(), self._sources())
+    def check_values(self) -> tuple[str, ...]:
+        slot, rows = self._committed()
+        if slot is None:
+            return ()
+        for start, block in row_blocks([StoredArray(self.path, slot)], rows):
+            if block.dtype.kind == "f" and np.isnan(block).any():
+                raise StoreError(f"{self.path}: holds NaN at or after row {start}; compute it again")
+        return ("that no distance is NaN",)
 
     def chunks_committed(self) -> dict[str, list[str]]:
         slot, rows = self._committed()
-        return {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
+        chunks = {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
+        return chunks if self.sources is None else chunks | {"sources": StoredArray(self.path, "sources").places()}
 
     def _committed(self) -> tuple[str | None, np.ndarray | None]:
         """Return the slot that holds committed data, or None, and its committed rows, bool, or None for all rows."""
@@ -287,11 +321,10 @@ class DistancesWriter(StoreWriter):
         return (self.other_slot, done) if done.any() else (None, None)
 
     def begun_with(self) -> dict[str, Any]:
-        """Return the options that a run must repeat to resume this store."""
         return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.options}
 
-    def _sources(self) -> np.ndarray | None:
-        return None if self.sources is None else np.array(self.sources)
+
+resume_distances, begun_distances = DistancesWriter.resume, DistancesWriter.begun
 
 
 def create_distances(
@@ -311,50 +344,21 @@ def create_distances(
     ----------
     chunk : rows and columns of a square chunk
     stages : number of the last stage, whose commit completes the result
-    options : options that a resumed run must repeat (JSON), compared by `resume_distances`
+    options : options that a resumed run must repeat (JSON)
     sources : vertices whose rows the result keeps, None for all vertices
     """
-    dtype = np.dtype(dtype)
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        if sources is not None:
-            write_small_array(group, "sources", np.asarray(sources), "int64")
-        group.update_attributes(
-            {
-                "n": graph.n,
-                "dtype": str(dtype),
-                "chunk": chunk,
-                "graph": origin_of(path, graph),
-                "plan": options,
-                "stages": stages,
-                "committed": None,
-            }
-        )
-    return replace(begun_distances(place), run_id=run_id)
-
-
-def resume_distances(
-    path: str | os.PathLike[str],
-    graph: Graph,
-    options: Mapping[str, Any] | None = None,
-    describe: Callable[[str, Any], Any] = lambda name, value: value,
-) -> DistancesWriter:
-    """Take over an unfinished store to resume it from its last commit; a finished store is returned as it is.
-
-    Parameters
-    ----------
-    options : options that the store must have been begun with
-    describe : as in `pipelines.stores.resuming.refuse_other_options`
-
-    Raises
-    ------
-    StoreError
-        The store was begun from another graph or with other options.
-    """
-
-    def refuse(begun: DistancesWriter) -> None:
-        refuse_other_options(path, begun.begun_with(), options or {}, describe)
-
-    return resume_store(path, SCHEMA, graph, _read, refuse)
+    attributes = {
+        "n": graph.n,
+        "dtype": str(np.dtype(dtype)),
+        "chunk": chunk,
+        "plan": options,
+        "stages": stages,
+        "committed": None,
+    }
+    if graph.weight_unit:
+        attributes["unit"] = graph.weight_unit
+    arrays = {} if sources is None else {"sources": np.asarray(sources, np.int64)}
+    return DistancesWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 
 
 def open_distances(path: str | os.PathLike[str]) -> Distances:
@@ -365,74 +369,6 @@ def open_distances(path: str | os.PathLike[str]) -> Distances:
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    group = open_store(path, SCHEMA)
-    writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
-    if not writer.finished:
-        done, total = writer.progress()
-        raise unfinished(
-            path, f"apsp {recorded['path']}", f"{done:,} of {counted(total, writer.unit.removesuffix('s'))}"
-        )
-    if writer.slot is None:
-        raise StoreError(f"{path}: the attributes are damaged (complete, but nothing is committed); compute it again")
-    check_array(path, group, writer.slot, (writer.rows, writer.n), DISTANCE_DTYPES)
-    check_array(path, group, writer.slot, (writer.rows, writer.n), (writer.dtype,))
-    facts = writer.n, writer.dtype, writer.slot, origin_path(path, recorded), recorded["digest"], writer._sources()
-    return Distances(os.path.abspath(path), *facts)
-
-
-def begun_distances(path: str | os.PathLike[str]) -> DistancesWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
-
-
-def _verify(path: str, slot: str | None, rows: np.ndarray | None, sources: np.ndarray | None) -> Verified:
-    """Reread `slot`, or only its `rows`, bool, and compare it with the record; `slot` is None before any commit."""
-    group, chunks = open_store(path, SCHEMA), {}
-    if slot is not None:
-        chunks[slot] = StoredArray(path, slot).places(rows)
-    if sources is not None:
-        chunks["sources"] = StoredArray(path, "sources").places()
-    refuse_missing(path, chunks)
-    for start, block in _blocks(StoredArray(path, slot), rows) if slot else ():
-        if block.dtype.kind == "f" and np.isnan(block).any():
-            raise StoreError(f"{path}: holds NaN at or after row {start}; compute it again")
-    return compare_contents(path, group, chunks, *(["that no distance is NaN"] if slot else []))
-
-
-def _blocks(array: StoredArray, rows: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """Iterate over an array by the rows of whole chunks; skip chunks whose first row is not in `rows`, bool."""
-    for start in range(0, array.shape[0], array.chunks[0]):
-        if rows is None or rows[start]:
-            yield start, array[start : start + array.chunks[0]]
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> DistancesWriter:
-    with damaged_attributes(path):
-        n, committed = int(attribute(path, group, "n")), attribute(path, group, "committed")
-        sources = None
-        if "sources" in group:
-            check_array(path, group, "sources", (None,), ("int64",))
-            sources = tuple(recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n).tolist())
-        writer = DistancesWriter(
-            path=os.path.abspath(path),
-            run_id="",
-            finished=flag(path, group, "complete"),
-            n=n,
-            dtype=recorded_dtype(attribute(path, group, "dtype")),
-            chunk=int(attribute(path, group, "chunk")),
-            options=dict(attribute(path, group, "plan")),
-            sources=sources,
-            stages=int(attribute(path, group, "stages")),
-            stage=0 if committed is None else int(committed["stage"]),
-            slot=None if committed is None else committed["slot"],
-        )
-        if writer.dtype not in DISTANCE_DTYPES or writer.slot not in (None, "slot-0", "slot-1"):
-            raise ValueError(f"{writer.dtype} distances, {writer.slot} committed")
-        if not 0 <= writer.stage <= writer.stages or min(writer.n, writer.chunk) < 0:
-            raise ValueError(f"stage {writer.stage} of {writer.stages}, {writer.n} vertices, chunks of {writer.chunk}")
-        slot = writer.slot or ("done" in group.attrs and writer.other_slot)
-        if slot:
-            check_array(
-                path, group, slot, (writer.rows if writer.finished or writer.slot is None else n, n), (writer.dtype,)
-            )
-    return writer
+    found = DistancesWriter.read_finished(path)
+    sources = found["sources"]
+    return view(Distances, found | {"sources": None if sources is None else np.array(sources)})

@@ -24,38 +24,48 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.declared import Array, Attribute, Schema, real, view
+from pipelines.stores.generated_names import generator_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    TEXT,
-    StoreError,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    flag,
-    number,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
-SCHEMA = "graph/1"
+OPTIONAL = ("coordinates", "labels", "through")
+DECLARED = Schema(
+    "graph/1",
+    grows=False,
+    attributes=(
+        *(Attribute(name, int) for name in ("n", "m", "input_edges")),
+        *(Attribute(name, bool) for name in ("directed", "simplified", "sorted_rows")),
+        Attribute("weight_dtype", recorded_dtype),
+        *(Attribute(name, real) for name in ("weight_min", "weight_max")),
+        *(Attribute(name, str) for name in ("weight_unit", "source", "digest")),
+    ),
+    arrays=(
+        Array("indptr", ("int64",), ("n + 1",)),
+        Array("indices", ("int32", "int64"), ("m",)),
+        Array("weights", ("weight_dtype",), ("m",)),
+        Array("coordinates", ("float64",), ("n", "2"), optional=True),
+        Array("labels", (TEXT,), ("n",), optional=True),
+        Array("through", ("bool",), ("n",), optional=True),
+    ),
+    derive=lambda _path, _group, found: {"optional": frozenset(found["arrays"]) & {*OPTIONAL}},
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,55 +280,19 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def names_generated(path: str | os.PathLike[str]) -> bool:
-    """Return whether `path` is the name of a generated graph, such as ``rmat:28``, and not of a stored graph."""
-    return re.match(r"rmat:\d+(:|$)", os.fspath(path)) is not None and not os.path.exists(path)
-
-
 def open_graph(path: str | os.PathLike[str]) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes.
 
-    A name such as ``rmat:28`` opens a generated graph, which is not stored (`pipelines.generators.generated_graph`).
+    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
 
     Raises
     ------
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    if names_generated(path):
-        from pipelines.generators.generated_graph import generated_graph  # imports Numba, which stores do not need
-
-        return generated_graph(os.fspath(path))
-    group = open_store(path, SCHEMA)
-    attrs = dict(group.attrs)
-    with damaged_attributes(path, "the attributes of the graph"):
-        n, m = int(attrs["n"]), int(attrs["m"])
-        facts = Graph(
-            path=os.path.abspath(path),
-            n=n,
-            m=m,
-            input_edges=int(attrs["input_edges"]),
-            directed=flag(path, group, "directed"),
-            simplified=flag(path, group, "simplified"),
-            weight_dtype=recorded_dtype(attrs["weight_dtype"]),
-            weight_min=float(attrs["weight_min"]),
-            weight_max=float(attrs["weight_max"]),
-            weight_unit=str(attrs["weight_unit"]),
-            source=str(attrs["source"]),
-            digest=str(attrs["digest"]),
-            optional=frozenset(name for name in ("labels", "coordinates", "through") if name in group),
-            sorted_rows=flag(path, group, "sorted_rows"),
-        )
-    check_array(path, group, "indptr", (n + 1,), ("int64",))
-    check_array(path, group, "indices", (m,), ("int32", "int64"))
-    check_array(path, group, "weights", (m,), (facts.weight_dtype,))
-    if "labels" in facts.optional:
-        check_array(path, group, "labels", (n,), (TEXT,))
-    if "coordinates" in facts.optional:
-        check_array(path, group, "coordinates", (n, 2), ("float64",))
-    if "through" in facts.optional:
-        check_array(path, group, "through", (n,), ("bool",))
-    return facts
+    if generate := generator_of(path):
+        return cast(Graph, generate(os.fspath(path)))
+    return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
 
 
 @contextmanager
@@ -388,7 +362,8 @@ class GraphWriter:
         self._weight_dtype = np.dtype(attrs["weight_dtype"])
         index_dtype = np.dtype("int32" if self.n <= 2**31 else "int64")
         self._indices = _Appender(group, "indices", self.m, index_dtype)
-        self._weights = _Appender(group, "weights", self.m, self._weight_dtype)
+        unit = {"unit": attrs["weight_unit"]} if attrs["weight_unit"] else {}
+        self._weights = _Appender(group, "weights", self.m, self._weight_dtype, attributes=unit)
         self._degrees = np.zeros(self.n, dtype=np.int64)
         self._weight_min, self._weight_max = np.inf, -np.inf
         self._last_tail = 0
@@ -443,7 +418,7 @@ class GraphWriter:
         self._through = through
         if labels is not None:
             self._check_count("labels", len(labels))
-            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1))
+            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
         if coordinates is not None:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
@@ -475,7 +450,7 @@ class GraphWriter:
     def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
         self._check_count(name, len(values))
         chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
-        create_array(self._group, name, values.shape, chunks, dtype)
+        DECLARED.create(self._group, name, values.shape, chunks, dtype)
         if values.size:
             _whole_chunks(self._group, name)[:] = values
 
@@ -530,9 +505,9 @@ def write_graph(
 class _Appender:
     """A 1-d array written by whole chunks: no chunk is ever read back or written twice."""
 
-    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype):
+    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype, **options: Any):
         chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        create_array(group, name, (size,), (chunk,), dtype)
+        DECLARED.create(group, name, (size,), (chunk,), dtype, **options)
         self._chunks = _whole_chunks(group, name)
         self._chunk, self._dtype = chunk, dtype
         self._pending: list[np.ndarray] = []

@@ -27,8 +27,8 @@ does not depend on the weights, then the tables.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import (
     Cost,
     Hierarchy,
@@ -46,67 +47,64 @@ from gpuops.hierarchy import (
 )
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.numbers import DISTANCE_DTYPES
-from pipelines.stores.contents import Verified
-from pipelines.stores.declared import DISTANCE, Array, Attribute, Schema
+from pipelines.stores.contents import StoredArray, record
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
+from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
-from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, take_place, unfinished
-from pipelines.stores.resuming import StoreWriter, refuse_other_options, resume_store
-from pipelines.stores.schema import (
-    StoreError,
-    counted,
-    damaged_attributes,
-    disk_errors,
-    flag,
-    number,
-    open_store,
-    owned,
-    recorded_dtype,
-    remove_leftovers,
-)
-from pipelines.validation.bounds import WeightRangeError
+from pipelines.stores.place import take_place
+from pipelines.stores.resuming import Grown, StoreWriter
+from pipelines.stores.schema import StoreError, counted, disk_errors, number, open_store, remove_leftovers
 
-SCHEMA = "hierarchy/1"
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
 STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
 LINKS = ("leaving", "entering", "beside")
 
+
+def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    if found["finished"] != ("out" in found["arrays"]):
+        raise ValueError("`done` and `complete` contradict each other")
+    return {}
+
+
 DECLARED = Schema(
-    SCHEMA,
-    commits=("begun", "order", "structure", "tables"),
+    "hierarchy/1",
+    source="graph",
+    commits=("order", "structure", "tables"),
     attributes=(
-        Attribute("n", "begun", int),
-        Attribute("dtype", "begun", str),
-        Attribute("plan", "begun", dict),
-        Attribute("cost", "structure", dict),
-        Attribute("bound", "tables", float),
+        Attribute("n", int),
+        Attribute("dtype", dtype_of(DISTANCE_DTYPES)),
+        Attribute("plan", dict, field="options"),
+        Attribute("cost", lambda cost: Cost(**{name: int(value) for name, value in cost.items()}), commit="structure"),
+        Attribute("bound", float, commit="tables"),
     ),
     arrays=(
-        Array("elimination", "order", ("int32",), ("n",), until="structure"),
-        Array("order", "structure", ("int32",), ("n",)),
-        Array("starts", "structure", ("int64",), ("nodes + 1",)),
-        Array("front_starts", "structure", ("int64",), ("nodes + 1",)),
-        Array("front", "structure", ("int32",), ("front",)),
-        Array("roots", "structure", ("int32",), ("bricks",)),
-        Array("out", "tables", DISTANCE, ("out",)),
-        Array("into", "tables", DISTANCE, ("into",), optional=True),
-        Array("potentials", "tables", ("int64", "float64"), ("2", "n"), optional=True),
+        Array("elimination", ("int32",), ("n",), commit="order", until="structure"),
+        Array("order", ("int32",), ("n",), commit="structure"),
+        Array("starts", ("int64",), ("nodes + 1",), commit="structure"),
+        Array("front_starts", ("int64",), ("nodes + 1",), commit="structure"),
+        Array("front", ("int32",), ("front",), commit="structure"),
+        Array("roots", ("int32",), ("bricks",), commit="structure"),
+        Array("out", ("dtype",), ("out",), commit="tables"),
+        Array("into", ("dtype",), ("into",), commit="tables", optional=True),
+        Array("potentials", ("int64", "float64"), ("2", "n"), commit="tables", optional=True),
         *(
             array
             for name in LINKS
             for array in (
-                Array(f"{name}_starts", "tables", ("int64",), ("closed + 1",)),
-                Array(f"{name}_ends", "tables", ("int32",), (name,)),
-                Array(f"{name}_lengths", "tables", DISTANCE, (name,)),
+                Array(f"{name}_starts", ("int64",), ("closed + 1",), commit="tables"),
+                Array(f"{name}_ends", ("int32",), (name,), commit="tables"),
+                Array(f"{name}_lengths", ("dtype",), (name,), commit="tables"),
             )
         ),
     ),
+    derive=_derived,
 )
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchyStore(OnDemand):
+class HierarchyStore(Grown, OnDemand):
     """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
 
     Attributes
@@ -129,15 +127,15 @@ class HierarchyStore(OnDemand):
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""
-        group = open_store(self.path, SCHEMA)
+        writer = begun_hierarchy(self.path)
         try:
-            arrays = DECLARED.load(self.path, group)
+            arrays = writer.load()
         finally:  # what is replaced meanwhile looks damaged
             _refuse_replaced(self.path, self.seal)
         links = (Links(*(arrays[f"{name}_{part}"] for part in ("starts", "ends", "lengths"))) for name in LINKS)
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
-        bound = DECLARED.read(self.path, group)["bound"]
-        return Hierarchy(_structure(arrays), arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, bound)
+        tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(writer.group().attrs["bound"])
+        return Hierarchy(_structure(arrays), *tables)
 
     @cached_property
     def on_gpu(self) -> Hierarchy:
@@ -149,7 +147,7 @@ class HierarchyStore(OnDemand):
 
         Raises
         ------
-        pipelines.validation.bounds.WeightRangeError
+        gpuops.errors.WeightRangeError
             A distance does not fit the dtype of the store.
         """
         return self._between(self.hierarchy, sources, targets)
@@ -208,9 +206,6 @@ class HierarchyStore(OnDemand):
             f"{counted(self.cost.nodes, 'node')}, {number(self.cost.into)} relaxations for a row"
         )
 
-    def verify(self) -> Verified:
-        return DECLARED.verify(self.path, open_store(self.path, SCHEMA))
-
 
 @dataclass(frozen=True, eq=False)
 class HierarchyWriter(StoreWriter):
@@ -218,29 +213,36 @@ class HierarchyWriter(StoreWriter):
 
     Attributes
     ----------
-    n, dtype : number of vertices, dtype of the distances
+    dtype : dtype of the distances
     options : options that a resumed run must repeat
     """
 
-    n: int
+    declared, command = DECLARED, "hierarchy {graph[path]}"
+
     dtype: np.dtype
     options: dict[str, Any]
 
     def done(self) -> int:
         """Return the number of steps that are committed: order, structure and tables."""
-        return int(DECLARED.read(self.path, self._group())["done"])
+        return int(self.group().attrs["done"])
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of committed steps and the number of steps."""
-        return self.done(), len(DECLARED.commits) - 1
+        return self.done(), len(DECLARED.commits)
+
+    def begun_with(self) -> dict[str, Any]:
+        return {"dtype": str(self.dtype), **self.options}
 
     def order(self) -> np.ndarray:
         """Map the committed order, int32 (n)."""
-        return DECLARED.load(self.path, self._group())["elimination"]
+        return self.load()["elimination"]
 
     def structure(self) -> HierarchyStructure:
         """Map the committed structure."""
-        return _structure(DECLARED.load(self.path, self._group()))
+        return _structure(self.load())
+
+    def load(self) -> dict[str, np.ndarray]:
+        """Map the committed arrays; raises StoreError unless every byte is as it was written."""
+        return load_arrays(self.path, self.group(), self.chunks_committed())
 
     def commit_order(self, order: np.ndarray) -> None:
         """Write and commit the order, int32 (n)."""
@@ -253,11 +255,11 @@ class HierarchyWriter(StoreWriter):
     def complete(self, hierarchy: Hierarchy) -> None:
         """Write the tables, and record that the store is complete."""
         potentials = hierarchy.potentials
-        arrays = {
-            "out": hierarchy.out,
-            "into": hierarchy.into,
-            "potentials": None if potentials is None else np.stack(potentials),
-        }
+        arrays = {"out": hierarchy.out}
+        if hierarchy.into is not None:
+            arrays["into"] = hierarchy.into
+        if potentials is not None:
+            arrays["potentials"] = np.stack(potentials)
         for name in LINKS:
             links = getattr(hierarchy.closed, name)
             arrays |= {f"{name}_{part}": getattr(links, part) for part in ("starts", "ends", "lengths")}
@@ -265,25 +267,35 @@ class HierarchyWriter(StoreWriter):
         take_place(self.path)
 
     def leftovers(self) -> list[Path]:
-        return [*super().leftovers(), *DECLARED.obsolete(self.path)]
+        done = DECLARED.commits[: self.done()]
+        ended = (Path(self.path, each.name) for each in DECLARED.arrays if each.until in done)
+        return [*super().leftovers(), *(each for each in ended if each.exists())]
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        return DECLARED.chunks(self.path, self._group())
+        arrays = DECLARED.read(self.path, self.group())["arrays"]
+        return {name: StoredArray(self.path, name).places() for name in arrays}
 
-    def verify(self) -> Verified:
-        """Verify the committed arrays, as `HierarchyStore.verify` does."""
-        return DECLARED.verify(self.path, self._group())
+    def check_values(self) -> tuple[str, ...]:
+        for name in self.chunks_committed():
+            values = map_array(self.path, name)
+            if values.dtype.kind == "f" and np.isnan(values).any():
+                raise StoreError(f"{self.path}: `{name}` holds NaN; recreate the store")
+        return ("that no number is NaN",)
 
-    def _commit(self, name: str, arrays: dict[str, np.ndarray | None], attributes: dict[str, Any]) -> None:
+    def _commit(self, name: str, arrays: Mapping[str, np.ndarray], attributes: dict[str, Any]) -> None:
+        """Write the arrays of a commit, and record them together with its attributes."""
+        done = DECLARED.commits.index(name) + 1
         with disk_errors(self.path):
-            group = owned(self.path, SCHEMA, self.run_id)
-            DECLARED.write(self.path, group, name, arrays)
-            if name == DECLARED.commits[-1]:
+            group = self.owned()
+            write_arrays(self.path, group, DECLARED.arrays, arrays)
+            if done == len(DECLARED.commits):
                 remove_leftovers(self.leftovers())
-            DECLARED.finish(self.path, group, name, attributes)
+            added = {each: StoredArray(self.path, each).places() for each in arrays}
+            dropped = [each.name for each in DECLARED.arrays if each.until == name]
+            record(self.path, group, attributes | {"done": done}, added, dropped=dropped)
 
-    def _group(self) -> zarr.Group:
-        return open_store(self.path, SCHEMA)
+
+resume_hierarchy, begun_hierarchy = HierarchyWriter.resume, HierarchyWriter.begun
 
 
 def create_hierarchy(
@@ -295,44 +307,14 @@ def create_hierarchy(
     overwrite: bool = False,
 ) -> HierarchyWriter:
     """Create a hierarchy store without an order. A resumed run must repeat the `options` (JSON)."""
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        group.update_attributes(
-            {"n": graph.n, "dtype": str(dtype), "graph": origin_of(path, graph), "plan": options, "done": 0}
-        )
-    return replace(begun_hierarchy(place), run_id=run_id)
-
-
-def resume_hierarchy(path: str | os.PathLike[str], graph: Graph, options: dict[str, Any]) -> HierarchyWriter:
-    """Take over an unfinished store to resume it; a finished store is returned as it is.
-
-    Raises
-    ------
-    StoreError
-        The store was begun from another graph or with other options.
-    """
-
-    def refuse(begun: HierarchyWriter) -> None:
-        refuse_other_options(path, {"dtype": str(begun.dtype), **begun.options}, options)
-
-    return resume_store(path, SCHEMA, graph, _read, refuse)
-
-
-def begun_hierarchy(path: str | os.PathLike[str]) -> HierarchyWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
+    attributes = {"n": graph.n, "dtype": str(dtype), "plan": options, "done": 0}
+    return HierarchyWriter.create(path, graph, attributes, overwrite=overwrite)
 
 
 def open_hierarchy(path: str | os.PathLike[str]) -> HierarchyStore:
     """Open a finished hierarchy store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    group = open_store(path, SCHEMA)
-    writer, origin = _read(path, group), recorded_origin(path, group, "graph")
-    if not writer.finished:
-        raise unfinished(path, f"hierarchy {origin['path']}")
-    found = DECLARED.read(path, group)
-    with damaged_attributes(path):
-        cost = Cost(**{name: int(value) for name, value in found["cost"].items()})
-    facts = writer.n, writer.dtype, origin_path(path, origin), origin["digest"]
-    return HierarchyStore(os.path.abspath(path), *facts, cost, str(group.attrs["seal"]))
+    found = HierarchyWriter.read_finished(path)
+    return view(HierarchyStore, found | {"seal": str(open_store(path).attrs["seal"])})
 
 
 def _reopened(path: str, seal: str) -> HierarchyStore:
@@ -348,15 +330,3 @@ def _refuse_replaced(path: str, seal: str) -> None:
 
 def _structure(arrays: dict[str, np.ndarray]) -> HierarchyStructure:
     return HierarchyStructure(**{name: arrays[name] for name in STRUCTURE})
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> HierarchyWriter:
-    found = DECLARED.read(path, group)
-    finished, whole = flag(path, group, "complete"), found["done"] == len(DECLARED.commits) - 1
-    with damaged_attributes(path):
-        dtype = recorded_dtype(found["dtype"])
-        if dtype not in DISTANCE_DTYPES:
-            raise ValueError(f"{dtype} distances")
-    if finished != whole:
-        raise StoreError(f"{path}: the attributes `done` and `complete` contradict each other; recreate the store")
-    return HierarchyWriter(os.path.abspath(path), "", finished, found["n"], dtype, found["plan"])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,32 +24,45 @@ import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, writable_array
-from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, unfinished
-from pipelines.stores.resuming import RowsWriter, resume_store
+from pipelines.stores.contents import StoredArray, row_blocks, writable_array
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
+from pipelines.stores.resuming import Grown, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    StoreError,
-    attribute,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    disk_errors,
-    flag,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
 
-SCHEMA = "mapping/1"
-ARRAYS = ("units", "distances", "weights")
 LEAST_ROWS = 4096  # least number of rows of a chunk
 
 
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "codebook": recorded_origin(path, group, "codebook"),
+        "chunk": StoredArray(path, "units").chunks[0],
+        "rows": found["n"],
+        "weighted": "weights" in found["arrays"],
+    }
+
+
+DECLARED = Schema(
+    "mapping/1",
+    source="samples",
+    attributes=(
+        Attribute("n", int),
+        Attribute("top", int),
+        Attribute("dtype", dtype_of(DTYPES)),
+        Attribute("grid", lambda grid: Grid(**grid)),
+    ),
+    arrays=(
+        Array("units", ("int32",), ("n", "top"), grows=True),
+        Array("distances", ("dtype",), ("n", "top"), grows=True),
+        Array("weights", DTYPES, ("n",), optional=True, grows=True),
+    ),
+    derive=_derived,
+)
+SCHEMA = DECLARED.name
+
+
 @dataclass(frozen=True, eq=False)
-class Mapping:
+class Mapping(Grown):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str
@@ -145,34 +158,37 @@ class Mapping:
             parts.append(f"topographic error {self.topographic_error():.4g}")
         return ", ".join(parts)
 
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        return _verify(self.path, self.grid, np.ones(self.n, bool))
-
 
 @dataclass(frozen=True, eq=False)
 class MappingWriter(RowsWriter):
     """A mapping store that is being written."""
 
-    schema = SCHEMA
-    rows: int
-    top: int
-    dtype: np.dtype
-    chunk: int
+    declared, command = DECLARED, "som map {codebook[path]} {samples[path]}"
+
     grid: Grid
     codebook: dict[str, Any]  # recorded facts about the map
-    arrays: tuple[str, ...]
 
     def write(self, start: int, units: np.ndarray, distances: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Write rows, in whole chunks, from row `start` on; weights are written only if the store has the array."""
         with disk_errors(self.path):
-            for name, values in zip(ARRAYS, (units, distances, weights), strict=True):
-                if name in self.arrays:
-                    writable_array(self.path, name)[start : start + len(units)] = values
+            for name, values in zip(self.arrays, (units, distances, weights), strict=False):
+                writable_array(self.path, name)[start : start + len(units)] = values
 
-    def verify(self) -> Verified:
-        """Verify the rows that are recorded as complete, as `Mapping.verify` does."""
-        return _verify(self.path, self.grid, self.rows_done())
+    def begun_with(self) -> dict[str, Any]:
+        return {}  # `resume_mapping` compares the maps
+
+    def check_values(self) -> tuple[str, ...]:
+        arrays = [_array(self.path, name, self.grid) for name in self.arrays]
+        for start, _units, distances, *weights in row_blocks(arrays, self.rows_done()):
+            for name, values in (("weights", weights), ("distances", [distances])):
+                if any(not ((found >= 0) & (found < np.inf)).all() for found in values):
+                    raise StoreError(
+                        f"{self.path}: from row {start} on {name} are negative or not finite; map the samples again"
+                    )
+        return ("that every entry is valid",)
+
+
+begun_mapping = MappingWriter.begun
 
 
 def create_mapping(
@@ -182,25 +198,21 @@ def create_mapping(
     top = min(2, codebook.grid.units)
     # Make at least 16 chunks, to be shared by the workers, unless chunks would be too small to be worth a file.
     chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        weighted = samples.largest_weight is not None
-        arrays = {"units": np.dtype(np.int32), "distances": codebook.dtype}
-        arrays |= {"weights": samples.dtype} if weighted else {}
-        for name, dtype in arrays.items():
-            of_units = () if name == "weights" else (top,)
-            create_array(group, name, (samples.n, *of_units), (chunk, *of_units), dtype)
-        group.update_attributes(
-            {
-                "n": samples.n,
-                "top": top,
-                "dtype": str(codebook.dtype),
-                "grid": vars(codebook.grid),
-                "samples": origin_of(path, samples),
-                "codebook": {"path": codebook.path, **_codebook_facts(codebook)},
-                "done": [],
-            }
-        )
-    return replace(begun_mapping(place), run_id=run_id)
+    arrays = {
+        "units": NewArray((samples.n, top), (chunk, top), np.int32),
+        "distances": NewArray((samples.n, top), (chunk, top), codebook.dtype),
+    }
+    if samples.largest_weight is not None:
+        arrays["weights"] = NewArray((samples.n,), (chunk,), samples.dtype)
+    attributes = {
+        "n": samples.n,
+        "top": top,
+        "dtype": str(codebook.dtype),
+        "grid": vars(codebook.grid),
+        "codebook": {"path": codebook.path, **_codebook_facts(codebook)},
+        "done": [],
+    }
+    return MappingWriter.create(path, samples, attributes, arrays, overwrite=overwrite)
 
 
 def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingWriter:
@@ -211,46 +223,10 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
     StoreError
         The store was begun with other samples or another map.
     """
-
-    def refuse(begun: MappingWriter) -> None:
-        if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
-            raise StoreError(
-                f"{path}: was begun with another map than {codebook.path}; name the right one or start over"
-            )
-
-    return resume_store(path, SCHEMA, samples, _read, refuse)
-
-
-def begun_mapping(path: str | os.PathLike[str]) -> MappingWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> MappingWriter:
-    with damaged_attributes(path):
-        n, top = int(attribute(path, group, "n")), int(attribute(path, group, "top"))
-        dtype = DTYPES[DTYPES.index(recorded_dtype(attribute(path, group, "dtype")))]
-        check_array(path, group, "units", (n, top), ("int32",))
-        check_array(path, group, "distances", (n, top), (dtype,))
-        if "weights" in _arrays(path):
-            check_array(path, group, "weights", (n,), DTYPES)
-        return MappingWriter(
-            path=os.path.abspath(path),
-            run_id="",
-            finished=flag(path, group, "complete"),
-            rows=n,
-            top=top,
-            dtype=dtype,
-            chunk=StoredArray(path, "units").chunks[0],
-            grid=Grid(**attribute(path, group, "grid")),
-            codebook=recorded_origin(path, group, "codebook"),
-            arrays=_arrays(path),
-        )
-
-
-def _arrays(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the names of the arrays; stores of samples without weights lack `weights`."""
-    return tuple(name for name in ARRAYS if name != "weights" or os.path.isdir(os.path.join(path, name)))
+    begun = begun_mapping(path)
+    if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
+        raise StoreError(f"{path}: was begun with another map than {codebook.path}; name the right one or start over")
+    return MappingWriter.resume(path, samples)
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:
@@ -270,36 +246,8 @@ def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
 
 def open_mapping(path: str | os.PathLike[str]) -> Mapping:
     """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    group = open_store(path, SCHEMA)
-    writer, mapped = _read(path, group), recorded_origin(path, group, "samples")
-    if not writer.finished:
-        raise unfinished(path, f"som map {writer.codebook['path']} {mapped['path']}")
-    return Mapping(
-        path=writer.path,
-        n=writer.rows,
-        top=writer.top,
-        dtype=writer.dtype,
-        grid=writer.grid,
-        samples_path=origin_path(path, mapped),
-        samples_digest=mapped["digest"],
-        codebook=writer.codebook,
-        weighted="weights" in writer.arrays,
-    )
+    return view(Mapping, MappingWriter.read_finished(path))
 
 
 def _array(path: str, name: str, grid: Grid) -> StoredArray:
     return StoredArray(path, name, within=(0, grid.units - 1) if name == "units" else None)
-
-
-def _verify(path: str, grid: Grid, done: np.ndarray) -> Verified:
-    arrays = {name: _array(path, name, grid) for name in _arrays(path)}
-    chunks = {name: array.places(done) for name, array in arrays.items()}
-    refuse_missing(path, chunks)
-    step = arrays["units"].chunks[0]
-    for start in np.flatnonzero(done[::step]) * step:
-        _, distances, *weights = (array[start : start + step] for array in arrays.values())
-        if any(not ((found >= 0) & (found < np.inf)).all() for found in weights):
-            raise StoreError(f"{path}: from row {start} on weights are negative or not finite; map the samples again")
-        if not ((distances >= 0) & (distances < np.inf)).all():
-            raise StoreError(f"{path}: from row {start} on distances are negative or not finite; map the samples again")
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")

@@ -16,47 +16,58 @@ the store lists the complete rows and is written after them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import zarr
 
-from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, write_small_array
+from gpuops.numbers import DISTANCE_DTYPES
+from pipelines.stores.contents import StoredArray, row_blocks
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store
-from pipelines.stores.resuming import RowsWriter, refuse_other_options, resume_store
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    TEXT,
-    StoreError,
-    attribute,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    disk_errors,
-    flag,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.resuming import Grown, NewArray, RowsWriter
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, distance_options
 from pipelines.stores.whole_chunks import WholeChunks
 
-SCHEMA = "matrix/1"
-NAMES = ("origin", "destination")
+
+def _derived(path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    (rows, columns), chunks = (array := StoredArray(path, "distance")).shape, array.chunks
+    options = found["options"]
+    if chunks[0] != options["chunk"]:
+        raise ValueError(f"chunks of {options['chunk']} rows")
+    return {"dtype": dtype_of(DISTANCE_DTYPES)(options["dtype"]), "rows": rows, "columns": columns, "chunk": chunks[0]}
+
+
+DECLARED = Schema(
+    "matrix/1",
+    source="graph",
+    attributes=(Attribute("plan", dict, field="options"),),
+    arrays=(
+        Array("distance", ("dtype",), ("origin", "destination"), grows=True),
+        Array("origin", (TEXT,), ("origin",)),
+        Array("destination", (TEXT,), ("destination",)),
+    ),
+    derive=_derived,
+)
+SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class Matrix(Grown):
     """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays."""
 
     path: str
-    shape: tuple[int, int]
+    rows: int
+    columns: int
     dtype: np.dtype
     graph_path: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of origins and destinations."""
+        return self.rows, self.columns
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Return any Zarr selection of the distances as a NumPy array."""
@@ -68,34 +79,38 @@ class Matrix:
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
-        rows, columns = self.shape
-        size = f"{counted(rows, 'origin')}, {counted(columns, 'destination')}"
+        size = f"{counted(self.rows, 'origin')}, {counted(self.columns, 'destination')}"
         return f"{self.path}: {self.dtype} distances of {self.graph_path}, {size}"
-
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        return _verify(self.path, np.ones(self.shape[0], bool))
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixWriter(RowsWriter):
     """A matrix store that is being written."""
 
-    schema, arrays = SCHEMA, ("distance",)
-    rows: int
+    declared, command = DECLARED, "od STORE"
+
     columns: int
-    chunk: int
     dtype: np.dtype
     options: dict[str, Any]
+
+    def begun_with(self) -> dict[str, Any]:
+        return self.options
 
     def write(self, start: int, distances: np.ndarray) -> None:
         """Write rows, in whole chunks, from row `start` on."""
         with disk_errors(self.path):
             WholeChunks(self.path, "distance")[start : start + len(distances)] = distances
 
-    def verify(self) -> Verified:
-        """Verify the rows that are recorded as complete, as `Matrix.verify` does."""
-        return _verify(self.path, self.rows_done())
+    def check_values(self) -> tuple[str, ...]:
+        for name in ("origin", "destination"):
+            StoredArray(self.path, name)[:]
+        for row, block in row_blocks([StoredArray(self.path, "distance")], self.rows_done()):
+            if block.dtype.kind == "f" and np.isnan(block).any():
+                raise StoreError(f"{self.path}: holds NaN at or after row {row}; compute it again")
+        return ("that no distance is NaN",)
+
+
+resume_matrix, begun_matrix = MatrixWriter.resume, MatrixWriter.begun
 
 
 def create_matrix(
@@ -118,80 +133,11 @@ def create_matrix(
     """
     shape = tuple(map(len, names))
     width = max(1, min(shape[1], CHUNK_BYTES // (chunk * dtype.itemsize)))
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        for name, text in zip(NAMES, names, strict=True):
-            write_small_array(group, name, text, str, (name,))
-        create_array(
-            group,
-            "distance",
-            shape,
-            (chunk, width),
-            dtype,
-            fill_value=outside_infinity(dtype).item(),
-            dimension_names=NAMES,
-            attributes={"unit": graph.weight_unit} if graph.weight_unit else None,
-        )
-        group.update_attributes({"graph": origin_of(path, graph), "plan": options, "done": []})
-    return replace(begun_matrix(place), run_id=run_id)
-
-
-def resume_matrix(
-    path: str | os.PathLike[str],
-    graph: Graph,
-    options: dict[str, Any],
-    describe: Callable[[str, Any], Any] = lambda name, value: value,
-) -> MatrixWriter:
-    """Take over an unfinished store to resume it; a finished store is returned as it is.
-
-    Raises
-    ------
-    StoreError
-        The store was begun from another graph or with other options.
-    """
-    return resume_store(
-        path, SCHEMA, graph, _read, lambda begun: refuse_other_options(path, begun.options, options, describe)
-    )
-
-
-def begun_matrix(path: str | os.PathLike[str]) -> MatrixWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
+    distance = NewArray(shape, (chunk, width), dtype, distance_options(dtype, graph.weight_unit))
+    arrays = {"origin": names[0], "destination": names[1], "distance": distance}
+    return MatrixWriter.create(path, graph, {"plan": options, "done": []}, arrays, overwrite=overwrite)
 
 
 def open_matrix(path: str | os.PathLike[str]) -> Matrix:
     """Open a finished matrix store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    group = open_store(path, SCHEMA)
-    writer, origin = _read(path, group), recorded_origin(path, group, "graph")
-    if not writer.finished:
-        raise StoreError(f"{path}: unfinished; repeat the command that made it (tilepath od) with --resume")
-    return Matrix(os.path.abspath(path), (writer.rows, writer.columns), writer.dtype, origin_path(path, origin))
-
-
-def _verify(path: str, done: np.ndarray) -> Verified:
-    array = StoredArray(path, "distance")
-    chunks = {name: StoredArray(path, name).places() for name in NAMES} | {"distance": array.places(done)}
-    refuse_missing(path, chunks)
-    for name in NAMES:
-        StoredArray(path, name)[:]
-    for row in np.flatnonzero(done)[:: array.chunks[0]].tolist():
-        block = array[row : row + array.chunks[0]]
-        if block.dtype.kind == "f" and np.isnan(block).any():
-            raise StoreError(f"{path}: holds NaN at or after row {row}; compute it again")
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that no distance is NaN")
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> MatrixWriter:
-    with damaged_attributes(path):
-        options = dict(attribute(path, group, "plan"))
-        dtype = recorded_dtype(options["dtype"])
-        chunk = int(options["chunk"])
-    if dtype not in DISTANCE_DTYPES:
-        raise StoreError(f"{path}: the attributes are damaged ({dtype} distances); recreate the store")
-    check_array(path, group, "distance", (None, None), (dtype,))
-    array = StoredArray(path, "distance")
-    rows, columns = array.shape
-    for name, length in zip(NAMES, array.shape, strict=True):
-        check_array(path, group, name, (length,), (TEXT,))
-    if array.chunks[0] != chunk:
-        raise StoreError(f"{path}: the attributes are damaged (chunks of {chunk} rows); recreate the store")
-    return MatrixWriter(os.path.abspath(path), "", flag(path, group, "complete"), rows, columns, chunk, dtype, options)
+    return view(Matrix, MatrixWriter.read_finished(path))

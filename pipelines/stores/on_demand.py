@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipelines.stores.contents import Verified
 from pipelines.stores.distances import Distances, open_distances
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
-from pipelines.stores.origin import open_origin
+from pipelines.stores.origin import OfGraph
 from pipelines.stores.schema import StoreError, attribute, kind_of, open_store
 
 BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
@@ -45,7 +44,7 @@ class Division(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class OnDemand:
+class OnDemand(OfGraph):
     """A finished store that computes distances. It pickles as its path, and reads its tables when they are first used.
 
     Rows are read by the same methods as from a `pipelines.stores.distances.Distances`, but each call computes them. The
@@ -82,10 +81,6 @@ class OnDemand:
         """Return a one-line description of the store, for display."""
         raise NotImplementedError
 
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        raise NotImplementedError
-
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns: (n, n)."""
@@ -109,10 +104,6 @@ class OnDemand:
     def digest(self) -> str:
         """The attribute `seal`, a hash that changes with the tables and attributes (`pipelines.stores.contents`)."""
         return str(attribute(self.path, open_store(self.path), "seal"))
-
-    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph of the store; raises StoreError if the graph is gone or has changed."""
-        return open_origin(self.path, self.graph_path, self.graph_digest, moved_to)
 
     @cached_property
     def named(self) -> Graph:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,33 +31,59 @@ import numpy as np
 import zarr
 
 from gpuops.numbers import outside_infinity
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing, write_small_array
+from pipelines.stores.contents import StoredArray, row_blocks
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import open_origin, origin_of, origin_path, recorded_origin
-from pipelines.stores.place import growing_store, recorded_rows, unfinished
-from pipelines.stores.resuming import RowsWriter, refuse_other_options, resume_store
-from pipelines.stores.schema import (
-    CHUNK_BYTES,
-    StoreError,
-    attribute,
-    check_array,
-    counted,
-    create_array,
-    damaged_attributes,
-    flag,
-    number,
-    open_store,
-    recorded_dtype,
-    recorded_vertices,
-)
+from pipelines.stores.origin import OfGraph
+from pipelines.stores.resuming import Grown, NewArray, RowsWriter
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
 from pipelines.stores.whole_chunks import block_writer
 
-SCHEMA = "paths/1"
 PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 
+def _cutoff(value: Any) -> Any:
+    if not (isinstance(value, int | float) and value >= 0):
+        raise ValueError(value)
+    return value
+
+
+def _derived(path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    sources = recorded_vertices(path, "sources", StoredArray(path, "sources")[:], found["n"])
+    targets = found["targets"]
+    if found["chunk"] < 1:
+        raise ValueError(f"chunks of {found['chunk']} rows")
+    return {
+        "sources": tuple(sources.tolist()),
+        "rows": 1 if found["together"] else len(sources),
+        "targets": None if targets is None else tuple(recorded_vertices(path, "targets", targets, found["n"]).tolist()),
+    }
+
+
+DECLARED = Schema(
+    "paths/1",
+    source="graph",
+    attributes=(
+        Attribute("n", int),
+        Attribute("dtype", dtype_of(PATH_DTYPES)),
+        Attribute("chunk", int),
+        Attribute("together", bool),
+        Attribute("predecessors", bool, field="has_predecessors"),
+        Attribute("cutoff", optional(_cutoff)),
+        Attribute("targets", optional(list)),
+    ),
+    arrays=(
+        Array("sources", ("int64",), ("sources",)),
+        Array("distances", ("dtype",), ("rows", "n"), grows=True),
+        Array("predecessors", ("int32",), ("rows", "n"), grows=True, optional="has_predecessors"),
+    ),
+    derive=_derived,
+)
+SCHEMA = DECLARED.name
+
+
 @dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(Grown, OfGraph):
     """A finished paths store, opened by `open_paths`: rows are read on demand. Pickles leave out the rows.
 
     Columns, `sources`, `targets` and predecessors are positions of vertices. ``graph().names`` turns positions into
@@ -109,14 +135,8 @@ class Paths:
 
         Yields (first row, block of distances, block of predecessors or None).
         """
-        step = StoredArray(self.path, "distances").chunks[0]
-        for start in range(0, self.shape[0], step):
-            rows = slice(start, start + step)
-            yield start, self.distances(rows), self.predecessors(rows) if self.has_predecessors else None
-
-    def graph(self, path: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph that the paths were computed from; pass `path` if it was moved."""
-        return open_origin(self.path, self.graph_path, self.graph_digest, path)
+        for start, *blocks in row_blocks(_arrays(self)):
+            yield start, *blocks, *[None] * (2 - len(blocks))
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
@@ -131,16 +151,13 @@ class Paths:
             parts.append(f"as far as {counted(len(self.targets), 'target')}")
         return ", ".join(parts)
 
-    def verify(self) -> Verified:
-        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        return _verify(self, np.ones(self.shape[0], bool))
-
 
 @dataclass(frozen=True, eq=False)
 class PathsWriter(RowsWriter):
     """A paths store that is being computed."""
 
-    schema = SCHEMA
+    declared, command = DECLARED, "sssp {graph[path]}"
+
     n: int
     dtype: np.dtype
     sources: tuple[int, ...]
@@ -148,15 +165,6 @@ class PathsWriter(RowsWriter):
     cutoff: float | None
     targets: tuple[int, ...] | None
     has_predecessors: bool
-    chunk: int  # rows of a chunk, which are written together
-
-    @property
-    def rows(self) -> int:  # type: ignore[override]
-        return 1 if self.together else len(self.sources)
-
-    @property
-    def arrays(self) -> list[str]:  # type: ignore[override]
-        return _arrays(self)
 
     def row_sources(self, row: int) -> tuple[int, ...]:
         """Return the vertices where the paths of a row begin."""
@@ -170,15 +178,7 @@ class PathsWriter(RowsWriter):
         """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
         return block_writer(self.path, name)
 
-    def chunks_committed(self) -> dict[str, list[str]]:
-        return _places(self, self.rows_done())
-
-    def verify(self) -> Verified:
-        """Verify the rows that are recorded as complete, as `Paths.verify` does."""
-        return _verify(self, self.rows_done())
-
     def begun_with(self) -> dict[str, Any]:
-        """Return the options that a run must repeat to resume this store."""
         names = ("dtype", "sources", "together", "cutoff", "targets")
         return {name: getattr(self, name) for name in names} | {"predecessors": self.has_predecessors}
 
@@ -186,6 +186,24 @@ class PathsWriter(RowsWriter):
         """Remove the store if it has no complete row."""
         if not self.rows_done().any():
             shutil.rmtree(self.path, ignore_errors=True)
+
+    def check_values(self) -> tuple[str, ...]:
+        for start, distances, *kept in row_blocks(_arrays(self), self.rows_done()):
+            reached = distances != outside_infinity(self.dtype)
+            if self.dtype.kind == "f" and np.isnan(distances).any():
+                raise StoreError(f"{self.path}: holds NaN; compute it again")
+            if self.cutoff is not None and (distances[reached] > self.cutoff).any():
+                raise StoreError(
+                    f"{self.path}: a distance exceeds the cutoff at or after row {start}; compute it again"
+                )
+            if any((predecessors[~reached] >= 0).any() for predecessors in kept):
+                raise StoreError(
+                    f"{self.path}: an unreachable vertex has a predecessor at or after row {start}; compute it again"
+                )
+        return ("that every entry is valid",)
+
+
+resume_paths, begun_paths = PathsWriter.resume, PathsWriter.begun
 
 
 def create_paths(
@@ -211,54 +229,27 @@ def create_paths(
     """
     dtype, n = np.dtype(dtype), graph.n
     rows = 1 if together else len(sources)
-    with growing_store(path, SCHEMA, overwrite) as (place, run_id, group):
-        write_small_array(group, "sources", np.asarray(sources), "int64")
-        arrays = {"distances": (dtype, outside_infinity(dtype).item())}
-        if predecessors:
-            arrays["predecessors"] = (np.dtype(np.int32), -1)
-        for name, (kind, fill) in arrays.items():
-            # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
-            columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
-            create_array(group, name, (rows, n), (max(1, min(chunk, rows)), columns), kind, fill_value=fill)
-        group.update_attributes(
-            {
-                "n": n,
-                "dtype": str(dtype),
-                "chunk": chunk,
-                "graph": origin_of(path, graph),
-                "predecessors": predecessors,
-                "together": together,
-                "cutoff": cutoff,
-                "targets": None if targets is None else list(map(int, targets)),
-                "done": [],
-            }
-        )
-    return replace(begun_paths(place), run_id=run_id)
 
+    def new(kind: np.dtype, options: dict[str, Any]) -> NewArray:
+        # A chunk holds only a part of a long row, so that one vertex can be read without the whole row.
+        columns = max(1, min(n, CHUNK_BYTES // kind.itemsize))
+        return NewArray((rows, n), (max(1, min(chunk, rows)), columns), kind, options)
 
-def resume_paths(
-    path: str | os.PathLike[str],
-    graph: Graph,
-    options: Mapping[str, Any] | None = None,
-    describe: Callable[[str, Any], Any] = lambda name, value: value,
-) -> PathsWriter:
-    """Take over an unfinished store to compute its missing rows; a finished store is returned as it is.
-
-    Parameters
-    ----------
-    options : options that the store must have been begun with
-    describe : as in `pipelines.stores.resuming.refuse_other_options`
-
-    Raises
-    ------
-    StoreError
-        The store was begun from another graph or with other options.
-    """
-
-    def refuse(begun: PathsWriter) -> None:
-        refuse_other_options(path, begun.begun_with(), options or {}, describe)
-
-    return resume_store(path, SCHEMA, graph, _read, refuse)
+    distances = new(dtype, distance_options(dtype, graph.weight_unit))
+    arrays = {"sources": np.asarray(sources, np.int64), "distances": distances}
+    if predecessors:
+        arrays["predecessors"] = new(np.dtype(np.int32), {"fill_value": -1})
+    attributes = {
+        "n": n,
+        "dtype": str(dtype),
+        "chunk": chunk,
+        "predecessors": predecessors,
+        "together": together,
+        "cutoff": cutoff,
+        "targets": None if targets is None else list(map(int, targets)),
+        "done": [],
+    }
+    return PathsWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 
 
 def open_paths(path: str | os.PathLike[str]) -> Paths:
@@ -269,86 +260,11 @@ def open_paths(path: str | os.PathLike[str]) -> Paths:
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    group = open_store(path, SCHEMA)
-    writer, recorded = _read(path, group), recorded_origin(path, group, "graph")
-    if not writer.finished:
-        done = recorded_rows(path, group, writer.rows).sum()
-        raise unfinished(path, f"sssp {recorded['path']}", f"{done:,} of {counted(writer.rows, 'row')}")
-    others = ("run_id", "finished", "chunk", "path", "sources")
-    facts = {name: value for name, value in vars(writer).items() if name not in others}
-    return Paths(
-        path=os.path.abspath(path),
-        sources=np.asarray(writer.sources, dtype=np.int64),
-        graph_path=origin_path(path, recorded),
-        graph_digest=recorded["digest"],
-        **facts,
-    )
+    found = PathsWriter.read_finished(path)
+    return view(Paths, found | {"sources": np.array(found["sources"])})
 
 
-def begun_paths(path: str | os.PathLike[str]) -> PathsWriter:
-    """Return the writer of the store at `path`, owned by no run, to read its progress."""
-    return _read(path, open_store(path, SCHEMA))
-
-
-def _arrays(store: Paths | PathsWriter) -> list[str]:
-    """Return the names of the arrays that grow by rows."""
-    return ["distances", "predecessors"] if store.has_predecessors else ["distances"]
-
-
-def _places(store: Paths | PathsWriter, done: np.ndarray) -> dict[str, list[str]]:
-    """Return the keys of the chunks that exist when the rows `done`, bool, are complete."""
-    grown = {name: StoredArray(store.path, name).places(done) for name in _arrays(store)}
-    return grown | {"sources": StoredArray(store.path, "sources").places()}
-
-
-def _verify(store: Paths | PathsWriter, done: np.ndarray) -> Verified:
-    path, chunks, n = store.path, _places(store, done), store.n
-    refuse_missing(path, chunks)
-    within = {"distances": None, "predecessors": (-1, n - 1)}
-    arrays = {name: StoredArray(path, name, within=within[name]) for name in _arrays(store)}
-    step = arrays["distances"].chunks[0]
-    for start in range(0, len(done), step):
-        if not done[start]:
-            continue
-        distances, *kept = (arrays[name][start : start + step] for name in _arrays(store))
-        reached = distances != outside_infinity(store.dtype)
-        if store.dtype.kind == "f" and np.isnan(distances).any():
-            raise StoreError(f"{path}: holds NaN; compute it again")
-        if store.cutoff is not None and (distances[reached] > store.cutoff).any():
-            raise StoreError(f"{path}: a distance exceeds the cutoff at or after row {start}; compute it again")
-        for predecessors in kept:
-            if (predecessors[~reached] >= 0).any():
-                raise StoreError(
-                    f"{path}: an unreachable vertex has a predecessor at or after row {start}; compute it again"
-                )
-    return compare_contents(path, open_store(path, SCHEMA), chunks, "that every entry is valid")
-
-
-def _read(path: str | os.PathLike[str], group: zarr.Group) -> PathsWriter:
-    with damaged_attributes(path):
-        n, dtype = int(attribute(path, group, "n")), recorded_dtype(attribute(path, group, "dtype"))
-        check_array(path, group, "sources", (None,), ("int64",))
-        sources = recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n)
-        targets, cutoff = attribute(path, group, "targets"), attribute(path, group, "cutoff")
-        writer = PathsWriter(
-            path=os.path.abspath(path),
-            run_id="",
-            finished=flag(path, group, "complete"),
-            n=n,
-            dtype=dtype,
-            sources=tuple(sources.tolist()),
-            together=flag(path, group, "together"),
-            cutoff=cutoff,
-            targets=None if targets is None else tuple(recorded_vertices(path, "targets", targets, n).tolist()),
-            has_predecessors=flag(path, group, "predecessors"),
-            chunk=int(attribute(path, group, "chunk")),
-        )
-        if cutoff is not None and not (isinstance(cutoff, int | float) and cutoff >= 0):
-            raise ValueError(f"the cutoff is {cutoff!r}")
-        if writer.chunk < 1:
-            raise ValueError(f"chunks of {writer.chunk} rows")
-    check_array(path, group, "distances", (writer.rows, n), PATH_DTYPES)
-    check_array(path, group, "distances", (writer.rows, n), (dtype,))
-    if writer.has_predecessors:
-        check_array(path, group, "predecessors", (writer.rows, n), ("int32",))
-    return writer
+def _arrays(store: Paths | PathsWriter) -> list[StoredArray]:
+    """Open the arrays that grow by rows."""
+    within = {"distances": None, "predecessors": (-1, store.n - 1)}
+    return [StoredArray(store.path, name, within[name]) for name in [*within][: 1 + store.has_predecessors]]

@@ -21,21 +21,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import zarr
 
-from pipelines.stores.contents import StoredArray, record, record_everything
+from pipelines.stores.contents import record, record_everything
 from pipelines.stores.schema import (
     StoreError,
-    attribute,
     disk_errors,
     leftovers,
     new_run_id,
     open_store,
     refuse_within_store,
     remove_leftovers,
-    row_mask,
-    row_ranges,
     store_bytes,
     store_schema,
 )
@@ -180,22 +176,6 @@ def take_place(path: str | os.PathLike[str]) -> str:
                 raise StoreError(f"{error}; the result is at {path}") from error
         _put(os.fspath(path), place)
     return place
-
-
-def recorded_rows(path: str | os.PathLike[str], group: zarr.Group, rows: int) -> np.ndarray:
-    """Return which rows of a store that is written row by row are recorded as done, bool (rows)."""
-    return row_mask(path, attribute(path, group, "done"), rows)
-
-
-def record_rows(path: str, group: zarr.Group, arrays: Iterable[str], done: np.ndarray) -> None:
-    """Record which rows of `arrays` are done, bool. When all rows are done, the store is complete."""
-    before = recorded_rows(path, group, len(done))
-    if done.all():
-        remove_leftovers(leftovers(path))
-    added = {name: StoredArray(path, name).places(done & ~before) for name in arrays}
-    record(path, group, {"done": row_ranges(done), "complete": bool(done.all())}, added)
-    if done.all():
-        take_place(path)
 
 
 def growing_beside(path: str | os.PathLike[str]) -> str | None:

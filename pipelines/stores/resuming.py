@@ -1,27 +1,63 @@
 """Create the output store of a run, or resume an unfinished store, by the same rules for every schema.
 
-`resumed` finds the store, and the module of its schema takes it over with `resume_store`. The store must have been
-begun from the same inputs with the same options; otherwise it is refused and left unchanged. A finished store is
+`resumed` finds the store, and the writer of its schema takes it over with `StoreWriter.resume`. The store must have
+been begun from the same inputs with the same options; otherwise it is refused and left unchanged. A finished store is
 returned as it is. An unfinished store must hold all committed chunks, and from then on only this run may write it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import zarr
 
-from pipelines.stores.contents import StoredArray, Verified, refuse_misplaced
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    record,
+    refuse_misplaced,
+    refuse_missing,
+)
+from pipelines.stores.declared import Schema, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.origin import check_origin
-from pipelines.stores.place import record_rows, recorded_rows, standing, take_over, take_place
+from pipelines.stores.kinds import KINDS
+from pipelines.stores.origin import origin_of
+from pipelines.stores.place import (
+    growing_store,
+    standing,
+    take_over,
+    take_place,
+    unfinished,
+)
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, disk_errors, leftovers, open_store, owned, remove_leftovers
+from pipelines.stores.schema import (
+    StoreError,
+    attribute,
+    counted,
+    disk_errors,
+    kind_of,
+    leftovers,
+    open_store,
+    owned,
+    remove_leftovers,
+    row_mask,
+    row_ranges,
+)
+
+
+class NewArray(NamedTuple):
+    """An array that a run creates and later writes; `options` are those of `pipelines.stores.schema.create_array`."""
+
+    shape: tuple[int, ...]
+    chunks: Any
+    dtype: Any
+    options: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +67,101 @@ class StoreWriter:
     `finished` says whether the store was complete when it was opened.
     """
 
+    declared: ClassVar[Schema]
+    command: ClassVar[str]  # the command that makes the store, a format of the entries of `Schema.read`
+
     path: str
     run_id: str
     finished: bool
+
+    @classmethod
+    def begun(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the writer of the store at `path`, owned by no run, to read its progress."""
+        return view(cls, cls.declared.read(path, open_store(path, cls.declared.name)))
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        source: Graph | Samples,
+        attributes: Mapping[str, Any],
+        arrays: Mapping[str, Any] | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> Self:
+        """Create a store without a commit, computed from `source`, with these arrays: NumPy arrays, or a `NewArray`."""
+        with growing_store(path, cls.declared.name, overwrite) as (place, run_id, group):
+            for name, array in (arrays or {}).items():
+                if isinstance(array, np.ndarray):
+                    cls.declared.write(group, name, array)
+                else:
+                    cls.declared.create(group, name, *array[:3], **array.options)
+            group.update_attributes({**attributes, cls.declared.source: origin_of(path, source)})
+        return replace(cls.begun(place), run_id=run_id)
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        source: Graph | Samples,
+        options: Mapping[str, Any] | None = None,
+        describe: Callable[[str, Any], Any] = lambda name, value: value,
+    ) -> Self:
+        """Take over an unfinished store to resume it from its last commit; return a finished store as it is.
+
+        Parameters
+        ----------
+        source : the graph or the samples that the store must have been begun from
+        options : options that the store must have been begun with
+        describe : as in `refuse_other_options`
+
+        Raises
+        ------
+        StoreError
+            The store was begun from another source or with other options.
+        """
+        recorded = cls.declared.read(path, open_store(path, cls.declared.name))
+        of = cls.declared.source
+        if recorded[f"{of}_digest"] != source.digest:
+            others = {"graph": "from another graph", "samples": "with other samples"}[of]
+            raise StoreError(f"{path}: was begun {others} than {source.path}; name the right one or start over")
+        found = view(cls, recorded)
+        refuse_other_options(path, found.begun_with(), options or {}, describe)
+        if found.finished:
+            remove_leftovers(found.leftovers())
+            return replace(found, path=take_place(path))
+        run_id = take_over(path, open_store(path, mode="r+"))
+        writer = replace(cls.begun(path), run_id=run_id)  # the previous run may have committed until it lost the store
+        refuse_misplaced(writer.path, writer.group(), writer.chunks_committed())
+        return writer
+
+    @classmethod
+    def read_finished(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return all that a finished store records (`Schema.read`); raises StoreError if it is unfinished."""
+        found = cls.declared.read(path, open_store(path, cls.declared.name))
+        if not found["finished"]:
+            writer = view(cls, found)
+            done, total = writer.progress()
+            of = f"{max(done, 0):,} of {counted(total, writer.unit.removesuffix('s'))}"
+            raise unfinished(path, cls.command.format_map(found), of)
+        return found
+
+    @property
+    def unit(self) -> str:
+        """The unit of `progress`."""
+        return KINDS[self.declared.name].unit
+
+    def group(self) -> zarr.Group:
+        """Open the store for reading."""
+        return open_store(self.path, self.declared.name)
+
+    def owned(self) -> zarr.Group:
+        """Open the store for writing; raises StoreError if another run owns the store."""
+        return owned(self.path, self.declared.name, self.run_id)
+
+    def begun_with(self) -> dict[str, Any]:
+        """Return the options that a run must repeat to resume this store."""
+        raise NotImplementedError
 
     def chunks_committed(self) -> dict[str, list[str]]:
         """Return the keys of all committed chunks, by array."""
@@ -44,37 +172,76 @@ class StoreWriter:
         return leftovers(self.path)
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of committed units and their total number; `pipelines.stores.kinds` names the units."""
+        """Return the number of committed units and their total number."""
         raise NotImplementedError
 
     def verify(self) -> Verified:
         """Reread the committed data and compare it with its record; raises StoreError at the first difference."""
+        group, chunks = self.group(), self.chunks_committed()
+        refuse_missing(self.path, chunks)
+        return compare_contents(self.path, group, chunks, *self.check_values())
+
+    def check_values(self) -> tuple[str, ...]:
+        """Reread the committed values; return what they were checked for, and raise StoreError if a value is wrong."""
         raise NotImplementedError
 
 
-class RowsWriter(StoreWriter):
-    """A store whose `arrays` grow by whole chunks of `rows` rows. The attribute `done` lists the complete rows."""
+class Grown:
+    """A finished store that was written by a `StoreWriter`."""
 
-    schema: ClassVar[str]
+    path: str
+
+    def verify(self) -> Verified:
+        """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
+        return kind_of(self.path).begun(self.path).verify()
+
+
+@dataclass(frozen=True, eq=False)
+class RowsWriter(StoreWriter):
+    """A store some of whose arrays grow by whole chunks of rows. The attribute `done` lists the complete rows.
+
+    Attributes
+    ----------
+    rows : number of rows
+    chunk : number of rows of a chunk, which are written together
+    arrays : names of the arrays of the store
+    """
+
     rows: int
-    arrays: Sequence[str]
+    chunk: int
+    arrays: tuple[str, ...]
+
+    def growing(self) -> list[str]:
+        """Return the names of the arrays that grow."""
+        return [each.name for each in self.declared.arrays if each.grows and each.name in self.arrays]
 
     def rows_done(self) -> np.ndarray:
         """Return which rows are recorded as complete, bool (rows)."""
-        return recorded_rows(self.path, open_store(self.path, self.schema), self.rows)
+        return self._done(self.group())
+
+    def _done(self, group: zarr.Group) -> np.ndarray:
+        return row_mask(self.path, attribute(self.path, group, "done"), self.rows)
 
     def record(self, done: np.ndarray) -> None:
         """Record which rows are done, bool (rows). When all rows are done, the store is complete."""
+        complete = bool(done.all())
         with disk_errors(self.path):
-            record_rows(self.path, owned(self.path, self.schema, self.run_id), self.arrays, done)
+            group = self.owned()
+            new = done & ~self._done(group)
+            if complete:
+                remove_leftovers(self.leftovers())
+            added = {name: StoredArray(self.path, name).places(new) for name in self.growing()}
+            record(self.path, group, {"done": row_ranges(done), "complete": complete}, added)
+            if complete:
+                take_place(self.path)
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of complete rows and the total number of rows."""
         return int(self.rows_done().sum()), self.rows
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        done = self.rows_done()
-        return {name: StoredArray(self.path, name).places(done) for name in self.arrays}
+        done, growing = self.rows_done(), self.growing()
+        whole = {name: StoredArray(self.path, name).places() for name in self.arrays if name not in growing}
+        return {name: StoredArray(self.path, name).places(done) for name in growing} | whole
 
 
 W = TypeVar("W", bound=StoreWriter)
@@ -96,39 +263,10 @@ def resumed(
     Parameters
     ----------
     inputs, resume, overwrite : as for `pipelines.stores.place.standing`
-    resume_from : function that takes over the store at a path, such as `resume_paths`
+    resume_from : function that takes over the store at a path, by `StoreWriter.resume`
     """
     found = standing(out, schema, inputs, resume=resume, overwrite=overwrite)
     return None if found is None else resume_from(found)
-
-
-def resume_store(
-    path: str | os.PathLike[str],
-    schema: str,
-    source: Graph | Samples,
-    read: Callable[[str | os.PathLike[str], zarr.Group], W],
-    refuse: Callable[[W], None],
-) -> W:
-    """Take over an unfinished store to resume it from its last commit; return a finished store as it is.
-
-    Parameters
-    ----------
-    source : the graph or the samples that the store must have been begun from
-    read : function that returns the writer of an open store, owned by no run
-    refuse : function that raises StoreError if the store was begun with other options
-    """
-    group = open_store(path, schema, "r+")
-    found = read(path, group)
-    check_origin(path, group, source)
-    refuse(found)
-    if found.finished:
-        remove_leftovers(found.leftovers())
-        return replace(found, path=take_place(path))
-    run_id = take_over(path, group)
-    group = open_store(path, schema)  # reread it: the previous run may have committed until it lost the store
-    writer = replace(read(path, group), run_id=run_id)
-    refuse_misplaced(writer.path, group, writer.chunks_committed())
-    return writer
 
 
 def refuse_other_options(

@@ -25,25 +25,57 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
 from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import (
-    TEXT,
-    StoreError,
-    check_array,
-    counted,
-    damaged_attributes,
-    flag,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import TEXT, StoreError, counted, open_store
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
+
+
+def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    columns = found["columns"]
+    if not len(columns) == len(found["minima"]) == len(found["maxima"]) == len(found["means"]):
+        raise ValueError("columns and their extremes do not match")
+    return {
+        "d": len(columns),
+        "scaling": scaling_from(found["scaling"], len(columns)),
+        "labelled": "labels" in found["arrays"],
+        "identified": "ids" in found["arrays"],
+    }
+
+
+DECLARED = Schema(
+    SCHEMA,
+    grows=False,
+    attributes=(
+        Attribute("n", int),
+        Attribute("dtype", dtype_of(DTYPES)),
+        Attribute("missing", bool),
+        Attribute("columns", tuple_of(str)),
+        Attribute("scaling", dict),
+        *(Attribute(name, tuple_of(float)) for name in ("minima", "maxima", "means")),
+        Attribute("largest_weight", optional(float)),
+        Attribute("source", str),
+        Attribute("digest", str),
+        Attribute("compensated", bool),
+        Attribute("origins", tuple_of(lambda origin: (str(origin[0]), int(origin[1])))),
+    ),
+    arrays=(
+        Array("values", ("dtype",), ("n", "columns")),
+        Array("weights", ("dtype",), ("n",), optional="largest_weight"),
+        Array("labels", ("int32",), ("n",), optional=True),
+        Array("label_names", (TEXT,), ("label_names",), optional=True),
+        Array("ids", (TEXT,), ("n",), optional=True),
+    ),
+    derive=_derived,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,42 +231,7 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    group = open_store(path, SCHEMA)
-    attrs: dict[str, Any] = dict(group.attrs)
-    with damaged_attributes(path, "the attributes of the samples"):
-        columns = tuple(map(str, attrs["columns"]))
-        minima, maxima, means = (tuple(map(float, attrs[name])) for name in ("minima", "maxima", "means"))
-        if not len(columns) == len(minima) == len(maxima) == len(means):
-            raise ValueError("columns and their extremes do not match")
-        largest = attrs["largest_weight"]
-        facts = Samples(
-            path=os.path.abspath(path),
-            n=int(attrs["n"]),
-            d=len(columns),
-            dtype=DTYPES[DTYPES.index(recorded_dtype(attrs["dtype"]))],
-            missing=flag(path, group, "missing"),
-            columns=columns,
-            scaling=scaling_from(attrs["scaling"], len(columns)),
-            minima=minima,
-            maxima=maxima,
-            means=means,
-            largest_weight=None if largest is None else float(largest),
-            labelled="labels" in group,
-            source=str(attrs["source"]),
-            digest=str(attrs["digest"]),
-            identified="ids" in group,
-            compensated=flag(path, group, "compensated"),
-            origins=tuple((str(name), int(first)) for name, first in attrs["origins"]),
-        )
-    check_array(path, group, "values", (facts.n, facts.d), (facts.dtype,))
-    if facts.largest_weight is not None:
-        check_array(path, group, "weights", (facts.n,), (facts.dtype,))
-    if facts.labelled:
-        check_array(path, group, "labels", (facts.n,), ("int32",))
-        check_array(path, group, "label_names", (None,), (TEXT,))
-    if facts.identified:
-        check_array(path, group, "ids", (facts.n,), (TEXT,))
-    return facts
+    return view(Samples, DECLARED.read(path, open_store(path, SCHEMA)))
 
 
 @contextmanager

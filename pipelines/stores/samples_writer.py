@@ -19,7 +19,6 @@ import zarr
 
 from gpuops.arrays import unmasked
 from pipelines.stores import transforms
-from pipelines.stores.contents import write_small_array
 from pipelines.stores.scaling import LARGEST, MISSING_CURE, Moments, RowError, Scaling, refuse_beyond
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, create_array
 
@@ -181,7 +180,9 @@ class SamplesWriter:
             )
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
-            write_small_array(self.group, "label_names", names, str)
+            create_array(self.group, "label_names", names.shape, "auto", str, dimension_names=("label_names",))[:] = (
+                names
+            )
         return {
             "schema": SCHEMA,
             "n": self.n,
@@ -289,7 +290,8 @@ class _Rows:
     """An array that grows by whole chunks of rows: no chunk is ever read back or written twice."""
 
     def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
-        self.array = create_array(group, name, (0, *chunks[1:]), chunks, dtype)
+        dimensions = ("n", "columns")[: len(chunks)]
+        self.array = create_array(group, name, (0, *chunks[1:]), chunks, dtype, dimension_names=dimensions)
         self._chunk = np.empty(chunks, dtype)  # the unfinished chunk, a copy, because callers reuse their arrays
         self._held = 0
 

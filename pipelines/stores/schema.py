@@ -19,6 +19,7 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
+from gpuops.numbers import outside_infinity
 from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
@@ -56,6 +57,16 @@ def create_array(
     codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
     options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
     return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
+
+
+def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
+    """Return the options of an array of distances: the value of unreachable, by which Zarr fills, and the unit.
+
+    The attribute `unreachable` of the array is that value as Zarr writes it in JSON, "Infinity" for floats.
+    """
+    unreachable = outside_infinity(dtype).item()
+    attributes = {"unreachable": "Infinity" if dtype.kind == "f" else unreachable} | ({"unit": unit} if unit else {})
+    return {"fill_value": unreachable, "attributes": attributes}
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
@@ -139,23 +150,15 @@ def attribute(path: Any, group: zarr.Group, name: str) -> Any:
     return group.attrs[name]
 
 
-def flag(path: Any, group: zarr.Group, name: str) -> bool:
-    """Return a boolean attribute; raises StoreError if it is missing or not a boolean."""
-    found = attribute(path, group, name)
-    if not isinstance(found, bool):
-        raise StoreError(f"{path}: the attribute `{name}` is {found!r}, neither true nor false; recreate the store")
-    return found
-
-
 @contextmanager
-def damaged_attributes(path: Any, what: str = "the attributes") -> Iterator[None]:
+def damaged_attributes(path: Any, what: str = "the attributes are") -> Iterator[None]:
     """Turn errors raised by invalid attributes into a StoreError."""
     try:
         yield
     except StoreError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise StoreError(f"{path}: {what} are damaged ({error!r}); recreate the store") from error
+        raise StoreError(f"{path}: {what} damaged ({brief(error)}); recreate the store") from error
 
 
 def recorded_dtype(name: Any) -> np.dtype:
@@ -188,7 +191,7 @@ def row_ranges(done: np.ndarray) -> list[list[int]]:
 def row_mask(path: Any, ranges: Any, rows: int) -> np.ndarray:
     """Return the mask, bool (rows), that `row_ranges` turned into `ranges`; `path` names the store in messages."""
     done = np.zeros(rows, dtype=bool)
-    with damaged_attributes(path, "the rows that are done"):
+    with damaged_attributes(path, "the rows that are done are"):
         for start, stop in ranges:
             if not 0 <= start < stop <= rows:
                 raise ValueError(f"rows {start} to {stop} of {rows}")

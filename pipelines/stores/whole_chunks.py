@@ -127,9 +127,14 @@ def _encoder(codecs: list[dict[str, Any]]) -> Callable[[np.ndarray], Any] | None
     return numcodecs.Blosc(**options | {"shuffle": SHUFFLES[options["shuffle"]]}).encode
 
 
-def write_text(group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int) -> None:
-    """Create the array `name` of `texts`, which are strings or the numbers of a range, in chunks of `rows` texts."""
-    array = create_array(group, name, (len(texts),), (rows,), str)
+def write_text(
+    group: zarr.Group, name: str, texts: Sequence[str] | np.ndarray | range, rows: int, **options: Any
+) -> None:
+    """Create the array `name` of `texts`, which are strings or the numbers of a range, in chunks of `rows` texts.
+
+    `options` are those of `create_array`.
+    """
+    array = create_array(group, name, (len(texts),), (rows,), str, **options)
     place, compress = os.path.join(array.store.root, array.path), numcodecs.Zstd(level=0).encode
 
     def write(start: int) -> None:

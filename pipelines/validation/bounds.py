@@ -17,14 +17,11 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import library_of, like
+from gpuops.errors import WeightRangeError
 from gpuops.numbers import check_dtype, distance_limit, infinity, outside_infinity
 from pipelines.stores import Graph
 
 PIECE = 1 << 22  # arcs examined at a time
-
-
-class WeightRangeError(ValueError):
-    """The weights or distances of a graph do not fit the requested dtype; the message names a dtype that may."""
 
 
 def distance_dtype(graph: Graph, dtype: Any = None) -> np.dtype:

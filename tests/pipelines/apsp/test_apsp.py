@@ -18,12 +18,13 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from clusters import start
 from gpuops import NegativeCycleError
+from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.apsp.in_memory.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.place import growing_place, growing_store
-from pipelines.validation.bounds import WeightRangeError, distances_fit
+from pipelines.validation.bounds import distances_fit
 from pipelines.workers.capacity import DoesNotFitError, refuse_disk
 from pipelines.workers.saving import Savers
 from tilepath import cli

@@ -6,14 +6,15 @@ from click.testing import CliRunner
 
 from clusters import start
 from gpuops import VerificationError
+from gpuops.errors import WeightRangeError
 from pipelines import generate, open_paths, single_source_shortest_paths
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.stores import StoreError
 from pipelines.stores.contents import writable_array
-from pipelines.stores.graph import names_generated, open_graph
-from pipelines.validation.bounds import WeightRangeError
+from pipelines.stores.generated_names import generator_of
+from pipelines.stores.graph import open_graph
 from pipelines.validation.certificates import certify, certify_paths
 from pipelines.validation.generated import certify_on_workers
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -185,12 +186,12 @@ def test_names():
     ]:
         made = generated_graph(graph)
         assert isinstance(made, GeneratedGraph)
-        assert names_generated(made.path)
+        assert generator_of(made.path)
         assert {*made.path.split(":")} == {*name.split(":")}
         assert generated_graph(name).description == graph
         assert generated_graph(name).digest == made.digest
         assert open_graph(name).path == made.path
-    assert not names_generated("rmat.zarr")
+    assert not generator_of("rmat.zarr")
     with pytest.raises(ValueError, match="there is no option 'sed'; the options are seed"):
         generated_graph("rmat:9:sed=3")
     with pytest.raises(ValueError, match="rmat:9:directed=false: directed is True or False, not false"):

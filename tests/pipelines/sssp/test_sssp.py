@@ -18,6 +18,7 @@ from pipeline_fixtures import kill_at
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
+from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines import all_pairs_shortest_paths, positions, single_source_shortest_paths
 from pipelines.apsp.methods import Job, Request, choose
@@ -29,7 +30,6 @@ from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import equal_ranges
 from pipelines.stores.paths import begun_paths
-from pipelines.validation.bounds import WeightRangeError
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
 

@@ -85,3 +85,20 @@ def test_a_store_of_a_former_schema_names_the_command_that_replaces_it(tmp_path,
     zarr.open_group(tmp_path / "s", mode="w").attrs["schema"] = schema
     with pytest.raises(StoreError, match=f"of schema {schema}, which this version of tilepath does not know{cure}$"):
         read(tmp_path / "s")
+
+
+def test_plain_zarr_tells_what_the_dimensions_and_the_numbers_of_arrays_are(tiny_stores):
+    for path in tiny_stores.iterdir():
+        lengths = {}
+        for name, array in zarr.open_group(path, mode="r").arrays():
+            assert len(array.metadata.dimension_names) == array.ndim, (path, name)
+            for dimension, length in zip(array.metadata.dimension_names, array.shape, strict=True):
+                assert lengths.setdefault(dimension, length) == length, (path, name, dimension)
+    for place, attributes in {
+        "graph/weights": {"unit": "m"},
+        "distances/slot-1": {"unreachable": "Infinity", "unit": "m"},
+        "part-distances/slot-1": {},
+        "paths/distances": {"unreachable": 2**31 - 1, "unit": "m"},
+        "matrix/distance": {"unreachable": "Infinity", "unit": "m"},
+    }.items():
+        assert zarr.open_array(tiny_stores / place, mode="r").attrs.asdict() == attributes, place

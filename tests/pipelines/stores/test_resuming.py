@@ -57,7 +57,7 @@ def begin(tmp_path, graph, samples):
             writer.write_rows(0, np.ones((5, 5), "int32"))
             writer.commit(1)
 
-        return writer, commit, partial(resume_distances, graph=graph), other
+        return writer, commit, partial(resume_distances, source=graph), other
 
     def paths():
         writer = create_paths(out, graph, dtype="int32", sources=[3], chunk=1)
@@ -67,7 +67,7 @@ def begin(tmp_path, graph, samples):
             write_rows(writer, 0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
             writer.record(np.array([True]))
 
-        return writer, commit, partial(resume_paths, graph=graph), other
+        return writer, commit, partial(resume_paths, source=graph), other
 
     def codebook():
         writer = train(out, samples, end=False)
@@ -78,7 +78,7 @@ def begin(tmp_path, graph, samples):
             writer.commit(1, [1.0])
             writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
 
-        return writer, commit, partial(resume_codebook, samples=samples, options={"epochs": 1}), other
+        return writer, commit, partial(resume_codebook, source=samples, options={"epochs": 1}), other
 
     def mapping():
         train(tmp_path / "m", samples)

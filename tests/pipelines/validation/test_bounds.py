@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from gpuops.errors import WeightRangeError
 from pipelines.stores import write_graph
-from pipelines.validation.bounds import WeightRangeError, distances_fit, refuse_overflow
+from pipelines.validation.bounds import distances_fit, refuse_overflow
 
 LIMITS = {"int16": 2**13, "int32": 2**29}  # the first that is no distance; infinity is 2 * this - 1
 limits = pytest.mark.parametrize(("dtype", "limit"), LIMITS.items())

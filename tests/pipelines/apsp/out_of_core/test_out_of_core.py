@@ -25,6 +25,7 @@ from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory
 
+from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.in_memory.plan import estimate
 from pipelines.apsp.layout import Windows, widest
@@ -36,7 +37,7 @@ from pipelines.apsp.solve import _job
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
-from pipelines.validation.bounds import WeightRangeError, distance_dtype
+from pipelines.validation.bounds import distance_dtype
 from pipelines.workers import mapped_memory, rings
 from pipelines.workers.attempts import Run, keep, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
