@@ -89,11 +89,11 @@ def multiply(xp: Any, lowest: int) -> None:
 @contextlib.contextmanager
 def of_multiprocessors(count: int) -> Iterator[None]:
     """Plan products as for a GPU of `count` multiprocessors: with few, large tiles are used; with many, small tiles."""
-    minplus = importlib.import_module("gpuops.minplus")
-    with mock.patch.object(minplus, "multiprocessors", return_value=count):
-        minplus._tiling.cache_clear()
+    product = importlib.import_module("gpuops.minplus.product_cuda")
+    with mock.patch.object(product, "multiprocessors", return_value=count):
+        product._tiling.cache_clear()
         yield
-    minplus._tiling.cache_clear()
+    product._tiling.cache_clear()
 
 
 @operation("minplus/product.cu", "minplus/shallow.cu")
