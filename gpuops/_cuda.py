@@ -74,6 +74,10 @@ class Program:
         text = tuple(f"{name}={value}" for name, value in (values | macros).items())
         return replace(self, macros=text, threads=threads or self.threads, listed=False)
 
+    def macro(self, name: str) -> str:
+        """Return the value of a macro."""
+        return dict(macro.split("=") for macro in self.macros)[name]
+
     @property
     def options(self) -> tuple[str, ...]:
         shape = {"THREADS": self.threads, "BLOCKS": self.blocks}
@@ -121,6 +125,29 @@ class Program:
 
         grid, block, kernel = _cooperative(self, entry, most, cupy.cuda.Device().id)
         kernel(grid, block, _values(arguments), enable_cooperative_groups=True)
+
+
+_C_TYPES = {
+    **{"bool": np.bool_, "float": np.float32, "double": np.float64, "int": np.int32, "unsigned": np.uint32},
+    **{"long long": np.int64, "unsigned long long": np.uint64},
+}
+
+
+def struct(file: str, name: str, *, folder: Path = GPUOPS, **types: Any) -> np.dtype:
+    """Return a struct of a file of kernels as a dtype of the same layout, so that only the file declares the struct.
+
+    `types` are dtypes for the types that the file itself defines, such as ``Value=np.float32``.
+    """
+    found = re.search(rf"^struct {name} {{(.*?)^}};", (folder / file).read_text(), re.S | re.M)
+    if found is None:
+        raise KeyError(f"{file} declares no struct {name}")
+    fields: list[Any] = []
+    for statement in re.sub(r"//.*", "", found[1]).replace("*", " *").split(";")[:-1]:
+        kind, members = re.findall(r"(?:const )?((?:unsigned )?long long|\w+)\s+(.+)", statement.strip())[0]
+        for star, field, count in re.findall(r"(\*?)\s*(\w+)(?:\[(\d+)\])?", members):
+            dtype = np.uint64 if star else (_C_TYPES | types)[kind]
+            fields.append((field, dtype, (int(count),) if count else ()))
+    return np.dtype(fields, align=True)
 
 
 @functools.cache

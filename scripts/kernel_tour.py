@@ -89,11 +89,11 @@ def multiply(xp: Any, lowest: int) -> None:
 @contextlib.contextmanager
 def of_multiprocessors(count: int) -> Iterator[None]:
     """Plan products as for a GPU of `count` multiprocessors: with few, large tiles are used; with many, small tiles."""
-    minplus = importlib.import_module("gpuops.minplus")
-    with mock.patch.object(minplus, "multiprocessors", return_value=count):
-        minplus._tiling.cache_clear()
+    product = importlib.import_module("gpuops.minplus.product_cuda")
+    with mock.patch.object(product, "multiprocessors", return_value=count):
+        product._tiling.cache_clear()
         yield
-    minplus._tiling.cache_clear()
+    product._tiling.cache_clear()
 
 
 @operation("minplus/product.cu", "minplus/shallow.cu")
@@ -188,18 +188,19 @@ def totals_of_rows(xp: Any) -> None:
 
 
 @contextlib.contextmanager
-def small_searches() -> Iterator[Any]:
+def small_searches() -> Iterator[None]:
     """Let small graphs reach all branches: rows of over 32 arcs are cut, piles overflow, windows and pulls occur."""
-    sssp = importlib.import_module("gpuops.sssp.sssp_cuda")
-    programs = {}
-    for key, program in sssp._PROGRAMS.items():
-        macros: dict[str, Any] = {} if "tree" in program.entries else {"THIN": 256}
-        if "search_batch" in program.entries:
-            macros["PULL"] = 0.5
-        programs[key] = program.variant(PIECE=32, **macros)
-    constants = {"_PROGRAMS": programs, "_PIECE": 32, "_LEAST_PILE": 8, "_HUB": 3}
-    with mock.patch.multiple(sssp, **constants):
-        yield sssp
+    memory, tree, batched = (
+        importlib.import_module(f"gpuops.sssp.{name}") for name in ("memory_cuda", "tree_cuda", "batched_cuda")
+    )
+    macros: dict[Any, dict[str, Any]] = {memory: {"THIN": 256}, tree: {}, batched: {"THIN": 256, "PULL": 0.5}}
+    with contextlib.ExitStack() as stack:
+        for module, values in macros.items():
+            programs = {key: program.variant(PIECE=32, **values) for key, program in module.PROGRAMS.items()}
+            stack.enter_context(mock.patch.object(module, "PROGRAMS", programs))
+        stack.enter_context(mock.patch.object(memory, "LEAST_PILE", 8))
+        stack.enter_context(mock.patch.object(batched, "HUB", 3))
+        yield
 
 
 def searched_graph(xp: Any, dtype: str, n: int, m: int, negative: bool = False, **options: Any) -> Any:
@@ -243,7 +244,8 @@ def searches(xp: Any) -> None:
 
 @operation("csr/csr.cu", "sssp/graph_layout.cu", "sssp/search.cu", "sssp/cycle.cu")
 def searches_with_negative_weights(xp: Any) -> None:
-    with small_searches() as sssp, mock.patch.multiple(sssp, _FIRST_LOOK=2, _FIRST_LOOK_LATER=2):
+    search = importlib.import_module("gpuops.sssp.search_cuda")
+    with small_searches(), mock.patch.multiple(search, FIRST_LOOK=2, FIRST_LOOK_LATER=2):
         for dtype in SEARCHED:
             graph = searched_graph(xp, dtype, 300, 3000, negative=True)
             gpuops.shortest_distances(graph, [1])

@@ -19,7 +19,7 @@ from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
 from gpuops import csr, floyd_warshall, minplus_update
-from gpuops.minplus import ROWS, relax_register_tile, tile_columns
+from gpuops.minplus import ROWS, packed_columns, relax_register_tile
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
@@ -94,7 +94,7 @@ def bench_limit(bench: Bench) -> None:
     """Measure the rate of additions and minima alone on this CPU. Products report their share of this limit."""
     threads, times, depth = numba.config.NUMBA_NUM_THREADS, 20_000, 128
     for dtype in ("float32", "float64", "int32", "int16"):
-        columns = tile_columns(np.dtype(dtype).itemsize)
+        columns = packed_columns(dtype, gpu=False)
         tiles = [
             [np.ones(shape, dtype) for shape in ((ROWS, columns), (depth, ROWS), (depth, columns))]
             for _ in range(threads)

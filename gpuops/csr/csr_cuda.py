@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, struct
 
 _THREADS, _ITEMS = 256, 11  # as in csr.cu
 
@@ -24,7 +24,7 @@ _PROGRAMS = {
 
 
 _MOST_BLOCKS = 1024
-_BOUNDS = np.dtype([(name, np.int64) for name in ("falls", "first", "last", "below", "most")])
+_BOUNDS = struct("csr/csr.cu", "Bounds")
 
 
 def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:

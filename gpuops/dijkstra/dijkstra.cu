@@ -55,7 +55,6 @@ struct Progress {
     int long_rows;  // long rows of the graph
     unsigned arrived;
 };
-static_assert(sizeof(Round) == 32 && sizeof(Progress) == 88, "dijkstra_cuda.py has the same fields");
 
 __device__ inline void clear(Round& round) {
     __stcg(&round.nearest, FAR);

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, struct
 
 _DTYPES = ("float32", "float64", "int32")
 _THREADS = 512  # a power of two, for the butterfly
@@ -24,23 +24,7 @@ _PROGRAMS = {
     for name in _DTYPES
 }
 
-# Structs of dijkstra.cu.
-_ROUND = np.dtype(
-    [
-        *((name, np.int64) for name in ("nearest", "soonest")),
-        *((name, np.int32) for name in ("fringe", "short_rows", "long_rows")),
-    ],
-    align=True,
-)
-_PROGRESS = np.dtype(
-    [
-        ("rounds", _ROUND, 2),
-        *((name, np.int64) for name in ("count", "unfit")),
-        ("long_rows", np.int32),
-        ("arrived", np.uint32),
-    ],
-    align=True,
-)
+_PROGRESS = struct("dijkstra/dijkstra.cu", "Progress", Round=struct("dijkstra/dijkstra.cu", "Round"))
 
 
 def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:

@@ -1,4 +1,4 @@
-"""Min-plus products on the CPU: panels stay in cache, and a tile of C stays in vector registers while p runs.
+"""Min-plus products on a CPU: panels stay in cache, and a tile of C stays in vector registers while p runs.
 
 Loops that Numba compiles keep C in memory, and on AVX-512 machines LLVM vectorizes them for 256-bit registers, half of
 the width; together that costs half of the speed. So the innermost loop is written in LLVM IR with explicit vectors.
@@ -13,6 +13,8 @@ K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", A
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -22,6 +24,10 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from gpuops._threads import for_all
+from gpuops.minplus.packed import Packed
+from gpuops.numbers import infinity
 
 _FEATURES = binding.get_host_cpu_features()
 _VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
@@ -37,10 +43,83 @@ TASK_A_PANELS = 128 // ROWS
 TASK_B_PANELS = 16
 _DEPTH = 128
 
+LINE = 64  # bytes of a cache line; vector loads that cross into the next line run at half speed
 
-def tile_columns(itemsize: int) -> int:
-    """Return the number of columns of C in a register tile."""
-    return _VECTORS * _VECTOR_BYTES // itemsize
+
+def relax(c: np.ndarray, a: np.ndarray, b: np.ndarray, _nonnegative: bool | None) -> None:
+    """Compute c = min(c, a (x) b) in place."""
+    relax_each([(c, a)], pack(b, False, len(c), None), None)
+
+
+def multiply(c: np.ndarray, a: np.ndarray, b: np.ndarray, nonnegative: bool | None) -> None:
+    """Compute c = min(infinity, a (x) b); c overlaps neither a nor b."""
+    if c.size:
+        c[...] = infinity(c.dtype)
+        relax(c, a, b, nonnegative)
+
+
+def relax_and_pack(rows: np.ndarray, a: np.ndarray, nonnegative: bool) -> Packed:
+    """Compute rows = min(rows, a (x) rows) in place and return them packed."""
+    if rows.size:
+        relax(rows, a, rows, nonnegative)
+    return pack(rows, nonnegative, None, None)
+
+
+def relax_each(pairs: Sequence[tuple[np.ndarray, np.ndarray]], b: Packed, beside: Callable[[], None] | None) -> None:
+    """Compute c = min(c, a (x) b) in place for every pair (c, a), while one thread calls `beside`."""
+    p = b.rows
+    packings, tiles, work = [], [] if beside is None else [beside], 0
+    for c, a in pairs:
+        pack_panels, relax_tiles = compile_for(c.dtype)
+        a_panels = _aligned_empty((math.ceil(len(c) / ROWS), p, ROWS), c.dtype)
+        starts = range(0, len(a_panels), TASK_B_PANELS)
+        packings += [functools.partial(pack_panels, a_panels, a.T, start) for start in starts]
+        corners = product(range(0, len(a_panels), TASK_A_PANELS), range(0, len(b.panels), TASK_B_PANELS))
+        tiles += [functools.partial(relax_tiles, c, a_panels, b.panels, *corner) for corner in corners]
+        work += c.size * p
+    for_all(_call, packings, work)
+    for_all(_call, tiles, work)
+
+
+def pack(b: np.ndarray, nonnegative: bool, met_by: int | None, memory: np.ndarray | None) -> Packed:
+    """Pack rows b; None as `memory`: into a new array."""
+    p, n = b.shape
+    pack_panels, _ = compile_for(b.dtype)
+    packed = packed_rows(memory, p, n, b.dtype, nonnegative)
+    tasks = range(0, len(packed.panels), TASK_B_PANELS)
+    for_all(functools.partial(pack_panels, packed.panels, b), tasks, n * p * (met_by or n))
+    return packed
+
+
+def packed_rows(memory: np.ndarray | None, p: int, n: int, dtype: np.dtype, _nonnegative: bool) -> Packed:
+    """Return the packed rows (p, n) in `memory`."""
+    width = panel_columns(dtype)
+    return Packed(_aligned_empty((math.ceil(n / width), p, width), dtype, memory), p, n, None)
+
+
+def panel_columns(dtype: np.dtype) -> int:
+    """Return the number of columns in a panel of packed rows, and of C in a register tile."""
+    return _VECTORS * _VECTOR_BYTES // dtype.itemsize
+
+
+def panel_depth(p: int) -> int:
+    """Return the depth of a panel of p rows."""
+    return p
+
+
+def _call(task: Callable[[], None]) -> None:
+    task()
+
+
+def _aligned_empty(shape: tuple[int, ...], dtype: np.dtype, memory: np.ndarray | None = None) -> np.ndarray:
+    """Return an array that starts on a cache line, in `memory` if given."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + LINE, np.uint8) if memory is None else memory
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+# --- Loops --------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -99,9 +178,9 @@ def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
 def relax_register_tile(typingctx, c, a, b, first, last):
     """Nopython function that computes c = min(c, a (x) b) on one tile, for p in [first, last).
 
-    c : (ROWS, tile_columns) view, unit inner stride
+    c : (ROWS, columns) view, unit inner stride
     a : (depth, ROWS) packed, the rows of A side by side
-    b : (depth, tile_columns) packed
+    b : (depth, columns) packed
     """
 
     def codegen(context, builder, signature, arguments):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, struct
 
 _THREADS = 256
 _VALUES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
@@ -16,16 +16,7 @@ _PROGRAMS = {
     for name, value in _VALUES.items()
 }
 
-# Struct Drawing of rmat.cu.
-_DRAWING = np.dtype(
-    [
-        ("seed", np.uint64),
-        ("limits", np.uint64, 3),
-        ("scrambled", np.uint64, 8),
-        *((name, np.int32) for name in ("scale", "shift", "scrambles", "integers", "bits", "both")),
-    ],
-    align=True,
-)
+_DRAWING = struct("rmat/rmat.cu", "Drawing")
 
 
 def edges(drawing: Any, start: int, stop: int) -> tuple[Any, Any, Any]:

@@ -18,17 +18,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gpuops._threads import by_parts
 from gpuops.arrays import is_cupy, like
 from gpuops.csr import check_vertices, contiguous
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import graph_layout_cuda, sssp_cuda, sssp_numba
+from gpuops.sssp import sssp_cuda, sssp_numba
 from gpuops.sssp.graph_layout import SearchGraph
 
 
@@ -69,16 +67,8 @@ def shortest_distances(
     begins = _starts(graph, vertices, starts)
     limit = _limit(graph, cutoff)
     aims = None if targets is None else check_vertices(targets, graph.n, "target")
-    if is_cupy(graph.weights):
-        with _cycles_in_original_numbers(graph):
-            distances = sssp_cuda.search(graph, vertices, begins, limit, aims)
-    else:
-        internal = graph.rank[vertices]
-        distances = _unreached(graph)
-        distances[internal] = begins
-        _improve(graph, distances, None, limit)
-        distances = distances[graph.rank]
-        _cut(distances, limit, aims)
+    with _cycles_in_original_numbers(graph):
+        distances = _half(graph).search(graph, vertices, begins, limit, aims)
     if graph.negative:
         _refuse_cycles_through_closed(graph, distances, vertices, begins)
     return distances
@@ -119,7 +109,8 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
     if graph.through is not None:
         reached = distances != outside_infinity(graph.dtype)
         pending = graph.through & (reached if pending is None else pending)
-    return _improve(graph, distances, pending, None)
+    with _cycles_in_original_numbers(graph):
+        return _half(graph).improve(graph, distances, pending)
 
 
 def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, starts: Any = None) -> Any:
@@ -152,18 +143,17 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     _check_row(graph, "distances", distances, graph.dtype)
     if is_cupy(distances) and graph.through is None:
         begins = None if starts is None else _starts(graph, vertices, starts)
-        return sssp_cuda.tree_outside(graph, contiguous(distances), vertices, begins)
+        return sssp_cuda.tree_from_sources(graph, contiguous(distances), vertices, begins)
     sources = like(graph.rank, vertices)
     if starts is None:
         begins = distances[sources]
     else:
         begins = like(distances, _starts(graph, vertices, starts))
     internal, places = distances[graph.order], graph.rank[sources]
-    roots = _falses(graph)
+    roots = _empty(graph, (graph.n,), np.dtype(bool))
+    roots[...] = False
     roots[places[internal[places] == begins]] = True
     roots &= internal != outside_infinity(graph.dtype)
-    if not is_cupy(internal) and not graph.negative and bool((internal < 0).any()):
-        graph = replace(graph, negative=True)  # then smaller distances do not exclude cycles
     first = [(head, tail) for head, tail in _first_arcs(graph, internal, places, begins) if not bool(roots[head])]
     for head, _ in first:
         roots[head] |= graph.through[head]
@@ -197,25 +187,16 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
         As for `shortest_distances`.
     """
     vertices = check_vertices(sources, graph.n)
-    if is_cupy(graph.weights) and not graph.negative:
-        return sssp_cuda.batch(graph, vertices)
+    half = _half(graph)
+    if half.shares_reads(graph):
+        return half.batch(graph, vertices)
     result = _empty(graph, (len(vertices), graph.n), graph.dtype)
 
     def search(number: int) -> None:
         result[number] = shortest_distances(graph, vertices[number : number + 1])
 
-    if is_cupy(graph.weights):
-        for number in range(len(vertices)):
-            search(number)
-        return result
-    if not sssp_numba.shares_reads(graph):
-        sssp_numba.one_by_one(search, len(vertices))
-        return result
-    sssp_numba.batched(graph, graph.rank[vertices], result)
+    half.one_by_one(search, len(vertices))
     return result
-
-
-_STREAM = 4  # cost of storing a distance, in relaxations of a dense matrix
 
 
 # --- Arguments --------------------------------------------------------------------------------------------------------
@@ -262,35 +243,11 @@ def _limit(graph: SearchGraph, cutoff: float | None) -> Any:
     return graph.dtype.type(math.floor(min(max(cutoff, limits.min), limits.max - 1)))
 
 
-def _cut(distances: np.ndarray, limit: Any, targets: np.ndarray | None) -> None:
-    """Make distances unreachable beyond the limit, and beyond the farthest target that is reached within the limit."""
-    infinity = outside_infinity(distances.dtype)
-    if targets is not None:
-        reached = distances[targets]
-        reached = reached[(reached != infinity) if limit is None else (reached <= limit)]
-        limit = reached.max() if reached.size else limit
-    if limit is not None:
-        distances[distances > limit] = infinity
-
-
 def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None:
     if type(row) is not type(graph.weights):
         raise TypeError(f"{name} are a {type(row).__name__}, but the graph's arrays are {type(graph.weights).__name__}")
     if row.dtype != dtype or row.shape != (graph.n,):
         raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph needs {dtype} of ({graph.n},)")
-
-
-def _unreached(graph: SearchGraph) -> np.ndarray:
-    result, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
-    # By threads, because the system takes time to hand out new memory.
-    by_parts(lambda part: result[part].fill(infinity), graph.n, _STREAM * graph.n)
-    return result
-
-
-def _falses(graph: SearchGraph) -> Any:
-    result = _empty(graph, (graph.n,), np.dtype(bool))
-    result[...] = False
-    return result
 
 
 def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -307,18 +264,6 @@ def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 def _half(graph: SearchGraph) -> Any:
     return sssp_cuda if is_cupy(graph.weights) else sssp_numba
-
-
-def _improve(graph: SearchGraph, distances: Any, pending: Any, limit: Any) -> int:
-    half = _half(graph)
-    any_negative = graph_layout_cuda.any_negative if is_cupy(distances) else lambda row: bool((row < 0).any())
-    signed = graph.negative or any_negative(distances)
-    with _cycles_in_original_numbers(graph):
-        if signed:
-            return half.bellman_ford(graph, distances, pending)
-        if limit is not None and half is sssp_numba:
-            return half.improve(graph, distances, pending, limit)  # distances beyond the limit need not be final
-        return half.improve(graph, distances, pending)
 
 
 @contextlib.contextmanager

@@ -27,31 +27,29 @@ _TASKS = 64
 _STREAM = 16  # cost of transposing a distance, in relaxations of a dense matrix
 
 
-def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
-    """Write the distances from each of some sources to `rows`.
+def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
+    """Return the shortest distances from each of some sources, (k, n), all in the original numbering.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays, without negative weights.
     sources : (k,) array of int
-        In the internal numbering.
-    rows : (k, n) array
-        Receives the distances, in the original numbering. Contiguous.
 
     Raises
     ------
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
-    k, infinity = len(sources), outside_infinity(graph.dtype)
+    k, infinity, begins_at = len(sources), outside_infinity(graph.dtype), graph.rank[sources]
+    rows = np.empty((k, graph.n), graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
     rooms: list[Room] = []  # memory of finished searches
 
     def begin(number: int) -> None:
         rows[number] = infinity
-        rows[number, sources[number]] = 0
+        rows[number, begins_at[number]] = 0
         try:
             room = rooms.pop()
         except IndexError:
@@ -74,6 +72,7 @@ def batched(graph: Any, sources: np.ndarray, rows: np.ndarray) -> None:
         _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
     _turn(_to_rows, rows, columns, graph.rank)
+    return rows
 
 
 def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:

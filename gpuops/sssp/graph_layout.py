@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from gpuops._threads import by_parts
 from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda, graph_layout_numba
+from gpuops.sssp.kept import Kept
 from gpuops.sssp.potentials_numba import potentials as find_potentials
 from gpuops.sssp.wheel_numba import are_short
 
@@ -78,6 +80,11 @@ class SearchGraph:
     rank: Any
     negative: bool
     potentials: Any = None
+
+    @cached_property
+    def kept(self) -> Kept:
+        """What searches have computed for this graph."""
+        return Kept()
 
     @property
     def n(self) -> int:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
-from gpuops._cuda import Program
+from gpuops._cuda import Program, struct
 from gpuops.errors import NegativeCycleError
 
 _THREADS = 256
@@ -35,9 +35,7 @@ PROGRAMS = {
     for name in ("float32", "float64", "int32")
 }
 
-# The struct `Report` of graph_layout.cu.
-_COUNTS = ("not_finite", "fractions", "too_large", "negative", "loop", "kept", "parallel", "closed", "uneven", "active")
-_REPORT = np.dtype([*((name, np.uint64) for name in _COUNTS), ("magnitudes", np.float64)])
+_REPORT = struct("sssp/graph_layout.cu", "Report")
 
 _KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # dtypes of weights for `weight_at` of graph_layout.cu
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.kept import kept_with_graph
 
 # Width of the first window, in units of the mean weight divided by the mean degree. The width doubles if a window
 # relaxed fewer than two arcs for each waiting vertex, and halves if most relaxed arcs have to be relaxed again.
@@ -31,35 +31,31 @@ class Profile(NamedTuple):
     magnitude: float  # an upper bound of potentials, and of a weight plus potentials; 0 without potentials
 
 
-_profiles: weakref.WeakKeyDictionary[Any, Profile] = weakref.WeakKeyDictionary()
-
-
+@kept_with_graph
 def profile(graph: Any) -> Profile:
-    """Return the facts of a graph that the searches choose by; they are computed once."""
-    if graph not in _profiles:
-        potentials = graph.potentials
-        lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
-        in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
-        if graph.in_indptr is not None:
-            shifts = None if potentials is None else -potentials
-            in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
-            entering = np.diff(graph.in_indptr).astype(np.int32)
-            costs = np.zeros(graph.n + 1, np.int64)
-            np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
-            tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
-            cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
-            ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
-        if graph.through is not None:
-            lightest = np.where(graph.through, lightest, never(graph))
-        mean, heaviest, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0, 0.0
-        if potentials is not None:
-            heaviest = float(graph.weights.max())
-            magnitude = 2 * float(np.abs(potentials).max()) + max(heaviest, -float(graph.weights.min()))
-            mean = max(_mean_reduced(graph), _LEAST * magnitude)
-        active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
-        width = _WIDTH * mean * active / max(graph.m, 1)
-        _profiles[graph] = Profile(lightest, in_lightest, entering, ranges, width, heaviest, magnitude)
-    return _profiles[graph]
+    """Return the constants of a graph."""
+    potentials = graph.potentials
+    lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
+    in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
+    if graph.in_indptr is not None:
+        shifts = None if potentials is None else -potentials
+        in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
+        entering = np.diff(graph.in_indptr).astype(np.int32)
+        costs = np.zeros(graph.n + 1, np.int64)
+        np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
+        tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
+        cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
+        ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
+    if graph.through is not None:
+        lightest = np.where(graph.through, lightest, never(graph))
+    mean, heaviest, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0, 0.0
+    if potentials is not None:
+        heaviest = float(graph.weights.max())
+        magnitude = 2 * float(np.abs(potentials).max()) + max(heaviest, -float(graph.weights.min()))
+        mean = max(_mean_reduced(graph), _LEAST * magnitude)
+    active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
+    width = _WIDTH * mean * active / max(graph.m, 1)
+    return Profile(lightest, in_lightest, entering, ranges, width, heaviest, magnitude)
 
 
 def _mean_reduced(graph: Any) -> float:

@@ -55,7 +55,6 @@ struct Control {
     Tally tallies[3];  // by step modulo 3; a step adds to its tally and clears the tally of the next step
     long long rounds, windows, pulls, touched, finished;  // results
 };
-static_assert(sizeof(Tally) == 48 && sizeof(Control) == 208, "sssp_cuda.py has the same fields");
 
 constexpr long long NEVER = 0x7fffffffffffffff;
 

@@ -1,4 +1,4 @@
-"""Shortest paths from a set of vertices on a CPU: the Numba half of `gpuops.sssp`."""
+"""Shortest paths on a CPU: the Numba half of `gpuops.sssp`."""
 
 from __future__ import annotations
 
@@ -7,34 +7,57 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import bellman_ford_numba
-from gpuops.sssp.batched_numba import batched as batched
+from gpuops.sssp.batched_numba import batch as batch
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.search_numba import Search, pull, pull_rows
 from gpuops.sssp.tree_numba import tree as tree
 from gpuops.sssp.wheel_numba import suits, turn_wheel
 
+_STREAM = 4  # cost of storing a distance, in relaxations of a dense matrix
 
-def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None, limit: Any = None) -> int:
-    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`).
 
-    Weights must not be negative, unless the graph has potentials.
+def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> np.ndarray:
+    """Return the shortest distances from the nearest of some sources, in the original numbering.
 
     Parameters
     ----------
     graph : SearchGraph
         In NumPy arrays.
-    distances : (n,) array
-        Upper bounds, in the internal numbering and the dtype of the graph, contiguous; changed in place. Without
-        potentials they must not be negative.
-    pending : (n,) array of bool, optional
-        The vertices whose arcs are to be relaxed; None: all vertices that are reached. A closed vertex relaxes its arcs
-        once, at the distance that it has on entry.
+    sources : (k,) array of int
+    starts : (k,) array
+        The distances at which paths begin.
     limit : distance, optional
-        Distances beyond the limit need not be final. A vertex beyond it may stay unreachable if its distance exceeds
-        the dtype.
+        Vertices farther than this are unreachable.
+    targets : array of int, optional
+        Vertices farther than the farthest target that can be reached are unreachable.
+
+    Raises
+    ------
+    NegativeCycleError
+        A negative cycle can be reached; its vertices are in the internal numbering.
+    OverflowError
+        int32 distances that would reach 2^31 - 1.
+    """
+    distances, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
+    # By threads, because the system takes time to hand out new memory.
+    by_parts(lambda part: distances[part].fill(infinity), graph.n, _STREAM * graph.n)
+    distances[graph.rank[sources]] = starts
+    _relax(graph, distances, None, limit)
+    distances = distances[graph.rank]
+    if targets is not None:
+        reached = distances[targets]
+        reached = reached[(reached != infinity) if limit is None else (reached <= limit)]
+        limit = reached.max() if reached.size else limit
+    if limit is not None:
+        distances[distances > limit] = infinity
+    return distances
+
+
+def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
+    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`).
 
     Returns
     -------
@@ -43,11 +66,19 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
 
     Raises
     ------
+    NegativeCycleError
+        A negative cycle can be reached; its vertices are in the internal numbering.
     OverflowError
         int32 distances that would reach 2^31 - 1.
-    NegativeCycleError
-        Rounded sums fall forever around a cycle; only with potentials.
     """
+    return _relax(graph, distances, pending, None)
+
+
+def _relax(graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit: Any) -> int:
+    """Relax arcs like `improve`. Distances beyond the limit need not be final; some may stay unreachable."""
+    signed = graph.negative or bool((distances < 0).any())
+    if signed and (graph.potentials is None or not _stay_in_range(graph, distances)):
+        return bellman_ford_numba.bellman_ford(graph, distances, pending)
     distances += distances.dtype.type(0)  # +0.0 for -0.0
     if suits(graph):
         return turn_wheel(graph, distances, pending, limit)
@@ -60,19 +91,6 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     if limit is None:
         refuse_overflow(graph, distances, search.begins)
     return search.rounds
-
-
-def bellman_ford(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
-    """Relax arcs like `improve`, for weights and distances of any sign; calls `improve` if the graph has potentials.
-
-    Raises
-    ------
-    NegativeCycleError
-        A negative cycle can be reached; its vertices are in the internal numbering.
-    """
-    if graph.potentials is None or not _stay_in_range(graph, distances):
-        return bellman_ford_numba.bellman_ford(graph, distances, pending)
-    return improve(graph, distances, pending)
 
 
 def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:

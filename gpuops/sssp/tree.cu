@@ -367,9 +367,9 @@ __device__ inline bool any_negative(Grid& grid, const Value* distances, int n) {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     tree(const long long* __restrict__ indptr, const int* __restrict__ indices, const Value* __restrict__ weights,
          const long long* __restrict__ in_indptr, const int* __restrict__ in_indices,
-         const Value* __restrict__ in_weights, const bool* __restrict__ through, bool* roots, int has_in,
-         int has_through, int n, int active, unsigned* predecessors, int* levels, int* queues, Piece* pieces,
-         long long piece_capacity, const int* __restrict__ order, const int* __restrict__ rank,
+         const Value* __restrict__ in_weights, const bool* __restrict__ through, int has_in, int has_through, int n,
+         int active, int* levels, int* queues, Piece* pieces, long long piece_capacity, bool* roots,
+         unsigned* predecessors, const int* __restrict__ order, const int* __restrict__ rank,
          const int* __restrict__ sources, int source_count, const Value* __restrict__ starts, int has_starts,
          Value* within, int* result, int has_result, const Value* distances, Control* control) {
     __shared__ Rows all_rows[WARPS];

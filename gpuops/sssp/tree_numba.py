@@ -37,31 +37,30 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
         -1 at roots and unreachable vertices.
     """
     n, infinity = graph.n, outside_infinity(graph.dtype)
+    signed = graph.negative or bool((distances < 0).any())  # then smaller distances do not exclude cycles
     predecessors = np.full(n, -1, np.int32)
     passes_on = distances != infinity
     if graph.through is not None:
         passes_on &= graph.through | roots
-    if not graph.negative and graph.in_indptr is not None:
+    if not signed and graph.in_indptr is not None:
         arrays = (graph.in_indptr, graph.in_indices, graph.in_weights, distances, roots, passes_on, predecessors)
         tasks = min(_TASKS, 1 + n // _TASK)
         edges = [i * n // tasks for i in range(tasks + 1)]
         ranges = [(a, b) for a, b in pairwise(edges) if a < b]
         look_back, work = (_look_back_by_fours, _FOUR_ARCS * n) if suits(graph) else (_look_back, _GATHER * n)
         for_all(lambda rows: look_back(*arrays, infinity, *rows), ranges, work)
-    elif not graph.negative:
+    elif not signed:
         _look_forth(graph.indptr, graph.indices, graph.weights, distances, roots, passes_on, predecessors, infinity)
     reached = distances != infinity
     resolved = reached & (roots | (predecessors >= 0))
     if not np.array_equal(resolved, reached):
         levels = np.where(resolved, 0, np.where(reached, _UNRESOLVED, -1)).astype(np.int32)
         stops, heads = graph.indptr[1:], graph.indices
-        if graph.negative:  # only the roots are resolved: read all arcs, in threads
+        if signed:  # only the roots are resolved: read all arcs, in threads
             stops, heads = stops.copy(), np.empty_like(heads)
             arcs = graph.indptr, graph.indices, graph.weights, distances, passes_on, stops, heads
             for_all(lambda rows: _tight(*arcs, *rows), equal_ranges(graph.indptr, _TASKS), _GATHER * graph.m)
-        _go_by_levels(
-            graph.indptr, stops, heads, graph.weights, distances, passes_on, levels, predecessors, graph.negative
-        )
+        _go_by_levels(graph.indptr, stops, heads, graph.weights, distances, passes_on, levels, predecessors, signed)
     return predecessors
 
 

@@ -20,13 +20,13 @@ U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm"
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
@@ -43,9 +43,6 @@ _AGAIN = 1 / 4  # buckets are halved if a greater share of the vertices that rel
 class _Profile(NamedTuple):
     stops: np.ndarray  # the end of each row; its beginning if the vertex is closed
     per_distance: float  # buckets per unit of distance
-
-
-_profiles: weakref.WeakKeyDictionary[Any, _Profile] = weakref.WeakKeyDictionary()
 
 
 def suits(graph: Any) -> bool:
@@ -76,16 +73,15 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     return taken
 
 
+@kept_with_graph
 def _profile(graph: Any) -> _Profile:
-    if graph not in _profiles:
-        stops = graph.indptr[1:]
-        if graph.through is not None:
-            stops = np.where(graph.through, stops, graph.indptr[:-1])
-        positive = graph.weights[graph.weights > 0]
-        middle = len(positive) // 2
-        width = _WIDTH * float(np.partition(positive, middle)[middle]) if len(positive) else 1.0
-        _profiles[graph] = _Profile(stops, 1 / max(width, 1e-300))
-    return _profiles[graph]
+    stops = graph.indptr[1:]
+    if graph.through is not None:
+        stops = np.where(graph.through, stops, graph.indptr[:-1])
+    positive = graph.weights[graph.weights > 0]
+    middle = len(positive) // 2
+    width = _WIDTH * float(np.partition(positive, middle)[middle]) if len(positive) else 1.0
+    return _Profile(stops, 1 / max(width, 1e-300))
 
 
 @njit(nogil=True, cache=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuops import _cuda
-from gpuops._cuda import Program, declared, multiprocessors
+from gpuops._cuda import Program, declared, multiprocessors, struct
 
 FILL = """
 extern "C" __global__ void fill(int* x) {
@@ -66,3 +66,44 @@ def test_a_cooperative_launch_fills_the_device(fill, host_shim):
         fill.launch_cooperative("wait_for_another", (arrived,), most=most)
         assert arrived.tolist() == [blocks]
     assert multiprocessors(host_shim.cuda.Device().id) == 3
+
+
+STRUCT = """
+struct Pair {  // two numbers
+    int first, second;
+};
+struct Given {
+    bool flag;
+    const double* values;  // (n)
+    Value *low, *high;
+    Value limit;
+    unsigned counts[3];
+    Pair pairs[2];
+    unsigned long long seed;
+    short_t kind;
+};
+extern "C" __global__ void lay_out(long long* x) {
+    Given given;
+    const void* fields[] = {&given.flag,   &given.values, &given.low,  &given.high, &given.limit,
+                            &given.counts, &given.pairs,  &given.seed, &given.kind, &given + 1};
+    for (int i = 0; i < 10; ++i) x[i] = (const char*)fields[i] - (const char*)&given;
+}
+"""
+
+
+@pytest.mark.parametrize(("value", "c"), [("float32", "float"), ("float64", "double")])
+def test_a_struct_has_the_layout_of_the_compiler(tmp_path, host_shim, value, c):
+    (tmp_path / "given.cu").write_text(f"using Value = {c};\nusing short_t = short;\n{STRUCT}")
+    pair = struct("given.cu", "Pair", folder=tmp_path)
+    given = struct("given.cu", "Given", folder=tmp_path, Value=np.dtype(value), Pair=pair, short_t=np.dtype("int16"))
+    x = host_shim.zeros((10,), np.int64)
+    Program("given.cu", ("lay_out",), folder=tmp_path, threads=1, listed=False).launch("lay_out", 1, (x,))
+    assert [*(given.fields[name][1] for name in given.names), given.itemsize] == x.tolist()
+    assert given["counts"].shape == (3,)
+    assert given["pairs"].base == pair
+
+
+def test_a_struct_that_is_not_declared_is_named(tmp_path):
+    (tmp_path / "given.cu").write_text(STRUCT)
+    with pytest.raises(KeyError, match=r"given.cu declares no struct Taken"):
+        struct("given.cu", "Taken", folder=tmp_path)

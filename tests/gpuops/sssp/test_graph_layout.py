@@ -1,9 +1,11 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuops import NegativeCycleError, SearchGraph, search_graph
+from gpuops import NegativeCycleError, SearchGraph, search_graph, shortest_distances
 
 dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 
@@ -229,3 +231,13 @@ def test_weights_whose_range_is_no_float64(xp):
     weights = np.random.default_rng(5).permutation(np.linspace(-1, 1, 100)) * 1.7e308
     arcs = np.zeros(100, int), heads, weights
     check(laid_out(xp, 101, arcs), 101, arcs, "float64")
+
+
+def test_a_pickle_has_nothing_that_searches_computed(xp):
+    graph = laid_out(xp, 3, ([0, 1], [1, 2], np.array([1.0, 2.0])))
+    size = len(pickle.dumps(graph))
+    expected = host(shortest_distances(graph, [0]))
+    assert graph.kept
+    text = pickle.dumps(graph)
+    assert len(text) < size + 100
+    np.testing.assert_array_equal(host(shortest_distances(pickle.loads(text), [0])), expected)

@@ -4,9 +4,9 @@ Distances are compared bit for bit with a Bellman-Ford in NumPy, over a layout o
 """
 
 import re
+import weakref
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from families import diagonals
 
 from gpuops import (
     NegativeCycleError,
+    SearchGraph,
     _cuda,
     arrays,
     batched_shortest_distances,
@@ -22,7 +23,7 @@ from gpuops import (
     shortest_path_tree,
 )
 from gpuops._cuda import Program
-from gpuops.sssp import sssp_cuda
+from gpuops.sssp import batched_cuda, cycle_cuda, launch_cuda, memory_cuda, search_cuda, sssp_cuda, tree_cuda
 
 # Of threads and blocks. 0: in order; else shuffled, and taking turns at atomics. It is the seed of graphs, too.
 SEEDS = [0, 1, 2]
@@ -42,14 +43,15 @@ def cupy(host_shim):
     with pytest.MonkeyPatch.context() as patch:
         # There are fifteen programs, and little for each to do.
         patch.setattr(host_shim, "FLAGS", ("-O0", *host_shim.FLAGS[1:]))
-        for key, program in sssp_cuda._PROGRAMS.items():
-            macros = {} if "tree" in program.entries else {"THIN": 256}
-            if "search_batch" in program.entries:
-                macros["PULL"] = 0.5  # so small a graph would not be pulled over often
-            patch.setitem(sssp_cuda._PROGRAMS, key, program.variant(**SMALL, **macros))
-        patch.setattr(sssp_cuda, "_PIECE", SMALL["PIECE"])
-        patch.setattr(sssp_cuda, "_LEAST_PILE", 8)
-        patch.setattr(sssp_cuda, "_HUB", 3)
+        for programs, macros in (
+            (memory_cuda.PROGRAMS, {"THIN": 256}),
+            (tree_cuda.PROGRAMS, {}),
+            (batched_cuda.PROGRAMS, {"THIN": 256, "PULL": 0.5}),  # so small a graph would not be pulled over often
+        ):
+            for key, program in programs.items():
+                patch.setitem(programs, key, program.variant(**SMALL, **macros))
+        patch.setattr(memory_cuda, "LEAST_PILE", 8)
+        patch.setattr(batched_cuda, "HUB", 3)
         host_shim.start(0, 2)
         yield host_shim
 
@@ -58,24 +60,12 @@ def cupy(host_shim):
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """The fields of a SearchGraph, on the shim, and the arcs in NumPy."""
+class Layout(SearchGraph):
+    """A graph on the shim, and its arcs in NumPy."""
 
-    n: int
-    m: int
-    dtype: np.dtype
-    negative: bool
-    symmetric: bool
-    indptr: Any
-    indices: Any
-    weights: Any
-    in_indptr: Any
-    in_indices: Any
-    in_weights: Any
-    through: Any
-    tails: np.ndarray
-    heads: np.ndarray
-    lengths: np.ndarray
+    tails: np.ndarray = None
+    heads: np.ndarray = None
+    lengths: np.ndarray = None
 
 
 def rows(n, tails, heads, weights):
@@ -103,8 +93,8 @@ def lay_out(cupy, n, tails, heads, weights, *, through=None, symmetric=False, re
     if through is not None:
         through = cupy.asarray(np.asarray(through)[by_degree])
     negative = bool((weights < 0).any())
-    fields = (n, len(tails), weights.dtype, negative, symmetric, *out, *into, through, tails, heads, weights)
-    return Layout(*fields), rank
+    numbers = cupy.asarray(by_degree.astype(np.int32)), cupy.asarray(rank.astype(np.int32))
+    return Layout(*out, *into, through, *numbers, negative, None, tails, heads, weights), rank
 
 
 def both_ways(tails, heads, weights):
@@ -172,7 +162,7 @@ def assert_same_bits(result, expected):
 def solve(cupy, graph, starts, pending=None):
     """Distances on the shim, and what the search did."""
     distances = cupy.asarray(starts)
-    search = sssp_cuda._Search(graph, distances, graph.negative)
+    search = search_cuda.Search(graph, distances, graph.negative)
     assert search.run(pending)
     return distances, search.statistics
 
@@ -247,8 +237,8 @@ def test_warps_go_ahead_along_short_rows(cupy, dtype):
     tails, heads = np.append(tails, np.full(60, 50)), np.append(tails + 1, rng.integers(0, n, 60))
     weights = np.where(rng.random(len(tails)) < 0.2, 1000, 1).astype(dtype)
     graph, rank = lay_out(cupy, n, *both_ways(tails, heads, weights), symmetric=True)
-    for ahead in sssp_cuda._AHEAD, 0:
-        search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, rank[[0]])), signed=False)
+    for ahead in memory_cuda.AHEAD, 0:
+        search = search_cuda.Search(graph, cupy.asarray(start_from(graph, rank[[0]])), signed=False)
         search.memory.given["ahead"] = ahead
         assert search.run()
         assert_same_bits(search.distances, bellman_ford_in_numpy(graph, start_from(graph, rank[[0]])))
@@ -311,7 +301,7 @@ def test_only_pending_vertices_push(cupy):
 def test_no_cursor_is_what_memory_held_before(cupy, pending):
     """A warp may read the cursor of a vertex that another one is about to store."""
     graph = skewed(cupy, 3, "float32", "directed")
-    search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [2])), signed=False)
+    search = search_cuda.Search(graph, cupy.asarray(start_from(graph, [2])), signed=False)
     assert search.run(cupy.asarray(np.arange(graph.n) == 2) if pending else None)
     assert (search.memory.arrays["cursor"].get() >= 0).all()
 
@@ -372,7 +362,7 @@ def test_int32_sums_that_do_not_fit_are_an_error(cupy):
     with pytest.raises(OverflowError, match="float64"):
         sssp_cuda.improve(graph, cupy.asarray(start_from(graph, rank[[0]])))
     with pytest.raises(OverflowError, match="float64"):
-        sssp_cuda.batched(graph, cupy.asarray(start_from(graph, rank[[0]])[:, None]))
+        batched_cuda.improve_columns(graph, cupy.asarray(start_from(graph, rank[[0]])[:, None]))
 
 
 def test_int32_sums_that_do_not_matter_may_not_fit(cupy):
@@ -383,7 +373,7 @@ def test_int32_sums_that_do_not_matter_may_not_fit(cupy):
     distances, _ = solve(cupy, graph, starts)
     assert distances.get()[rank].tolist() == [0, far, 5]
     columns = cupy.asarray(starts[:, None])
-    sssp_cuda.batched(graph, columns)
+    batched_cuda.improve_columns(graph, columns)
     assert columns.get()[rank, 0].tolist() == [0, far, 5]
 
 
@@ -418,15 +408,15 @@ def test_later_searches_go_by_the_distances_of_an_earlier_one(cupy, dtype, close
     """Then fewer arcs are read again, once the width of windows suits; also where the first search came nowhere."""
     seed = DTYPES.index(dtype)
     cupy.start(seed, 3)
-    monkeypatch.setattr(sssp_cuda, "_AGAIN", 1)
+    monkeypatch.setattr(memory_cuda, "AGAIN", 1)
     indptr, *arcs = arcs_outside(seed, dtype, n=400, m=6000, negative=20)
     through = np.random.default_rng(seed).random(401) < 0.9 if closed else None
     host, device = on_both(cupy, (np.append(indptr, indptr[-1]), *arcs), through)
     nowhere, read = 400, {}
     for source in nowhere, 0, 1, 2, nowhere, 3, 4, 5, 6:
         assert_same_bits(shortest_distances(device, [source]), shortest_distances(host, [source]))
-        (memory,) = sssp_cuda._idle[device][True]
-        read[source] = int(memory.control.results[3])  # touched
+        (memory,) = memory_cuda.idle(device)[True]
+        read[source] = memory.control.get()[0].touched
     assert read[nowhere] == 0
     assert memory.learned >= read[0]
     assert min(read[4], read[5], read[6]) < 0.85 * read[0]
@@ -434,13 +424,13 @@ def test_later_searches_go_by_the_distances_of_an_earlier_one(cupy, dtype, close
 
 @dtypes
 def test_a_search_that_is_interrupted_goes_on(cupy, dtype, monkeypatch):
-    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 1)
+    monkeypatch.setattr(search_cuda, "FIRST_LOOK", 1)
     seed = 1 + DTYPES.index(dtype)
     cupy.start(seed, 3)
     graph, _ = shifted(cupy, seed, dtype)
     starts = start_from(graph, [0])
     distances = cupy.asarray(starts)
-    assert sssp_cuda.bellman_ford(graph, distances) > 3
+    assert sssp_cuda.improve(graph, distances) > 3
     assert_same_bits(distances, bellman_ford_in_numpy(graph, starts))
 
 
@@ -448,11 +438,11 @@ def test_a_look_for_a_negative_cycle_is_one_launch(cupy, monkeypatch):
     """Where there is none: no arrays of CuPy's, no arithmetic with them."""
     cupy.start(3, 3)
     graph, _ = shifted(cupy, 3, "float32")
-    search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
+    search = search_cuda.Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
     assert not search.run(most_rounds=2)
     before = cupy.launches
     monkeypatch.setattr(cupy, "arange", None)
-    assert search.negative_cycle() is None
+    search.refuse_negative_cycle()
     assert cupy.launches == before + 1
     assert search.run()
     assert_same_bits(search.distances, bellman_ford_in_numpy(graph, start_from(graph, [0])))
@@ -462,7 +452,7 @@ def test_a_look_for_a_negative_cycle_is_one_launch(cupy, monkeypatch):
 @pytest.mark.parametrize("first_look", [1, 64])
 def test_a_negative_cycle_is_returned(cupy, dtype, first_look, monkeypatch):
     seed = DTYPES.index(dtype)
-    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", first_look)
+    monkeypatch.setattr(search_cuda, "FIRST_LOOK", first_look)
     cupy.start(seed, 3)
     graph, rank = shifted(cupy, seed, dtype)
     unit = 1 if dtype == "int32" else 2.0**-10
@@ -480,7 +470,7 @@ def test_a_negative_cycle_is_returned(cupy, dtype, first_look, monkeypatch):
         cupy, 150, np.append(tails, 0), np.append(heads, 12), np.append(weights, np.array(5, dtype))
     )
     with pytest.raises(NegativeCycleError) as caught:
-        sssp_cuda.bellman_ford(joined, cupy.asarray(start_from(joined, joined_rank[[0]])))
+        sssp_cuda.improve(joined, cupy.asarray(start_from(joined, joined_rank[[0]])))
     found = [int(np.flatnonzero(joined_rank == v)[0]) for v in caught.value.vertices]
     assert found == np.roll(cycle, -(found[0] - 10)).tolist()
     assert caught.value.weight == -unit
@@ -488,13 +478,13 @@ def test_a_negative_cycle_is_returned(cupy, dtype, first_look, monkeypatch):
 
 def test_a_cycle_that_falls_by_rounding_ends_with_an_error(cupy, monkeypatch):
     """Its weights add up to 0, but beside 1023 the small ones, less than half of 2^-14, are lost."""
-    monkeypatch.setattr(sssp_cuda, "_FIRST_LOOK", 4)
+    monkeypatch.setattr(search_cuda, "FIRST_LOOK", 4)
     cupy.start(1, 2)
     small = 7 * 2.0**-18
     weights = np.array([0, 1023, small, small, -1023, -2 * small], "float32")
     graph, rank = lay_out(cupy, 6, [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 1], weights)
     with pytest.raises(NegativeCycleError, match="rounds to less than 0") as caught:
-        sssp_cuda.bellman_ford(graph, cupy.asarray(start_from(graph, rank[[0]])))
+        sssp_cuda.improve(graph, cupy.asarray(start_from(graph, rank[[0]])))
     assert caught.value.vertices == ()
 
 
@@ -503,7 +493,7 @@ def test_a_cycle_that_falls_by_rounding_ends_with_an_error(cupy, monkeypatch):
 
 def check_batch(cupy, graph, columns):
     distances = cupy.asarray(columns)
-    statistics = sssp_cuda._batched(graph, distances)
+    statistics = batched_cuda.improve_columns(graph, distances)
     expected = np.stack([bellman_ford_in_numpy(graph, column) for column in columns.T], axis=1)
     assert_same_bits(distances, expected)
     return statistics
@@ -671,23 +661,23 @@ def test_rows_of_many_searches_have_the_bits_of_the_cpu(cupy, dtype, searches):
 @pytest.mark.parametrize("options", [{"limit": np.float32(3)}, {"targets": np.array([1])}])
 def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options, monkeypatch):
     """On a long path, near its beginning; and the next search takes the memory of the last."""
-    monkeypatch.setattr(sssp_cuda, "_AHEAD", 0)
+    monkeypatch.setattr(memory_cuda, "AHEAD", 0)
     cupy.start(1, 2)
     n = 400
     arrays = np.append(np.arange(n), n - 1), np.arange(1, n), np.ones(n - 1, "float32")
     device = search_graph(*map(cupy.asarray, arrays))
     rounds = []
     for asked in {}, options:
-        search = sssp_cuda._Search(device, None, signed=False)
         result = cupy.empty((n,), np.float32)
         begin = {"targets": None, "limit": None} | asked
-        search.begin = sssp_cuda._Beginning(np.array([0]), np.zeros(1, "float32"), result=result, **begin)
+        begin = search_cuda.Beginning(np.array([0]), np.zeros(1, "float32"), result=result, **begin)
+        search = search_cuda.Search(device, None, signed=False, begin=begin)
         search.run_to_the_end()
-        rounds.append(search.rounds)
+        rounds.append(search.statistics.rounds)
         last = search.memory
     assert rounds[0] >= n - 1 > 20 > rounds[1]
     assert np.isfinite(np.asarray(result)).sum() < 5
-    assert sssp_cuda._Search(device, None, signed=False).memory is last
+    assert search_cuda.Search(device, None, signed=False).memory is last
 
 
 def test_a_search_and_a_tree_make_no_arrays_but_their_results(cupy, monkeypatch):
@@ -702,13 +692,15 @@ def test_a_search_and_a_tree_make_no_arrays_but_their_results(cupy, monkeypatch)
     assert len(made) == 2
 
 
-@dtypes
-def test_arguments_in_a_struct_have_the_names_of_its_fields(dtype):
-    """Their sizes are compared with every launch."""
-    text = sssp_cuda._PROGRAMS["search", dtype, False].source()
-    fields = re.search(r"struct Arguments {(.*?)};", text, re.S)[1]
-    names = [name for line in re.sub(r"//.*", "", fields).split(";") for name in re.findall(r"(\w+)\s*(?:,|$)", line)]
-    assert list(sssp_cuda._arguments(np.dtype(dtype)).names) == names
+@pytest.mark.parametrize("reverse", [True, False])
+def test_memory_of_searches_is_freed_with_the_graph(cupy, reverse):
+    """At once, without a pass of the garbage collector."""
+    device = on_both(cupy, arcs_outside(1, "float32"), reverse=reverse)[1]
+    shortest_path_tree(device, shortest_distances(device, [0]), [0])
+    batched_shortest_distances(device, [0, 1])
+    memory = weakref.ref(memory_cuda.idle(device)[False][0])
+    del device
+    assert memory() is None
 
 
 def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
@@ -731,7 +723,11 @@ def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
     device = on_both(cupy, arcs_outside(1, "float32"))[1]
     shortest_path_tree(device, shortest_distances(device, [0], targets=[3]), [0])
     looks = []
-    for module, name in (arrays.dataclasses, "fields"), (_cuda, "multiprocessors"), (sssp_cuda.itertools, "accumulate"):
+    for module, name in (
+        (arrays.dataclasses, "fields"),
+        (_cuda, "multiprocessors"),
+        (launch_cuda.itertools, "accumulate"),
+    ):
         original = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, original=original: looks.append(1) or original(*given))
     shortest_path_tree(device, shortest_distances(device, [7], targets=[5]), [7])
@@ -746,13 +742,14 @@ def test_every_kernel_runs_here(cupy):
     for dtype in DTYPES:
         for graph in skewed(cupy, 1, dtype, "directed", n=50, m=200), shifted(cupy, 1, dtype, n=50, m=200)[0]:
             check(cupy, graph, start_from(graph, [0]))
-        search = sssp_cuda._Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
+        search = search_cuda.Search(graph, cupy.asarray(start_from(graph, [0])), signed=True)
         search.run(most_rounds=1)
-        assert search.negative_cycle() is None
+        search.refuse_negative_cycle()
         graph = skewed(cupy, 1, dtype, "directed", n=50, m=200)
-        sssp_cuda.batched(graph, cupy.asarray(start_from(graph, [0])[:, None]))
+        batched_cuda.improve_columns(graph, cupy.asarray(start_from(graph, [0])[:, None]))
         batched_shortest_distances(on_both(cupy, arcs_outside(1, dtype))[1], [0])
-    programs = [*sssp_cuda._PROGRAMS.values(), sssp_cuda._CYCLE]
+    modules = memory_cuda, tree_cuda, batched_cuda
+    programs = [cycle_cuda.PROGRAM, *(program for module in modules for program in module.PROGRAMS.values())]
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 
 
