@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,13 @@ PATH_VERTICES = 64  # vertices assumed for a path when the bytes of paths are es
 CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 
 
+class Written(NamedTuple):
+    """Rows of a table that is complete, and the pairs of places whose distances this run computed."""
+
+    rows: int
+    pairs: int
+
+
 def write_od_table(
     source: OnDemand | Graph,
     origins: Points,
@@ -53,7 +60,7 @@ def write_od_table(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-) -> int | None:
+) -> Written | None:
     """Write the distances from each origin to each destination to a table, an array or a matrix store.
 
     Parameters
@@ -85,8 +92,8 @@ def write_od_table(
 
     Returns
     -------
-    int or None
-        Rows written; None if `out` was finished before.
+    Written or None
+        Rows of the table, and pairs that this run computed; None if `out` was finished before.
 
     Raises
     ------
@@ -153,7 +160,7 @@ def write_od_table(
                 landing = Landing(count, step, starts, write)
                 reduce_on_workers(client, source, reducing, origins.vertices, landing, shown)
         form.finish(file)
-        return sum(file.rows)
+        return Written(sum(file.rows), _left(count, starts, step) * width)
 
 
 def refuse_workers(source: OnDemand | Graph, reduce: str | None) -> None:
@@ -180,7 +187,7 @@ def _write_matrix(
     resume: bool,
     overwrite: bool,
     progress: bool | None,
-) -> int | None:
+) -> Written | None:
     """Write the matrix store."""
     origins, destinations = points
     count = len(origins.vertices)
@@ -202,7 +209,7 @@ def _write_matrix(
         writer.record(done)
 
     _each(rows_of.rows, points, starts, step, write, progress)
-    return count
+    return Written(count, _left(count, starts, step) * len(destinations.vertices))
 
 
 @contextmanager
@@ -212,7 +219,7 @@ def _progress(
     """Return a context that shows progress in pairs; pairs of blocks that are not in `starts` count as done."""
     count, width = (len(p.vertices) for p in points)
     with Progress(count * width, "pairs", progress) as shown:
-        shown.start((count - sum(min(step, count - start) for start in starts)) * width)
+        shown.start((count - _left(count, starts, step)) * width)
         shown.stage("distances")
         yield shown
 
@@ -240,6 +247,11 @@ def _values(destinations: Points, reduction: Reduction) -> np.ndarray:
     if reduction.column is None:
         return np.ones(len(destinations.vertices))
     return destinations.columns[reduction.column]
+
+
+def _left(count: int, starts: Sequence[int], step: int) -> int:
+    """Return the number of origins, of `count` in all, in the blocks that begin at `starts`."""
+    return sum(min(step, count - start) for start in starts)
 
 
 def _step(count: int, width: int, most: int) -> int:
