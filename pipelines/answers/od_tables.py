@@ -23,6 +23,7 @@ from pipelines.formats.output_file import check_free, growing_file, is_growing
 from pipelines.stores import Graph
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
 from pipelines.stores.on_demand import OnDemand
+from pipelines.stores.place import refuse_both
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -122,7 +123,8 @@ def write_od_table(
     if suffix == ".zarr":
         rows_of = Distances(source, destinations.vertices)
         return _write_matrix(rows_of, source, opened, points, out, about, resume, overwrite, progress)
-    if resume and os.path.lexists(out) and not is_growing(out):
+    refuse_both(resume, overwrite)
+    if resume and os.path.exists(out) and not is_growing(out):
         return None
     check_free(out, overwrite or resume)
     rows_of = Distances(source, np.arange(opened.n) if paths else destinations.vertices)

@@ -88,6 +88,23 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "no scheduler answers at 127.0.0.1:9 within 0.1 s" in refusal
 
 
+def test_outputs_that_cannot_be_are_refused_with_the_cure(tilepath, tmp_path):
+    tilepath("import", "square.gr", "g.zarr")
+    (tmp_path / "from.csv").write_text("vertex\n1\n")
+    (tmp_path / "broken.csv").symlink_to("nothing.csv")
+    for command in "import square.gr", "apsp g.zarr", "od g.zarr --origins from.csv", "export g.zarr", "picture g.zarr":
+        assert "the name is empty; give the name of a file or a store" in tilepath(*command.split(), "", code=2)
+    for out in "od.csv", "od.zarr":
+        both = tilepath("od", "g.zarr", out, "--origins", "from.csv", "--resume", "--overwrite", code=1)
+        assert "--resume continues an output, and --overwrite begins it again; pass one of them" in both
+    for option in ["--resume"], ["--overwrite"], []:
+        assert "broken.csv is a link" in tilepath(
+            "od", "g.zarr", "broken.csv", "--origins", "from.csv", *option, code=1
+        )
+    refusal = tilepath("apsp", "g.zarr", "/proc/d.zarr", "--device", "cpu", code=1)
+    assert "/proc/d.zarr: cannot be written (/proc is not on a disk); choose another place" in refusal
+
+
 def test_a_former_command_names_the_command_that_replaces_it(tilepath):
     assert "no command 'partition' any more; use `tilepath hierarchy" in tilepath("partition", "g", "out", code=2)
     assert "No such command 'partitions'" in tilepath("partitions", code=2)
