@@ -275,13 +275,13 @@ def _check(
         raise ValueError(f"nearest is {nearest}; give a whole number from 1")
     for name, given in ("nearest", nearest is not None), ("paths", paths):
         if reduction is not None and given:
-            raise ValueError(f"{name} does not go with reduce; leave one of them out")
+            raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
     suffix = os.path.splitext(os.fspath(out).rstrip(os.sep))[1].lower()
     if suffix not in (".npy", ".zarr"):
         return check_suffix(out)
     if within is not None or nearest is not None or reduction is not None or paths:
         raise ValueError(
-            f"{out}: a matrix has all distances and no other values; write a table (.parquet) for within, nearest,"
-            " reduce and paths"
+            f"{out}: a matrix has all distances and no other values; write a table (.parquet) for within"
+            " (--within), nearest (--nearest), reduce (--reduce) and paths (--paths)"
         )
     return suffix

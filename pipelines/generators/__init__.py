@@ -67,12 +67,14 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         raise ValueError(f"there is no kind of graph called {kind!r}; choose one of {', '.join(KINDS)}")
     known = [item.name for item in fields(KINDS[kind])]
     for option in options.keys() - set(known):
-        raise ValueError(f"a graph of kind {kind} has no option `{option}`; its options are {', '.join(known)}")
+        raise ValueError(f"{option} is no option of a graph of kind {kind}; its options are {'=, '.join(known)}=")
     sizes = [name for name in ("n", "vertices", "rows", "columns") if name in known]
     if scale is not None:
         whole("scale", scale, 0, 40)
         for option in options.keys() & set(sizes):
-            raise ValueError(f"scale and {option} both set the number of vertices; give only one of them")
+            raise ValueError(
+                f"scale (--scale) and {option}={options[option]} both set the number of vertices; give only one of them"
+            )
         if not sizes:
             options["scale"] = scale
         elif "n" in sizes:
@@ -82,7 +84,9 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         else:
             options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
     elif not options.keys() & {"n", "vertices", "rows"}:
-        raise ValueError(f"the number of vertices is missing; give {' or '.join(['scale', *sizes[:1]])}")
+        raise ValueError(
+            f"the number of vertices is missing; give {' or '.join(['scale=', *(f'{name}=' for name in sizes[:1])])}"
+        )
     return KINDS[kind](**options)
 
 
@@ -130,8 +134,8 @@ def generate(
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:
         raise ValueError(
-            f"{type(graph).__name__} has an Euler circuit only with all its loops and parallel arcs, which simplify "
-            "(--simplify) drops; leave simplify out"
+            f"{type(graph).__name__} has an Euler circuit only with all its loops and parallel arcs; leave out "
+            "simplify (--simplify), which drops them"
         )
     refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)

@@ -161,6 +161,25 @@ ARGUMENT = re.compile(r"(?<![\w./'\"`-])(?:[a-z]+(?:_[a-z]+)*=|[a-z]+(?:_[a-z]+)
         ("import square.gr n.zarr --simplify --unsorted", "leave out --simplify or --unsorted"),
         ("import some.graphml n.zarr --weight w", "choose another --weight"),
         ("som train s.zarr m.zarr --rows 2 --columns 2 --online --piece-rows 0", "--piece-rows"),
+        ("od g.zarr o.csv --origins from.csv --nearest 0", "Error: --nearest is 0; give a whole number from 1"),
+        ("od g.zarr o.csv --origins from.csv --reduce mean", "Error: --reduce is 'mean'; give count, min"),
+        ("od g.zarr o.npy --origins from.csv --within 2", "for --within, --nearest, --reduce and --paths"),
+        (
+            "od g.zarr o.csv --origins from.csv --paths --reduce count",
+            "Error: --paths does not go with --reduce; leave",
+        ),
+        (
+            "generate grid n.zarr --rows 2 --edges 5",
+            "--edges is no option of a graph of kind grid; its options are --",
+        ),
+        ("generate grid n.zarr", "the number of vertices is missing; give --scale or --rows"),
+        ("generate grid n.zarr --rows 2 --scale 3", "--scale and --rows 2 both set the number of vertices"),
+        ("export g.zarr from.csv", "from.csv exists already; choose another name or pass --overwrite"),
+        (
+            "apsp g.zarr g2.zarr --device cpu",
+            "g2.zarr exists already; choose another name or pass --overwrite or --resume",
+        ),
+        ("sssp g.zarr n.zarr --source 1 --cutoff -1 --device cpu", "Error: --cutoff is -1"),
         ("apsp g.zarr d.zarr --device cpu --protocol ucx", "Error: --protocol ucx: for GPU workers only"),
         ("apsp g.zarr d.zarr --scheduler-file f --scheduler tcp://a:1", "--scheduler-file and --scheduler both name"),
     ],
@@ -172,7 +191,8 @@ def test_messages_name_options_and_not_arguments_of_python(tilepath, tmp_path, c
     (tmp_path / "far.csv").write_text(f"1,{2**31 - 2}\n")
     (tmp_path / "way.csv").write_text("1,2\n2,3\n1,3\n")
     nx.write_graphml(nx.path_graph(3), tmp_path / "some.graphml")
-    for name, store in ("star", "g"), ("way", "way"):
+    (tmp_path / "from.csv").write_text("vertex\n1\n")
+    for name, store in ("star", "g"), ("star", "g2"), ("way", "way"):
         tilepath("import", f"{name}.csv", f"{store}.zarr", "--base", 1)
     words = command.split()
     out = tilepath(*words, code=2 if "--scheduler" in words or "--piece-rows" in words else 1)

@@ -288,10 +288,10 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     [
         ({"within": -1}, "od.csv", "within is -1; give a distance of 0 or more"),
         ({"nearest": 0}, "od.csv", "nearest is 0"),
-        ({"nearest": 2, "reduce": "count"}, "od.csv", "nearest does not go with reduce"),
+        ({"nearest": 2, "reduce": "count"}, "od.csv", r"nearest \(--nearest\) does not go with reduce"),
         ({"within": 3}, "od.npy", "a matrix has all distances"),
         ({"paths": True}, "od.zarr", "a matrix has all distances and no other values"),
-        ({"paths": True, "reduce": "count"}, "od.csv", "paths does not go with reduce"),
+        ({"paths": True, "reduce": "count"}, "od.csv", r"paths \(--paths\) does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
         ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
         ({}, "od.xls", "tables are .csv"),
