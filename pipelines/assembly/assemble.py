@@ -97,7 +97,7 @@ def assemble(
         raise ValueError(f"{', '.join(map(str, paths))}: no reads; give FASTA or FASTQ files that have some")
     if not len(kmers.codes):
         raise ValueError(
-            f"no {k} nucleotides stand in a row in the {kmers.bases:,} bases that were read; give a lesser k"
+            f"no {k} nucleotides stand in a row in the {kmers.bases:,} bases that were read; give a lesser k (--k)"
         )
     frequent = _only(kmers, kmers.counts >= min_coverage)
     if not len(frequent.codes):

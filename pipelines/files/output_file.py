@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from pipelines.stores.schema import disk_errors, refuse_within_store
+from pipelines.stores.schema import disk_errors, refuse_no_place, refuse_within_store
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
@@ -31,8 +31,9 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     FileNotFoundError
         The folder of `path` does not exist.
     StoreError
-        The folder is inside a store, or is not writable.
+        `path` is empty or a link to nothing, or the folder is inside a store or not writable.
     """
+    refuse_no_place(path)
     folder = Path(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {folder}; make it, or choose another place")

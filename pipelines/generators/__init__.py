@@ -61,12 +61,14 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         raise ValueError(f"there is no kind of graph called {kind!r}; choose one of {', '.join(KINDS)}")
     known = [item.name for item in fields(KINDS[kind])]
     for option in options.keys() - set(known):
-        raise ValueError(f"a graph of kind {kind} has no option `{option}`; its options are {', '.join(known)}")
+        raise ValueError(f"{option} is no option of a graph of kind {kind}; its options are {'=, '.join(known)}=")
     sizes = [name for name in ("n", "vertices", "rows", "columns") if name in known]
     if scale is not None:
         whole("scale", scale, 0, 40)
         for option in options.keys() & set(sizes):
-            raise ValueError(f"scale and {option} both set the number of vertices; give only one of them")
+            raise ValueError(
+                f"scale (--scale) and {option}={options[option]} both set the number of vertices; give only one of them"
+            )
         if not sizes:
             options["scale"] = scale
         elif "n" in sizes:
@@ -76,7 +78,9 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
         else:
             options |= {"rows": 1 << scale // 2, "columns": 1 << scale - scale // 2}
     elif not options.keys() & {"n", "vertices", "rows"}:
-        raise ValueError(f"the number of vertices is missing; give {' or '.join(['scale', *sizes[:1]])}")
+        raise ValueError(
+            f"the number of vertices is missing; give {' or '.join(['scale=', *(f'{name}=' for name in sizes[:1])])}"
+        )
     return KINDS[kind](**options)
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
 from pipelines.stores.on_demand import OnDemand
+from pipelines.stores.place import refuse_both
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -36,6 +37,13 @@ REDUCED_BLOCKS = 64
 REDUCED_PAIRS = 1 << 28, 1 << 31
 PATH_VERTICES = 64  # vertices assumed for a path when the bytes of paths are estimated
 CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
+
+
+class Written(NamedTuple):
+    """Rows of a table that is complete, and the pairs of places whose distances this run computed."""
+
+    rows: int
+    pairs: int
 
 
 def write_od_table(
@@ -53,7 +61,7 @@ def write_od_table(
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-) -> int | None:
+) -> Written | None:
     """Write the distances from each origin to each destination to a table, an array or a matrix store.
 
     Parameters
@@ -85,8 +93,8 @@ def write_od_table(
 
     Returns
     -------
-    int or None
-        Rows written; None if `out` was finished before.
+    Written or None
+        Rows of the table, and pairs that this run computed; None if `out` was finished before.
 
     Raises
     ------
@@ -115,7 +123,8 @@ def write_od_table(
     if suffix == ".zarr":
         rows_of = Distances(source, destinations.vertices)
         return _write_matrix(rows_of, source, opened, points, out, about, resume, overwrite, progress)
-    if resume and os.path.lexists(out) and not is_growing(out):
+    refuse_both(resume, overwrite)
+    if resume and os.path.exists(out) and not is_growing(out):
         return None
     check_free(out, overwrite or resume)
     rows_of = Distances(source, np.arange(opened.n) if paths else destinations.vertices)
@@ -153,7 +162,7 @@ def write_od_table(
                 landing = Landing(count, step, starts, write)
                 reduce_on_workers(client, source, reducing, origins.vertices, landing, shown)
         form.finish(file)
-        return sum(file.rows)
+        return Written(sum(file.rows), _left(count, starts, step) * width)
 
 
 def refuse_workers(source: OnDemand | Graph, reduce: str | None) -> None:
@@ -180,7 +189,7 @@ def _write_matrix(
     resume: bool,
     overwrite: bool,
     progress: bool | None,
-) -> int | None:
+) -> Written | None:
     """Write the matrix store."""
     origins, destinations = points
     count = len(origins.vertices)
@@ -202,7 +211,7 @@ def _write_matrix(
         writer.record(done)
 
     _each(rows_of.rows, points, starts, step, write, progress)
-    return count
+    return Written(count, _left(count, starts, step) * len(destinations.vertices))
 
 
 @contextmanager
@@ -212,7 +221,7 @@ def _progress(
     """Return a context that shows progress in pairs; pairs of blocks that are not in `starts` count as done."""
     count, width = (len(p.vertices) for p in points)
     with Progress(count * width, "pairs", progress) as shown:
-        shown.start((count - sum(min(step, count - start) for start in starts)) * width)
+        shown.start((count - _left(count, starts, step)) * width)
         shown.stage("distances")
         yield shown
 
@@ -242,6 +251,11 @@ def _values(destinations: Points, reduction: Reduction) -> np.ndarray:
     return destinations.columns[reduction.column]
 
 
+def _left(count: int, starts: Sequence[int], step: int) -> int:
+    """Return the number of origins, of `count` in all, in the blocks that begin at `starts`."""
+    return sum(min(step, count - start) for start in starts)
+
+
 def _step(count: int, width: int, most: int) -> int:
     """Return the number of origins in a block."""
     return max(1, min(count, most, BLOCK_BYTES // (8 * max(1, width))))
@@ -261,13 +275,13 @@ def _check(
         raise ValueError(f"nearest is {nearest}; give a whole number from 1")
     for name, given in ("nearest", nearest is not None), ("paths", paths):
         if reduction is not None and given:
-            raise ValueError(f"{name} does not go with reduce; leave one of them out")
+            raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
     suffix = os.path.splitext(os.fspath(out).rstrip(os.sep))[1].lower()
     if suffix not in (".npy", ".zarr"):
         return check_suffix(out)
     if within is not None or nearest is not None or reduction is not None or paths:
         raise ValueError(
-            f"{out}: a matrix has all distances and no other values; write a table (.parquet) for within, nearest,"
-            " reduce and paths"
+            f"{out}: a matrix has all distances and no other values; write a table (.parquet) for within"
+            " (--within), nearest (--nearest), reduce (--reduce) and paths (--paths)"
         )
     return suffix

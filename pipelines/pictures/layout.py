@@ -84,21 +84,10 @@ def _circle(count: int, apart: float) -> np.ndarray:
 
 def _components(drawing: Drawing) -> list[np.ndarray]:
     """Return the nodes of each weak component, the largest component first."""
-    parent = list(range(drawing.n))
-
-    def root(v: int) -> int:
-        while parent[v] != v:
-            parent[v] = parent[parent[v]]
-            v = parent[v]
-        return v
-
-    for u, v in zip(drawing.tails.tolist(), drawing.heads.tolist(), strict=True):
-        a, b = root(u), root(v)
-        parent[max(a, b)] = min(a, b)
-    roots = np.array([root(v) for v in range(drawing.n)], np.int64)
-    _, numbers = np.unique(roots, return_inverse=True)
-    order = np.argsort(numbers, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if drawing.n else []
+    networkx = _networkx()
+    graph = networkx.empty_graph(drawing.n)
+    graph.add_edges_from(zip(drawing.tails.tolist(), drawing.heads.tolist(), strict=True))
+    groups = [np.array(sorted(group)) for group in networkx.connected_components(graph)]
     return sorted(groups, key=lambda group: (-len(group), group[0]))
 
 
@@ -144,45 +133,29 @@ def _spread(x: np.ndarray, layer: list[int], across: float) -> None:
 
 
 def _depths(n: int, arcs: list[tuple[int, int]]) -> list[int]:
-    """Return the layer of each node.
+    """Return the layer of each node of a weak component.
 
     Without a cycle, the layer is the number of arcs on the longest path to the node. With a cycle, it is the number of
-    arcs on the shortest path from the nodes without arcs in, or else from the first node.
+    arcs on the shortest path from the nodes without arcs in, or else from the first node; where no such path leads, the
+    directions of arcs do not count.
     """
-    into = [0] * n
-    for _, v in arcs:
-        into[v] += 1
-    depth, left, ready = [0] * n, into.copy(), [v for v in range(n) if not into[v]]
-    for u in ready:
-        for a, v in arcs:
-            if a == u:
-                depth[v] = max(depth[v], depth[u] + 1)
-                left[v] -= 1
-                if not left[v]:
-                    ready.append(v)
-    if len(ready) == n:
-        return depth
-    found = {v: 0 for v in range(n) if not into[v]} or {0: 0}
-    while len(found) < n:
-        level = {v: found[u] + 1 for u, v in arcs if u in found and v not in found}
-        level = level or {u: found[v] + 1 for u, v in arcs if v in found and u not in found}
-        found |= {
-            v: min(d for u, w in arcs for d in [found.get(u, n) + 1] if w == v) if v in level else 0 for v in level
-        }
-    return [found[v] for v in range(n)]
+    networkx = _networkx()
+    graph = networkx.empty_graph(n, networkx.DiGraph)
+    graph.add_edges_from(arcs)
+    if networkx.is_directed_acyclic_graph(graph):
+        ways = [networkx.topological_generations(graph)]
+    else:
+        roots = [v for v, incoming in graph.in_degree if not incoming] or [0]
+        ways = [networkx.bfs_layers(each, roots) for each in (graph.to_undirected(as_view=True), graph)]
+    depth = {v: d for layers in ways for d, layer in enumerate(layers) for v in layer}
+    return [depth[v] for v in range(n)]
 
 
 def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float, seed: int) -> np.ndarray:
-    try:
-        import networkx
-        import scipy  # noqa: F401  (NetworkX needs it for these layouts)
-    except ImportError as error:
-        raise ImportError("the layout of a graph needs networkx and scipy: pip install 'tilepath[plot]'") from error
-
     if n == 1:
         return np.zeros((1, 2))
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(n))
+    networkx = _networkx()
+    graph = networkx.empty_graph(n)
     graph.add_edges_from(arcs)
     if n <= EXACT:
         found: dict[int, Any] = networkx.kamada_kawai_layout(graph)
@@ -203,6 +176,15 @@ def _forces(n: int, arcs: list[tuple[int, int]], sizes: np.ndarray, step: float,
     lengths = np.linalg.norm(places[ends[:, 0]] - places[ends[:, 1]], axis=1)
     places *= step / max(float(np.median(lengths)), 1e-9)
     return _apart(places, ends, sizes, step)
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+        import scipy  # noqa: F401  (NetworkX needs it for layouts)
+    except ImportError as error:
+        raise ImportError("the layout of a graph needs networkx and scipy: pip install 'tilepath[plot]'") from error
+    return networkx
 
 
 def _unfolded(networkx: Any, graph: Any, rng: np.random.Generator) -> np.ndarray:

@@ -106,7 +106,7 @@ def picture_map(
     if kind not in KINDS:
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
-        raise ValueError(f"columns are for planes, not for {kind}; leave them out")
+        raise ValueError(f"columns (--column) are for planes, not for {kind}; leave them out")
     grid = codebook.grid
     if clusters is not None and (clusters.shape != (grid.units,) or clusters.dtype.kind != "i"):
         raise ValueError(f"clusters are {clusters.dtype} {clusters.shape}; give an integer for each of the units")

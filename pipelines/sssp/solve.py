@@ -201,15 +201,17 @@ def _check_options(
     graph: Graph, cutoff: float | None, targets: tuple[int, ...] | None, verify: bool, predecessors: bool
 ) -> None:
     if cutoff is not None and not cutoff >= 0:
-        raise ValueError(f"the cutoff is {cutoff}; give a distance of 0 or more")
+        raise ValueError(f"cutoff is {cutoff}; give a distance of 0 or more")
     if graph.weight_min < 0 and (cutoff is not None or targets is not None):
-        option = "cutoff" if cutoff is not None else "targets"
+        option = "cutoff (--cutoff)" if cutoff is not None else "targets (--target)"
         raise ValueError(
             f"{graph.path} has negative weights, so a path may leave the range of {option} and come back; "
             f"search without {option}"
         )
     if verify and not predecessors and not isinstance(graph, GeneratedGraph):
-        raise ValueError("the certificate follows predecessors; keep them, or do not verify")
+        raise ValueError(
+            "the certificate follows predecessors; leave out predecessors=False (--no-predecessors) or verify=True"
+        )
 
 
 def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:

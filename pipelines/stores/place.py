@@ -30,6 +30,7 @@ from pipelines.stores.schema import (
     leftovers,
     new_run_id,
     open_store,
+    refuse_no_place,
     refuse_within_store,
     remove_leftovers,
     store_bytes,
@@ -53,8 +54,11 @@ def standing(
     Raises
     ------
     StoreError
-        `out` is an input, holds an input, lies within a store, or exists and may not be replaced.
+        `out` is an input, holds an input, lies within a store, or exists and may not be replaced; or both `resume` and
+        `overwrite` are asked for.
     """
+    refuse_both(resume, overwrite)
+    refuse_no_place(out)
     inputs = list(inputs)
     refuse_inputs(out, inputs)
     if inputs:  # a store without inputs has tables that a method keeps within the store of its result
@@ -64,6 +68,12 @@ def standing(
         return growing_beside(out) or (os.fspath(out) if os.path.lexists(out) else None)
     refuse_existing(out, schema, overwrite, "pass overwrite (--overwrite) or --resume")
     return None
+
+
+def refuse_both(resume: bool, overwrite: bool) -> None:
+    """Raise StoreError if both are asked for: a resumed run would ignore `overwrite`."""
+    if resume and overwrite:
+        raise StoreError("resume=True continues an output, and overwrite=True begins it again; pass one of them")
 
 
 def refuse_inputs(path: str | os.PathLike[str], inputs: Iterable[Any]) -> None:
@@ -90,7 +100,8 @@ def refuse_existing(
     path: str | os.PathLike[str], schema: str, overwrite: bool, cure: str = "pass overwrite (--overwrite)"
 ) -> None:
     """Raise StoreError if `path` exists; with `overwrite`, only if it is not a store of this schema."""
-    if not os.path.lexists(path):
+    refuse_no_place(path)
+    if not os.path.lexists(os.path.realpath(path)):  # the store takes the real path, where `none/..` is a folder
         return
     if not overwrite:
         raise StoreError(f"{path} exists already; choose another name or {cure}")

@@ -233,6 +233,15 @@ def _of_output(error: OSError, path: str | os.PathLike[str]) -> bool:
     return error.filename is not None and (partial or fault in place.parents)
 
 
+def refuse_no_place(path: str | os.PathLike[str]) -> None:
+    """Raise StoreError if `path` is empty, or a symbolic link to a place that does not exist."""
+    if not os.fspath(path):
+        raise StoreError("the name of the output is empty, which would be the current folder; choose a name")
+    if os.path.islink(path) and not os.path.exists(path):
+        target = os.readlink(path)
+        raise StoreError(f"{path} is a link to {target}, which does not exist; remove the link, or choose another name")
+
+
 def refuse_within_store(path: str | os.PathLike[str]) -> None:
     """Raise StoreError if `path` lies within a store."""
     for place in Path(os.path.realpath(path)).parents:

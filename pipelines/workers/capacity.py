@@ -22,7 +22,7 @@ from distributed.utils import get_ip
 from gpuops import minplus_update
 from gpuops.memory import available_memory
 from pipelines.stores.place import unfinished_bytes
-from pipelines.stores.schema import counted
+from pipelines.stores.schema import StoreError, counted
 from pipelines.workers.attempts import Attempt, has_gpu, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
@@ -216,13 +216,16 @@ def this_process() -> list[WorkerFacts]:
 def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
     """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message.
 
-    The bytes of an unfinished store at `out` count as free (`pipelines.stores.place.growing_place`).
+    The bytes of an unfinished store at `out` count as free (`pipelines.stores.place.growing_place`). A StoreError is
+    raised if `out` is not on a disk, such as in /proc.
     """
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
     available = shutil.disk_usage(folder).free + unfinished_bytes(out)
     if count > available:
+        if os.statvfs(folder).f_blocks == 0:
+            raise StoreError(f"{out}: cannot be written ({folder} is not on a disk); choose another place")
         raise DoesNotFitError(
             f"{out} may take {size(count)}, but the disk has {size(available)} free. "
             f"Free some, choose another disk, or {cure}"

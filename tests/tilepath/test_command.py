@@ -88,6 +88,23 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     assert "no scheduler answers at 127.0.0.1:9 within 0.1 s" in refusal
 
 
+def test_outputs_that_cannot_be_are_refused_with_the_cure(tilepath, tmp_path):
+    tilepath("import", "square.gr", "g.zarr")
+    (tmp_path / "from.csv").write_text("vertex\n1\n")
+    (tmp_path / "broken.csv").symlink_to("nothing.csv")
+    for command in "import square.gr", "apsp g.zarr", "od g.zarr --origins from.csv", "export g.zarr", "picture g.zarr":
+        assert "the name is empty; give the name of a file or a store" in tilepath(*command.split(), "", code=2)
+    for out in "od.csv", "od.zarr":
+        both = tilepath("od", "g.zarr", out, "--origins", "from.csv", "--resume", "--overwrite", code=1)
+        assert "--resume continues an output, and --overwrite begins it again; pass one of them" in both
+    for option in ["--resume"], ["--overwrite"], []:
+        assert "broken.csv is a link" in tilepath(
+            "od", "g.zarr", "broken.csv", "--origins", "from.csv", *option, code=1
+        )
+    refusal = tilepath("apsp", "g.zarr", "/proc/d.zarr", "--device", "cpu", code=1)
+    assert "/proc/d.zarr: cannot be written (/proc is not on a disk); choose another place" in refusal
+
+
 def test_a_former_command_names_the_command_that_replaces_it(tilepath):
     assert "no command 'partition' any more; use `tilepath hierarchy" in tilepath("partition", "g", "out", code=2)
     assert "No such command 'partitions'" in tilepath("partitions", code=2)
@@ -144,6 +161,25 @@ ARGUMENT = re.compile(r"(?<![\w./'\"`-])(?:[a-z]+(?:_[a-z]+)*=|[a-z]+(?:_[a-z]+)
         ("import square.gr n.zarr --simplify --unsorted", "leave out --simplify or --unsorted"),
         ("import some.graphml n.zarr --weight w", "choose another --weight"),
         ("som train s.zarr m.zarr --rows 2 --columns 2 --online --piece-rows 0", "--piece-rows"),
+        ("od g.zarr o.csv --origins from.csv --nearest 0", "Error: --nearest is 0; give a whole number from 1"),
+        ("od g.zarr o.csv --origins from.csv --reduce mean", "Error: --reduce is 'mean'; give count, min"),
+        ("od g.zarr o.npy --origins from.csv --within 2", "for --within, --nearest, --reduce and --paths"),
+        (
+            "od g.zarr o.csv --origins from.csv --paths --reduce count",
+            "Error: --paths does not go with --reduce; leave",
+        ),
+        (
+            "generate grid n.zarr --rows 2 --edges 5",
+            "--edges is no option of a graph of kind grid; its options are --",
+        ),
+        ("generate grid n.zarr", "the number of vertices is missing; give --scale or --rows"),
+        ("generate grid n.zarr --rows 2 --scale 3", "--scale and --rows 2 both set the number of vertices"),
+        ("export g.zarr from.csv", "from.csv exists already; choose another name or pass --overwrite"),
+        (
+            "apsp g.zarr g2.zarr --device cpu",
+            "g2.zarr exists already; choose another name or pass --overwrite or --resume",
+        ),
+        ("sssp g.zarr n.zarr --source 1 --cutoff -1 --device cpu", "Error: --cutoff is -1"),
         ("apsp g.zarr d.zarr --device cpu --protocol ucx", "Error: --protocol ucx: for GPU workers only"),
         ("apsp g.zarr d.zarr --scheduler-file f --scheduler tcp://a:1", "--scheduler-file and --scheduler both name"),
     ],
@@ -155,7 +191,8 @@ def test_messages_name_options_and_not_arguments_of_python(tilepath, tmp_path, c
     (tmp_path / "far.csv").write_text(f"1,{2**31 - 2}\n")
     (tmp_path / "way.csv").write_text("1,2\n2,3\n1,3\n")
     nx.write_graphml(nx.path_graph(3), tmp_path / "some.graphml")
-    for name, store in ("star", "g"), ("way", "way"):
+    (tmp_path / "from.csv").write_text("vertex\n1\n")
+    for name, store in ("star", "g"), ("star", "g2"), ("way", "way"):
         tilepath("import", f"{name}.csv", f"{store}.zarr", "--base", 1)
     words = command.split()
     out = tilepath(*words, code=2 if "--scheduler" in words or "--piece-rows" in words else 1)

@@ -32,9 +32,11 @@ from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 from tilepath.cli.warm import warm
 
-# How a message of the Python interface writes an argument: as name=value, or as a name of several words.
+# How a message of the Python interface writes an argument: as name=value, as a name of several words, or, where the
+# message begins, as `name is`. Elsewhere a name of one word is followed by its option in parentheses.
 _ASSIGNED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)*=(?:'[^']*'|[^\s,;:()'\"]*)"
 _NAMED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)+(?![\w./'\"-])"
+_LEADING = r"^[a-z]+(?= is )"
 _WORD = r"(?<![\w./'\"-])[a-z_]+"
 
 
@@ -84,6 +86,8 @@ def with_options(message: str, options: dict[str, str]) -> str:
     >>> options = {"tip_letters": "--tips", "device": "--device", "overwrite": "--overwrite"}
     >>> with_options("tip_letters is -5", options), with_options("use device='cpu'", options)
     ('--tips is -5', 'use --device cpu')
+    >>> with_options("device is 'tpu'; pass overwrite=True", options)
+    "--device is 'tpu'; pass --overwrite"
     >>> with_options("pass labels=True (--labels), or pass directed=True (leave out --undirected)", options)
     'pass --labels, or leave out --undirected'
     >>> with_options("tip_letters (--tips) is -5; choose another file (--out) or pass overwrite (--overwrite)", options)
@@ -103,7 +107,7 @@ def with_options(message: str, options: dict[str, str]) -> str:
     both = rf"(?P<verb>pass )?(?P<name>{_ASSIGNED}|{_WORD}) \((?P<without>leave out )?(?P<option>--[^()]+)\)"
     message = re.sub(both, kept, message)
     message = re.sub(rf"\((?:{_ASSIGNED}|{_WORD}), (--[^()]+)\)", r"(\1)", message)
-    return re.sub(f"{_ASSIGNED}|{_NAMED}", option, message)
+    return re.sub(f"{_ASSIGNED}|{_NAMED}|{_LEADING}", option, message)
 
 
 def _end_quietly() -> None:

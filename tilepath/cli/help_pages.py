@@ -17,11 +17,18 @@ class ClusterOption(click.Option):
 
 
 class Page(click.Command):
-    """A command whose help page has its cluster options in a section, and an example."""
+    """A command that refuses empty paths, and whose help page has a section of cluster options, and an example."""
 
     def __init__(self, *arguments: Any, example: str = "", **options: Any):
         super().__init__(*arguments, **options)
         self.example = example
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        for param in self.params:
+            if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") == "":
+                raise click.BadParameter("the name is empty; give the name of a file or a store", ctx, param)
+        return left
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], "Where to compute": []}

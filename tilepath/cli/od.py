@@ -104,13 +104,12 @@ def od(
         )
     with open_client() if asked else nullcontext() as client:
         began = time.perf_counter()
-        count = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, client=client, **options)
+        written = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, client=client, **options)
         seconds = time.perf_counter() - began
-    if count is None:
+    if written is None:
         recorded = "" if out.rstrip("/").lower().endswith(".zarr") else ", and does not record its inputs"
         click.echo(f"{out} is already complete{recorded}; to make it again, pass --overwrite instead of --resume")
         return
-    rate = len(begins.vertices) * len(ends.vertices) / seconds
     counts = f"{counted(len(begins.vertices), 'origin')}, {counted(len(ends.vertices), 'destination')}"
     unit = f", distances in {opened.weight_unit}" if opened.weight_unit else ""
-    click.echo(f"{out}: {counts}, {counted(count, 'row')}{unit}; {rate:,.0f} pairs/s")
+    click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {written.pairs / seconds:,.0f} pairs/s")

@@ -129,7 +129,7 @@ def import_graph(
     options = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(reader).parameters
     for option in options.keys() - known.keys() - {"labels"}:
-        raise FormatError(f"{name}: the option `{option}` has no meaning for {reader.__name__}; leave it out")
+        raise FormatError(f"{name}: {option}={options[option]!r} has no meaning for {reader.__name__}; leave it out")
     if labels and "labels" not in known:
         raise FormatError(f"{name}: this format has no option for labels; leave it out")
     with (

@@ -62,8 +62,8 @@ def generate(
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:
         raise ValueError(
-            f"{type(graph).__name__} has an Euler circuit only with all its loops and parallel arcs, which simplify "
-            "(--simplify) drops; leave simplify out"
+            f"{type(graph).__name__} has an Euler circuit only with all its loops and parallel arcs; leave out "
+            "simplify (--simplify), which drops them"
         )
     refuse_existing(path, SCHEMA, overwrite)
     _refuse_what_cannot_fit(graph, path, memory)

@@ -128,7 +128,7 @@ def import_samples(
         }
         for option, value in given.items():
             if value is not None:
-                raise ValueError(f"like determines the {option} of samples; leave out {option} (--{option})")
+                raise ValueError(f"like (--like) determines the {option} of samples; leave out {option} (--{option})")
         like = like if isinstance(like, Samples | Codebook) else _open_record(like)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
         missing = missing or like.missing
@@ -215,7 +215,7 @@ def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str,
     for name in given:
         of, known = OPTIONS[name]
         if reader is not known:
-            raise FormatError(f"{source}: {name} is for {of}; leave it out (--{name})")
+            raise FormatError(f"{source}: {name} (--{name}) is for {of}; leave it out")
     with ExitStack() as stack:
         with _reading(source):
             opened = stack.enter_context(reader(source, wanted, **given))

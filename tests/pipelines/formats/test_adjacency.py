@@ -87,7 +87,7 @@ def test_what_is_wrong_is_named_with_its_line(load, line, match):
 def test_a_file_without_vertices(load):
     with pytest.raises(FormatError, match="holds no vertices and no arcs"):
         load("# nothing\n\n")
-    with pytest.raises(FormatError, match="the option `weight` has no meaning"):
+    with pytest.raises(FormatError, match="weight='w' has no meaning"):
         load("a -> b\n", weight="w")
 
 

@@ -425,7 +425,7 @@ def test_a_fault_far_into_the_file_has_its_line(tmp_path):
 
 
 def test_options_that_mean_nothing_are_refused(load, tmp_path):
-    with fails("option `delimiter` has no meaning for read_dimacs"):
+    with fails("delimiter=',' has no meaning for read_dimacs"):
         load(GR, "x.gr", delimiter=",")
     with fails("this format has no option for labels"):
         load(GR, "x.gr", labels=True)

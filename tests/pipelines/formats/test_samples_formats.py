@@ -265,7 +265,7 @@ def test_parquet_is_read_with_its_types(tmp_path):
     assert labels_of(numbered) == ["3", "12345678", None]
     with pytest.raises(FormatError, match=r"t\.parquet: column 'k' holds dictionary.*; values are numbers.*--label"):
         import_samples(tmp_path / "t.parquet", tmp_path / "u")
-    with pytest.raises(FormatError, match=r"header is for text files; leave it out \(--header\)"):
+    with pytest.raises(FormatError, match=r"header \(--header\) is for text files; leave it out"):
         import_samples(tmp_path / "t.parquet", tmp_path / "u", header=True)
 
 

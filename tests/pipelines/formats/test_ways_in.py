@@ -407,7 +407,7 @@ def test_layers_of_h5ad(tmp_path):
     with pytest.raises(FormatError, match=r"t\.h5ad: there is no layer 'raw'; layers are 'counts', 'scaled'"):
         import_samples(tmp_path / "t.h5ad", tmp_path / "u", layer="raw")
     (tmp_path / "t.csv").write_text("1,2\n")
-    with pytest.raises(FormatError, match=r"t\.csv: layer is for \.h5ad files; leave it out \(--layer\)"):
+    with pytest.raises(FormatError, match=r"t\.csv: layer \(--layer\) is for \.h5ad files; leave it out"):
         import_samples(tmp_path / "t.csv", tmp_path / "u", layer="raw")
     command = ["som", "import", *(str(tmp_path / name) for name in ("t.h5ad", "cli")), "--layer", "counts"]
     assert "10 x 3 float32 samples" in CliRunner().invoke(cli.command.tilepath, command).output

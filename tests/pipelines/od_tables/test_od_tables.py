@@ -96,7 +96,7 @@ def rows_of(path):
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv.gz"])
 def test_all_pairs_in_order_with_null_where_nothing_leads(source, matrix, points, tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)  # several blocks
-    count = write_od_table(source, *points, tmp_path / f"od.{suffix}")
+    count = write_od_table(source, *points, tmp_path / f"od.{suffix}").rows
     expected = expected_pairs(matrix, *points, lambda block: np.ndindex(block.shape))
     assert count == len(expected) == 18 * N
     if suffix == "tsv.gz":
@@ -289,10 +289,10 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     [
         ({"within": -1}, "od.csv", "within is -1; give a distance of 0 or more"),
         ({"nearest": 0}, "od.csv", "nearest is 0"),
-        ({"nearest": 2, "reduce": "count"}, "od.csv", "nearest does not go with reduce"),
+        ({"nearest": 2, "reduce": "count"}, "od.csv", r"nearest \(--nearest\) does not go with reduce"),
         ({"within": 3}, "od.npy", "a matrix has all distances"),
         ({"paths": True}, "od.zarr", "a matrix has all distances and no other values"),
-        ({"paths": True, "reduce": "count"}, "od.csv", "paths does not go with reduce"),
+        ({"paths": True, "reduce": "count"}, "od.csv", r"paths \(--paths\) does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
         ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
         ({}, "od.xls", "tables are .csv"),
@@ -420,7 +420,8 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
         with (tmp_path / f".{name}.partial").open("ab") as torn, (tmp_path / f".{name}.pieces").open("ab") as journal:
             torn.write(b"what was not committed")
             journal.write(b"[1, 2")
-    assert write_od_table(source, *points, out, **options, resume=True) == count
+    assert write_od_table(source, *points, out, **options, resume=True) == (count.rows, 8 * N)
+    assert count.pairs == 18 * N
     assert asked == [5, 5, 5, 5, 3]
     assert contents(out) == contents(calm)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["calm", name])
@@ -434,7 +435,8 @@ def test_ctrl_c_ends_a_run_behind_a_block(source, points, tmp_path, in_blocks, m
     assert (interruption._runs, interruption.asked()) == (0, False)
     journal = tmp_path / name / "zarr.json" if name == "od.zarr" else tmp_path / f".{name}.pieces"
     assert done(tmp_path / name, journal) == (5 if name == "od.zarr" else 1)
-    assert write_od_table(source, *points, tmp_path / name, resume=True) == (18 if name == "od.zarr" else 18 * N)
+    rows = 18 if name == "od.zarr" else 18 * N
+    assert write_od_table(source, *points, tmp_path / name, resume=True) == (rows, 13 * N)
 
 
 # --- Tables that workers reduce -------------------------------------------------------------------------------------
@@ -458,7 +460,7 @@ def with_jobs(points):
 def test_two_workers_reduce_a_table_to_the_same_bytes(two, store, with_jobs, tmp_path, name, options):
     (tmp_path / "one").mkdir()
     count = write_od_table(store, *with_jobs, tmp_path / "one" / name, **options)
-    assert write_od_table(store, *with_jobs, tmp_path / name, client=two, **options) == count == 18
+    assert write_od_table(store, *with_jobs, tmp_path / name, client=two, **options) == count == (18, 18 * N)
     assert contents(tmp_path / name) == contents(tmp_path / "one" / name)
 
 
@@ -478,7 +480,7 @@ def test_workers_and_this_process_go_on_where_the_other_stopped(two, store, with
             with pytest.raises(ZeroDivisionError):
                 write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[0])
         assert done(out, tmp_path / ".od.csv.pieces") == 2
-        assert write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[1], resume=True) == 18
+        assert write_od_table(store, *with_jobs, out, reduce="sum:jobs", client=clients[1], resume=True).rows == 18
         assert contents(out) == contents(calm)
         out.unlink()
 
@@ -510,7 +512,7 @@ def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs,
 
     monkeypatch.setattr(TableForm, "append", murder)
     count = write_od_table(store, many, destinations, tmp_path / "od.csv", reduce="sum:jobs", client=two_processes)
-    assert count == 2000
+    assert count.rows == 2000
     assert len(appended) == 400
     assert contents(tmp_path / "od.csv") == contents(tmp_path / "calm.csv")
 
@@ -609,7 +611,7 @@ def test_pieces_of_parquet_are_joined_by_groups_of_rows_after_a_run_that_could_n
     assert sorted(path.name for path in tmp_path.iterdir()) == [".od.parquet.partial", ".od.parquet.pieces", calm.name]
     (tmp_path / ".od.parquet.joined").write_text("what a killed run left")
     monkeypatch.setattr(TableForm, "append", lambda *_: 1 / 0)  # all blocks are there
-    assert write_od_table(source, *points, out, resume=True) == 18 * N
+    assert write_od_table(source, *points, out, resume=True) == (18 * N, 0)
     assert pa.parquet.read_table(out).equals(pa.parquet.read_table(calm))
     assert pa.parquet.ParquetFile(out).num_row_groups == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == [calm.name, out.name]
@@ -624,7 +626,7 @@ def test_the_disk_for_joining_pieces_is_counted_before_it_is_needed(source, poin
     with pytest.raises(DoesNotFitError, match=r"od.parquet may take .* the disk has 2.9 KiB free.*--resume.*\.csv"):
         write_od_table(source, *points, tmp_path / "od.parquet")
     Usage.free = 10**6
-    assert write_od_table(source, *points, tmp_path / "od.parquet", resume=True) == 18 * N
+    assert write_od_table(source, *points, tmp_path / "od.parquet", resume=True).rows == 18 * N
 
 
 def test_two_runs_do_not_write_the_same_file(tmp_path):
@@ -636,7 +638,7 @@ def test_two_runs_do_not_write_the_same_file(tmp_path):
 
 
 def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
-    assert write_od_table(source, *points, tmp_path / "od.zarr") == 18
+    assert write_od_table(source, *points, tmp_path / "od.zarr").rows == 18
     found = open_matrix(tmp_path / "od.zarr")
     expected = matrix[np.ix_(*(p.vertices for p in points))]
     np.testing.assert_array_equal(np.where(found[:] == np.iinfo("int32").max, np.inf, found[:]), expected)

@@ -497,6 +497,21 @@ def test_a_graph_without_cycles_lies_in_layers():
     assert len(set(centres[:, 1].round(6))) == 4
 
 
+@pytest.mark.parametrize(
+    ("arcs", "depths"),
+    [
+        ([(0, 1), (1, 2), (0, 2), (2, 3)], [0, 1, 2, 3]),
+        ([(6, 3), (3, 4), (4, 3), (4, 0), (0, 1), (1, 2), (2, 0), (1, 5)], [3, 4, 5, 1, 2, 5, 0]),
+        ([(0, 1), (1, 0), (2, 3), (3, 2), (2, 0)], [0, 1, 1, 2]),  # the first node does not lead to 2 and 3
+    ],
+)
+def test_layers_follow_the_arcs(arcs, depths):
+    tails, heads = np.array(arcs).T
+    names = list("abcdefg"[: len(depths)])
+    y = place_nodes(Drawing(names, tails, heads), np.tile(SIZE, (len(depths), 1)), 70.0, 0)[:, 1]
+    np.testing.assert_allclose((y.max() - y) / 70, depths)
+
+
 def test_few_nodes_with_many_arcs_lie_in_a_circle():
     tails, heads = np.array(list(permutations(range(9), 2))).T
     centres = place_nodes(Drawing(list("abcdefghi"), tails, heads), np.tile(SIZE, (9, 1)), 70.0, 0)

@@ -369,7 +369,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
         assert not list(tmp_path.glob("x*"))
 
     refused("no picture 'heat'; choose umatrix, pmatrix, ustar, hits", "heat")
-    refused("columns are for planes, not for hits", "hits", columns=["0"])
+    refused(r"columns \(--column\) are for planes, not for hits", "hits", columns=["0"])
     refused("no column 'weight'; it has 0, 1, 2", "planes", columns=["weight"])
     refused("--mapping", "labels")
     refused("tilepath som cluster", "clusters")

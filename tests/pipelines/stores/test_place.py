@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from path_rows import write_rows
 
-from pipelines.files.output_file import whole_file
+from pipelines.files.output_file import check_folder, whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.place import refuse_inputs, standing
@@ -85,6 +85,31 @@ def test_a_place_where_no_store_can_be_made(tmp_path, place):
         partial.write_text("text")
 
 
+@pytest.mark.parametrize(
+    ("out", "fault"),
+    [
+        ("", "the name of the output is empty"),
+        ("none/..", "exists already"),
+        ("broken", "broken is a link to nothing, which does not exist; remove the link"),
+        ("circle", "circle is a link to circle, which does not exist; remove the link"),
+    ],
+)
+def test_no_store_replaces_the_current_folder_or_a_broken_link(tmp_path, monkeypatch, out, fault):
+    for name, target in ("broken", "nothing"), ("circle", "circle"), ("kept", "nothing else"):
+        (tmp_path / name).symlink_to(target)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match=fault):
+        ring(out)
+    if out != "none/..":
+        with pytest.raises(StoreError, match=fault):
+            ring(out, overwrite=True)
+        with pytest.raises(StoreError, match=fault):
+            check_folder(out)
+        with pytest.raises(StoreError, match=fault):
+            standing(out, "paths/1", [], resume=True, overwrite=False)
+    assert sorted(os.listdir(tmp_path)) == ["broken", "circle", "kept"]
+
+
 def test_what_would_replace_an_input_is_refused(tmp_path, graph):
     os.rename(graph.path, tmp_path / "p.new")
     with pytest.raises(StoreError, match=r"p\.new is the input"):
@@ -122,7 +147,9 @@ def test_the_old_result_stays_until_the_new_one_is_whole(tmp_path, graph):
     found = open_paths(tmp_path / "p")
     found.verify()
     assert found.distances()[:, 0].tolist() == [2, 2, 2]
-    assert standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=True) == str(tmp_path / "p")
+    assert standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=False) == str(tmp_path / "p")
+    with pytest.raises(StoreError, match=r"resume=True continues .* overwrite=True begins it again; pass one of them"):
+        standing(tmp_path / "p", "paths/1", [], resume=True, overwrite=True)
 
 
 def test_a_run_that_is_discarded_leaves_the_old_result(tmp_path, graph):
