@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from pipelines.stores.distances import open_distances as open_distances
     from pipelines.stores.graph import Graph as Graph
     from pipelines.stores.graph import open_graph as open_graph
-    from pipelines.stores.graph import write_graph as write_graph
+    from pipelines.stores.graph_writer import write_graph as write_graph
     from pipelines.stores.hierarchy import HierarchyStore as HierarchyStore
     from pipelines.stores.hierarchy import open_hierarchy as open_hierarchy
     from pipelines.stores.mapping import Mapping as Mapping

@@ -19,7 +19,8 @@ from pipelines.assembly.contigs import Contigs, DeBruijnGraph, de_bruijn_graph, 
 from pipelines.assembly.kmers import Kmers, check_k, count_kmers, reverse_complements, text_of
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.formats.reads import read_batches
-from pipelines.stores.graph import SCHEMA, write_graph
+from pipelines.stores.graph import SCHEMA
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.place import refuse_existing
 
 LINE = 80  # letters

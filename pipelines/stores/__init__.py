@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pipelines.stores.distances import create_distances as create_distances
     from pipelines.stores.distances import open_distances as open_distances
     from pipelines.stores.graph import Graph as Graph
-    from pipelines.stores.graph import GraphWriter as GraphWriter
-    from pipelines.stores.graph import new_graph as new_graph
     from pipelines.stores.graph import open_graph as open_graph
-    from pipelines.stores.graph import write_graph as write_graph
+    from pipelines.stores.graph_writer import GraphWriter as GraphWriter
+    from pipelines.stores.graph_writer import new_graph as new_graph
+    from pipelines.stores.graph_writer import write_graph as write_graph
     from pipelines.stores.paths import Paths as Paths
     from pipelines.stores.paths import create_paths as create_paths
     from pipelines.stores.paths import open_paths as open_paths

@@ -172,11 +172,10 @@ class CodebookWriter(StoreWriter):
 
     def committed(self) -> int:
         """Return the number of complete epochs, or -1 before the first codebook."""
-        return int(self._recorded()["committed"])
+        return int(self.group().attrs["committed"])
 
     def progress(self) -> tuple[int, int]:
-        found = self._recorded()
-        return found["committed"], found["epochs"]
+        return self.committed(), self.epochs
 
     def begun_with(self) -> dict[str, Any]:
         return self.options
@@ -195,19 +194,18 @@ class CodebookWriter(StoreWriter):
 
     def errors(self) -> list[float]:
         """Return the quantization errors known so far, from the first codebook on."""
-        return list(self._recorded()["quantization_errors"])
+        return list(self.group().attrs["errors"])
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        found = self._recorded()
-        chunks = {"codebooks": self._places(found["first_kept"], found["committed"])}
+        chunks = {"codebooks": self._places(*self._kept())}
         whole = ("sigmas", "hits") if self.finished else ("sigmas",)
         return chunks | {name: StoredArray(self.path, name).places() for name in whole}
 
     def check_values(self) -> tuple[str, ...]:
-        found, codebooks = self._recorded(), StoredArray(self.path, "codebooks")
+        (first, last), codebooks = self._kept(), StoredArray(self.path, "codebooks")
         if self.finished and (StoredArray(self.path, "hits")[:] < 0).any():
             raise StoreError(f"{self.path}: `hits` has negative counts; train the map again")
-        for epoch in range(found["first_kept"], found["committed"] + 1):
+        for epoch in range(first, last + 1):
             if not np.isfinite(codebooks[epoch]).all():
                 raise StoreError(f"{self.path}: epoch {epoch} holds values that are not finite; train the map again")
         return ("that every value is finite",)
@@ -217,8 +215,7 @@ class CodebookWriter(StoreWriter):
 
         Codebooks that are no longer kept are deleted.
         """
-        found = self._recorded()
-        before, oldest = found["committed"], found["first_kept"]
+        oldest, before = self._kept()
         kept = oldest if self.keep is None else max(oldest, (epochs + 1 - self.keep) // self.together * self.together)
         with disk_errors(self.path):
             added = {"codebooks": self._places(max(before + 1, kept), epochs)}
@@ -240,8 +237,10 @@ class CodebookWriter(StoreWriter):
             record(self.path, self.owned(), final, {"hits": StoredArray(self.path, "hits").places()})
             take_place(self.path)
 
-    def _recorded(self) -> dict[str, Any]:
-        return self.declared.read(self.path, self.group())
+    def _kept(self) -> tuple[int, int]:
+        """Return the first and the last epoch whose codebooks are committed and kept; (0, -1) before any."""
+        attributes = self.group().attrs
+        return attributes.get("first_kept", 0), attributes["committed"]
 
     def _places(self, first: int, last: int) -> list[str]:
         """Return the keys of the chunks of the codebooks after `first` to `last` epochs (included)."""

@@ -24,9 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -34,14 +32,12 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
-from pipelines.stores.place import new_store
-from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, number, open_store, recorded_dtype
+from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
@@ -232,7 +228,7 @@ class Graph(NamedRows):
         arrays = {name: self._array(name) for name in ("indptr", "indices", "weights", *sorted(self.optional))}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
-        digest = _Digest(self.n, self.directed, self.sorted_rows)
+        digest = Digest(self.n, self.directed, self.sorted_rows)
         digest.add("indptr", self.indptr())
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
@@ -295,257 +291,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
 
 
-@contextmanager
-def new_graph(
-    path: str | os.PathLike[str],
-    *,
-    n: int,
-    m: int,
-    weight_dtype: Any,
-    directed: bool = True,
-    input_edges: int | None = None,
-    simplified: bool = False,
-    sorted_rows: bool = True,
-    weight_unit: str = "",
-    source: str = "",
-    overwrite: bool = False,
-) -> Iterator[GraphWriter]:
-    """Write a graph store from arcs that arrive sorted by tail; it appears when the block ends without an error.
-
-    In the block ``with new_graph(path, n=..., m=..., weight_dtype=...) as writer:``, call `writer.append` until m arcs
-    are written, and `writer.annotate` to add labels, coordinates and the through mask.
-
-    Parameters
-    ----------
-    path : path of the new store
-    n, m : number of vertices and of arcs (an undirected edge counts as two arcs)
-    weight_dtype : dtype of `weights`
-    directed : False promises that every edge is appended in both directions; this is not checked
-    input_edges : number of edges or arcs listed in the source; default m
-    simplified : whether parallel arcs and loops were removed
-    sorted_rows : True promises that the arcs of each vertex are appended in the order of their heads; this is not
-        checked
-    weight_unit, source : text for `tilepath info`
-    overwrite : replace an existing graph store at `path`
-
-    Raises
-    ------
-    StoreError
-        The path exists, or the disk is full.
-    ValueError
-        An arc is out of range, a weight is NaN or infinite, or the number of arcs is not m. This is a bug in the
-        caller, or input that a reader should have refused.
-    """
-    attrs: dict[str, Any] = {
-        "n": n,
-        "m": m,
-        "input_edges": m if input_edges is None else input_edges,
-        "directed": directed,
-        "simplified": simplified,
-        "sorted_rows": sorted_rows,
-        "weight_dtype": str(np.dtype(weight_dtype)),
-        "weight_unit": weight_unit,
-        "source": source,
-    }
-    with new_store(path, SCHEMA, overwrite) as group:
-        writer = GraphWriter(group, attrs)
-        yield writer
-        writer._finish()
-
-
-class GraphWriter:
-    """Accepts the arcs of a new graph store in pieces of any size; created by `new_graph`."""
-
-    def __init__(self, group: zarr.Group, attrs: dict[str, Any]):
-        self.n, self.m = attrs["n"], attrs["m"]
-        self._group, self._attrs = group, attrs
-        self._weight_dtype = np.dtype(attrs["weight_dtype"])
-        index_dtype = np.dtype("int32" if self.n <= 2**31 else "int64")
-        self._indices = _Appender(group, "indices", self.m, index_dtype)
-        unit = {"unit": attrs["weight_unit"]} if attrs["weight_unit"] else {}
-        self._weights = _Appender(group, "weights", self.m, self._weight_dtype, attributes=unit)
-        self._degrees = np.zeros(self.n, dtype=np.int64)
-        self._weight_min, self._weight_max = np.inf, -np.inf
-        self._last_tail = 0
-        self._through: np.ndarray | None = None
-
-    def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
-        if tails.size == 0:
-            return
-        if (tails[1:] < tails[:-1]).any():
-            raise ValueError("arcs must be appended in the order of their tails")
-        self._check_vertices(tails[[0, -1]])
-        first = int(tails[0])
-        self.append_rows(first, np.bincount(tails - first), indices, weights)
-
-    def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        """Append the arcs of the vertices from `first` on; `degrees` counts the arcs of each vertex.
-
-        Raises ValueError if a tail is less than the last tail appended before.
-        """
-        if indices.size == 0:
-            return
-        left = first + np.flatnonzero(degrees)
-        if left[0] < self._last_tail:
-            raise ValueError("arcs must be appended in the order of their tails")
-        self._check_vertices(indices)
-        if self._weight_dtype.kind == "f" and not np.isfinite(weights).all():
-            raise ValueError("a weight is NaN or infinite; leave out arcs that do not exist")
-        self._last_tail = int(left[-1])
-        self._degrees[first : first + degrees.size] += degrees
-        self._weight_min = min(self._weight_min, weights.min().item())
-        self._weight_max = max(self._weight_max, weights.max().item())
-        with ThreadPoolExecutor(1) as other:  # digests and compression release the GIL
-            appended = other.submit(self._indices.append, indices)
-            self._weights.append(weights)
-            appended.result()
-
-    def _check_vertices(self, vertices: np.ndarray) -> None:
-        if vertices.min() < 0 or vertices.max() >= self.n:
-            raise ValueError(f"an arc has a vertex outside 0..{self.n - 1}")
-
-    def annotate(
-        self,
-        *,
-        labels: Sequence[str] | np.ndarray | range | None = None,
-        coordinates: np.ndarray | None = None,
-        through: np.ndarray | None = None,
-    ) -> None:
-        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
-        from pipelines.stores.whole_chunks import write_text  # imports Dask, which reading does not need
-
-        self._through = through
-        if labels is not None:
-            self._check_count("labels", len(labels))
-            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
-        if coordinates is not None:
-            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
-        if through is not None:
-            self._whole("through", np.asarray(through, dtype=bool), bool)
-
-    def _finish(self) -> None:
-        self._indices.finish()
-        self._weights.finish()
-        indptr = np.zeros(self.n + 1, np.int64)
-        np.cumsum(self._degrees, out=indptr[1:])
-        self._whole("indptr", indptr, np.int64)
-        digest = _Digest(self.n, self._attrs["directed"], self._attrs["sorted_rows"])
-        digest.add("indptr", indptr)
-        digest.join("indices", self._indices.digest)
-        digest.join("weights", self._weights.digest)
-        if self._through is not None:
-            digest.add("through", np.asarray(self._through, dtype=bool))
-        empty = self.m == 0
-        self._group.update_attributes(
-            {
-                **self._attrs,
-                "weight_min": 0.0 if empty else self._weight_min,
-                "weight_max": 0.0 if empty else self._weight_max,
-                "digest": digest.value(),
-                "schema": SCHEMA,
-            }
-        )
-
-    def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
-        self._check_count(name, len(values))
-        chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
-        DECLARED.create(self._group, name, values.shape, chunks, dtype)
-        if values.size:
-            _whole_chunks(self._group, name)[:] = values
-
-    def _check_count(self, name: str, count: int) -> None:
-        if count not in (self.n, self.n + 1):
-            raise ValueError(f"{name} has {count} entries for {self.n} vertices")
-
-    @staticmethod
-    def _chunk_rows(rows: int, width: int) -> int:
-        return max(1, min(rows, CHUNK_BYTES // (8 * width)))
-
-
-def write_graph(
-    path: str | os.PathLike[str],
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    weights: np.ndarray,
-    *,
-    labels: np.ndarray | None = None,
-    coordinates: np.ndarray | None = None,
-    through: np.ndarray | None = None,
-    sorted_rows: bool = True,
-    **keywords: Any,
-) -> Graph:
-    """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
-
-    Rows need not be sorted. They are stored sorted by head, or as given if ``sorted_rows=False``.
-
-    Raises
-    ------
-    StoreError
-        The path exists, or the disk is full.
-    TypeError, ValueError
-        The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
-    """
-    from gpuops import csr  # imports Numba, which reading does not need
-
-    indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
-    csr.check_csr(indptr, indices, weights=weights)
-    n = len(indptr) - 1
-    tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)
-    if sorted_rows:
-        order = np.lexsort((indices, tails))
-        indices, weights = indices[order], weights[order]
-    keywords |= {"weight_dtype": weights.dtype, "sorted_rows": sorted_rows}
-    with new_graph(path, n=n, m=len(indices), **keywords) as writer:
-        writer.append(tails, indices, weights)
-        writer.annotate(labels=labels, coordinates=coordinates, through=through)
-    return open_graph(path)
-
-
-class _Appender:
-    """A 1-d array written by whole chunks: no chunk is ever read back or written twice."""
-
-    def __init__(self, group: zarr.Group, name: str, size: int, dtype: np.dtype, **options: Any):
-        chunk = max(1, min(size, CHUNK_BYTES // dtype.itemsize))
-        DECLARED.create(group, name, (size,), (chunk,), dtype, **options)
-        self._chunks = _whole_chunks(group, name)
-        self._chunk, self._dtype = chunk, dtype
-        self._pending: list[np.ndarray] = []
-        self._held = self._written = 0
-        self.digest = hashlib.blake2b(digest_size=16)
-
-    def append(self, values: np.ndarray) -> None:
-        values = np.ascontiguousarray(values, dtype=self._dtype)
-        self.digest.update(values.view(np.uint8).data)
-        self._pending.append(values)
-        self._held += values.size
-        if self._held >= self._chunk:
-            self._flush(self._held // self._chunk * self._chunk)
-
-    def finish(self) -> None:
-        appended, announced = self._written + self._held, self._chunks.shape[0]
-        if appended < announced:
-            raise ValueError(f"{appended} arcs were appended, but {announced} were announced")
-        if self._held:
-            self._flush(self._held)
-
-    def _flush(self, count: int) -> None:
-        values = np.concatenate(self._pending)
-        if self._written + count > self._chunks.shape[0]:
-            raise ValueError("more arcs were appended than announced")
-        self._chunks[self._written : self._written + count] = values[:count]
-        self._pending = [values[count:]]
-        self._written += count
-        self._held -= count
-
-
-def _whole_chunks(group: zarr.Group, name: str) -> Any:
-    from pipelines.stores.whole_chunks import WholeChunks  # imports Dask, which reading does not need
-
-    return WholeChunks(str(group.store.root), name)
-
-
-class _Digest:
+class Digest:
     """The blake2b digest of a graph; each array is added in pieces of any size."""
 
     def __init__(self, n: int, directed: bool, sorted_rows: bool):
@@ -555,9 +301,6 @@ class _Digest:
     def add(self, name: str, values: np.ndarray) -> None:
         part = self._parts.setdefault(name, hashlib.blake2b(digest_size=16))
         part.update(np.ascontiguousarray(values).view(np.uint8).data)
-
-    def join(self, name: str, part: Any) -> None:
-        self._parts[name] = part
 
     def value(self) -> str:
         parts = {name: part.hexdigest() for name, part in self._parts.items()}

@@ -37,14 +37,7 @@ import numpy as np
 import zarr
 
 from gpuops.errors import WeightRangeError
-from gpuops.hierarchy import (
-    Cost,
-    Hierarchy,
-    HierarchyStructure,
-    distance_block,
-    distance_rows,
-    one_to_all,
-)
+from gpuops.hierarchy import Cost, Hierarchy, HierarchyStructure, distance_block, distance_rows, one_to_all
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record

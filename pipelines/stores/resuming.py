@@ -16,25 +16,12 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import zarr
 
-from pipelines.stores.contents import (
-    StoredArray,
-    Verified,
-    compare_contents,
-    record,
-    refuse_misplaced,
-    refuse_missing,
-)
+from pipelines.stores.contents import StoredArray, Verified, compare_contents, record, refuse_misplaced, refuse_missing
 from pipelines.stores.declared import Schema, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.origin import origin_of
-from pipelines.stores.place import (
-    growing_store,
-    standing,
-    take_over,
-    take_place,
-    unfinished,
-)
+from pipelines.stores.place import growing_store, standing, take_over, take_place, unfinished
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import (
     StoreError,

@@ -83,19 +83,25 @@ class SamplesWriter:
         self._given = scaling if isinstance(scaling, Scaling) else None
         self._transforms = column_transforms
         self._kind, self._cofactor = scaling.kind if isinstance(scaling, Scaling) else scaling, cofactor
-        scalar = (self.chunk_rows,)
-        self._values = _Rows(group, "values", (self.chunk_rows, d), dtype)
-        self._weights = _Rows(group, "weights", scalar, dtype) if weighted else None
-        self._labels = _Rows(group, "labels", scalar, np.dtype(np.int32)) if labelled else None
+        self._values = self._rows("values", dtype, d)
+        self._weights = self._rows("weights", dtype) if weighted else None
+        self._labels = self._rows("labels", np.dtype(np.int32)) if labelled else None
         self._names: dict[str, int] = {}
-        self._ids = _Rows(group, "ids", scalar, TEXT) if identified else None
+        self._ids = self._rows("ids", TEXT) if identified else None
         self._merged = MergedValues(d)
         self._largest_weight = 0.0
         self._moments = Moments(d)
         self._digest = Digest(d, dtype, missing)
         if self._kind != "none" and self._given is None:
-            self._raw = _Rows(group, "raw", (self.chunk_rows, d), np.dtype(np.float64))
+            self._raw = self._rows("raw", np.dtype(np.float64), d)
             self._raw_moments = Moments(d)
+
+    def _rows(self, name: str, dtype: np.dtype, *columns: int) -> Any:
+        from pipelines.stores.whole_chunks import Appender  # imports Dask, which reading does not need
+
+        names = ("n", "columns")[: 1 + len(columns)]
+        shape, chunks = (0, *columns), (self.chunk_rows, *columns)
+        return Appender(create_array(self.group, name, shape, chunks, dtype, dimension_names=names))
 
     def begin(self, source: str) -> None:
         """Begin a new source: the rows appended from now on are from `source`, and messages count its rows from 0."""
@@ -162,9 +168,9 @@ class SamplesWriter:
         scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d, self._transforms)
         if self._kind != "none" and self._given is None:
             self._raw.finish()
-            scaling = self._scaling(self._raw_moments.finish())
+            scaling, raw = self._scaling(self._raw_moments.finish()), self.group["raw"]
             for start in range(0, self.n, self.chunk_rows):
-                self._store(scaling.apply(np.asarray(self._raw.array[start : start + self.chunk_rows])))
+                self._store(scaling.apply(np.asarray(raw[start : start + self.chunk_rows])))
             scaling = replace(scaling, transforms=self._transforms)
             del self.group["raw"]
         for rows in (self._values, self._weights, self._labels, self._ids):
@@ -180,9 +186,8 @@ class SamplesWriter:
             )
         if self._labels is not None:
             names = np.array([*self._names], dtype=object)
-            create_array(self.group, "label_names", names.shape, "auto", str, dimension_names=("label_names",))[:] = (
-                names
-            )
+            array = create_array(self.group, "label_names", names.shape, "auto", str, dimension_names=("label_names",))
+            array[:] = names
         return {
             "schema": SCHEMA,
             "n": self.n,
@@ -284,40 +289,6 @@ class SamplesWriter:
     def _listed(self, at: np.ndarray) -> str:
         names = [self.columns[i] for i in np.flatnonzero(at)]
         return f"column {', '.join(map(repr, names[:5]))}" + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-class _Rows:
-    """An array that grows by whole chunks of rows: no chunk is ever read back or written twice."""
-
-    def __init__(self, group: zarr.Group, name: str, chunks: tuple[int, ...], dtype: np.dtype):
-        dimensions = ("n", "columns")[: len(chunks)]
-        self.array = create_array(group, name, (0, *chunks[1:]), chunks, dtype, dimension_names=dimensions)
-        self._chunk = np.empty(chunks, dtype)  # the unfinished chunk, a copy, because callers reuse their arrays
-        self._held = 0
-
-    def append(self, values: np.ndarray) -> None:
-        size = len(self._chunk)
-        if self._held:
-            begun = min(len(values), size - self._held)
-            self._chunk[self._held : self._held + begun] = values[:begun]
-            self._held, values = self._held + begun, values[begun:]
-            if self._held < size:
-                return
-            self.finish()
-        whole = len(values) // size * size
-        self._write(values[:whole])
-        self._held = len(values) - whole
-        self._chunk[: self._held] = values[whole:]
-
-    def finish(self) -> None:
-        self._write(self._chunk[: self._held])
-        self._held = 0
-
-    def _write(self, values: np.ndarray) -> None:
-        if len(values):
-            start = self.array.shape[0]
-            self.array.resize((start + len(values), *values.shape[1:]))
-            self.array[start:] = values
 
 
 class Digest:

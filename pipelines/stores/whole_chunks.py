@@ -43,8 +43,14 @@ class WholeChunks:
         self._place = os.path.join(path, name)
         self.shape: tuple[int, ...] = self._array.shape
         self.chunks: tuple[int, ...] = self._array.chunks
-        self._dtype = np.dtype(self._array.dtype).newbyteorder("<")
+        dtype = np.dtype(self._array.dtype)
+        self._dtype = dtype if dtype == TEXT else dtype.newbyteorder("<")
         self._encode = _encoder([codec.to_dict() for codec in self._array.metadata.codecs])
+
+    def lengthen(self, rows: int) -> None:
+        """Set the number of rows of the array."""
+        self.shape = (rows, *self.shape[1:])
+        self._array.resize(self.shape)
 
     def __setitem__(self, selection: tuple[slice, ...] | slice, block: np.ndarray) -> None:
         """Write a block that covers whole chunks; the last chunk may extend beyond the end of the array."""
@@ -80,6 +86,47 @@ class WholeChunks:
             values = whole
         data = encode(np.ascontiguousarray(values, self._dtype))
         write_chunk(os.path.join(self._place, self._array.metadata.encode_chunk_key(place)), data)
+
+
+class Appender:
+    """An array that is written from pieces of any size, by whole chunks of rows: no chunk is written twice.
+
+    The array is lengthened if more rows are appended than it has.
+    """
+
+    def __init__(self, array: zarr.Array[Any]):
+        self.array = array
+        self._chunks = WholeChunks(str(array.store.root), array.path)
+        self._chunk = np.empty(array.chunks, array.dtype)  # the unfinished chunk, a copy: callers reuse their arrays
+        self._held = self._written = 0
+
+    def append(self, values: np.ndarray) -> None:
+        """Append rows, and write the chunks that are full."""
+        size = len(self._chunk)
+        if self._held:
+            begun = min(len(values), size - self._held)
+            self._chunk[self._held : self._held + begun] = values[:begun]
+            self._held, values = self._held + begun, values[begun:]
+            if self._held < size:
+                return
+            self.finish()
+        whole = len(values) // size * size
+        self._write(values[:whole])
+        self._held = len(values) - whole
+        self._chunk[: self._held] = values[whole:]
+
+    def finish(self) -> None:
+        """Write the unfinished chunk."""
+        self._write(self._chunk[: self._held])
+        self._held = 0
+
+    def _write(self, values: np.ndarray) -> None:
+        if len(values):
+            stop = self._written + len(values)
+            if stop > self._chunks.shape[0]:
+                self._chunks.lengthen(stop)
+            self._chunks[self._written : stop] = values
+            self._written = stop
 
 
 def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:

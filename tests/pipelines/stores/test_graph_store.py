@@ -66,7 +66,7 @@ def test_pieces_of_any_size_give_the_same_store(tmp_path_factory, case):
 
 
 def test_arrays_of_several_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.stores.graph.CHUNK_BYTES", 64)
+    monkeypatch.setattr("pipelines.stores.graph_writer.CHUNK_BYTES", 64)
     rng = np.random.default_rng(0)
     tails, indices = np.sort(rng.integers(0, 100, 1000)), rng.integers(0, 100, 1000)
     with new_graph(tmp_path / "g", n=100, m=1000, weight_dtype="float64") as writer:

@@ -1,0 +1,235 @@
+"""Write a graph store from arcs that arrive sorted by tail, in pieces of any size."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import zarr
+
+from pipelines.stores.graph import DECLARED, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.place import new_store
+from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.stores.whole_chunks import Appender, write_text
+
+
+@contextmanager
+def new_graph(
+    path: str | os.PathLike[str],
+    *,
+    n: int,
+    m: int,
+    weight_dtype: Any,
+    directed: bool = True,
+    input_edges: int | None = None,
+    simplified: bool = False,
+    sorted_rows: bool = True,
+    weight_unit: str = "",
+    source: str = "",
+    overwrite: bool = False,
+) -> Iterator[GraphWriter]:
+    """Write a graph store from arcs that arrive sorted by tail; it appears when the block ends without an error.
+
+    In the block ``with new_graph(path, n=..., m=..., weight_dtype=...) as writer:``, call `writer.append` until m arcs
+    are written, and `writer.annotate` to add labels, coordinates and the through mask.
+
+    Parameters
+    ----------
+    path : path of the new store
+    n, m : number of vertices and of arcs (an undirected edge counts as two arcs)
+    weight_dtype : dtype of `weights`
+    directed : False promises that every edge is appended in both directions; this is not checked
+    input_edges : number of edges or arcs listed in the source; default m
+    simplified : whether parallel arcs and loops were removed
+    sorted_rows : True promises that the arcs of each vertex are appended in the order of their heads; this is not
+        checked
+    weight_unit, source : text for `tilepath info`
+    overwrite : replace an existing graph store at `path`
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    ValueError
+        An arc is out of range, a weight is NaN or infinite, or the number of arcs is not m. This is a bug in the
+        caller, or input that a reader should have refused.
+    """
+    attrs: dict[str, Any] = {
+        "n": n,
+        "m": m,
+        "input_edges": m if input_edges is None else input_edges,
+        "directed": directed,
+        "simplified": simplified,
+        "sorted_rows": sorted_rows,
+        "weight_dtype": str(np.dtype(weight_dtype)),
+        "weight_unit": weight_unit,
+        "source": source,
+    }
+    with new_store(path, SCHEMA, overwrite) as group:
+        writer = GraphWriter(group, attrs)
+        yield writer
+        writer._finish()
+
+
+class GraphWriter:
+    """Accepts the arcs of a new graph store in pieces of any size; created by `new_graph`."""
+
+    def __init__(self, group: zarr.Group, attrs: dict[str, Any]):
+        self.n, self.m = attrs["n"], attrs["m"]
+        self._group, self._attrs = group, attrs
+        self._dtypes = {"weights": np.dtype(attrs["weight_dtype"])}
+        self._dtypes["indices"] = np.dtype("int32" if self.n <= 2**31 else "int64")
+        unit = {"unit": attrs["weight_unit"]} if attrs["weight_unit"] else {}
+        self._arrays = {"indices": self._array("indices"), "weights": self._array("weights", attributes=unit)}
+        self._digest = Digest(self.n, attrs["directed"], attrs["sorted_rows"])
+        self._appended = 0
+        self._degrees = np.zeros(self.n, dtype=np.int64)
+        self._weight_min, self._weight_max = np.inf, -np.inf
+        self._last_tail = 0
+        self._through: np.ndarray | None = None
+
+    def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+        """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
+        if tails.size == 0:
+            return
+        if (tails[1:] < tails[:-1]).any():
+            raise ValueError("arcs must be appended in the order of their tails")
+        self._check_vertices(tails[[0, -1]])
+        first = int(tails[0])
+        self.append_rows(first, np.bincount(tails - first), indices, weights)
+
+    def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+        """Append the arcs of the vertices from `first` on; `degrees` counts the arcs of each vertex.
+
+        Raises ValueError if a tail is less than the last tail appended before.
+        """
+        if indices.size == 0:
+            return
+        left = first + np.flatnonzero(degrees)
+        if left[0] < self._last_tail:
+            raise ValueError("arcs must be appended in the order of their tails")
+        self._check_vertices(indices)
+        if self._dtypes["weights"].kind == "f" and not np.isfinite(weights).all():
+            raise ValueError("a weight is NaN or infinite; leave out arcs that do not exist")
+        self._last_tail = int(left[-1])
+        self._degrees[first : first + degrees.size] += degrees
+        self._weight_min = min(self._weight_min, weights.min().item())
+        self._weight_max = max(self._weight_max, weights.max().item())
+        self._appended += indices.size
+        if self._appended > self.m:
+            raise ValueError("more arcs were appended than announced")
+        with ThreadPoolExecutor(1) as other:  # digests and compression release the GIL
+            appended = other.submit(self._append, "indices", indices)
+            self._append("weights", weights)
+            appended.result()
+
+    def _append(self, name: str, values: np.ndarray) -> None:
+        values = np.ascontiguousarray(values, self._dtypes[name])
+        self._digest.add(name, values)
+        self._arrays[name].append(values)
+
+    def _array(self, name: str, **options: Any) -> Appender:
+        dtype = self._dtypes[name]
+        chunk = max(1, min(self.m, CHUNK_BYTES // dtype.itemsize))
+        return Appender(DECLARED.create(self._group, name, (self.m,), (chunk,), dtype, **options))
+
+    def _check_vertices(self, vertices: np.ndarray) -> None:
+        if vertices.min() < 0 or vertices.max() >= self.n:
+            raise ValueError(f"an arc has a vertex outside 0..{self.n - 1}")
+
+    def annotate(
+        self,
+        *,
+        labels: Sequence[str] | np.ndarray | range | None = None,
+        coordinates: np.ndarray | None = None,
+        through: np.ndarray | None = None,
+    ) -> None:
+        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
+        self._through = through
+        if labels is not None:
+            self._check_count("labels", len(labels))
+            write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
+        if coordinates is not None:
+            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
+        if through is not None:
+            self._whole("through", np.asarray(through, dtype=bool), bool)
+
+    def _finish(self) -> None:
+        if self._appended < self.m:
+            raise ValueError(f"{self._appended} arcs were appended, but {self.m} were announced")
+        for array in self._arrays.values():
+            array.finish()
+        indptr = np.zeros(self.n + 1, np.int64)
+        np.cumsum(self._degrees, out=indptr[1:])
+        self._whole("indptr", indptr, np.int64)
+        self._digest.add("indptr", indptr)
+        if self._through is not None:
+            self._digest.add("through", np.asarray(self._through, dtype=bool))
+        empty = self.m == 0
+        self._group.update_attributes(
+            {
+                **self._attrs,
+                "weight_min": 0.0 if empty else self._weight_min,
+                "weight_max": 0.0 if empty else self._weight_max,
+                "digest": self._digest.value(),
+                "schema": SCHEMA,
+            }
+        )
+
+    def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
+        self._check_count(name, len(values))
+        chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
+        array = Appender(DECLARED.create(self._group, name, values.shape, chunks, dtype))
+        array.append(values)
+        array.finish()
+
+    def _check_count(self, name: str, count: int) -> None:
+        if count not in (self.n, self.n + 1):
+            raise ValueError(f"{name} has {count} entries for {self.n} vertices")
+
+    @staticmethod
+    def _chunk_rows(rows: int, width: int) -> int:
+        return max(1, min(rows, CHUNK_BYTES // (8 * width)))
+
+
+def write_graph(
+    path: str | os.PathLike[str],
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray,
+    *,
+    labels: np.ndarray | None = None,
+    coordinates: np.ndarray | None = None,
+    through: np.ndarray | None = None,
+    sorted_rows: bool = True,
+    **keywords: Any,
+) -> Graph:
+    """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
+
+    Rows need not be sorted. They are stored sorted by head, or as given if ``sorted_rows=False``.
+
+    Raises
+    ------
+    StoreError
+        The path exists, or the disk is full.
+    TypeError, ValueError
+        The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
+    """
+    from gpuops import csr  # imports Numba, which the other writers do not need
+
+    indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
+    csr.check_csr(indptr, indices, weights=weights)
+    n = len(indptr) - 1
+    tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)
+    if sorted_rows:
+        order = np.lexsort((indices, tails))
+        indices, weights = indices[order], weights[order]
+    keywords |= {"weight_dtype": weights.dtype, "sorted_rows": sorted_rows}
+    with new_graph(path, n=n, m=len(indices), **keywords) as writer:
+        writer.append(tails, indices, weights)
+        writer.annotate(labels=labels, coordinates=coordinates, through=through)
+    return open_graph(path)
