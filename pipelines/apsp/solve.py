@@ -14,7 +14,7 @@ from distributed import Client
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.hierarchy import HIERARCHY
-from pipelines.apsp.in_memory.floyd_warshall import FLOYD_WARSHALL
+from pipelines.apsp.in_memory.stages import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices

@@ -1,4 +1,4 @@
-"""How long the stages of blocked Floyd-Warshall take on several workers, and how many GPUs to use.
+"""The plan of Floyd-Warshall in memory: its memory, disk and time, and how many GPUs to use.
 
 A stage of P workers, with R relaxations per second each and pivot blocks of b rows, takes the longer of two times::
 
@@ -18,12 +18,16 @@ docs/scaling.md compares these constants with measured runs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pipelines.apsp.layout import Layout, make_layout
+from pipelines.apsp.methods import Estimate, Job, Request
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import WorkerFacts
-from pipelines.workers.progress import duration
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
+from pipelines.workers.progress import duration, with_prefix
+from pipelines.workers.rings import deal_slots
 
 STEP = 0.2e-3  # s that a GPU waits for the host in a stage
 SIGNAL = 0.5e-3  # s between the writing of a panel and its pull by another worker
@@ -37,6 +41,103 @@ CHAIN_TASKS = 5  # tasks of the chain in a stage: next pivots, independent, sing
 SCHEDULED = HOP + (CHAIN_TASKS - 1) * GAP  # s that the chain waits for the scheduler in a stage
 EXPOSED = 0.05  # share of a stage that workers may wait for the scheduler, unless signals are asked for
 WORTH = 0.9  # more GPUs are used only if the run then takes less than this share of the time
+WINDOW = 3  # segments under way: enough to hide the driver and the scheduler, few enough to bound the memory
+REACH = WINDOW + 2  # stages after which a slot is written again: WINDOW under way, one ahead, one spare
+PANELS = 4  # row panels that a worker may hold apart from its ring: one packed, two pulled or from Dask, and the last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of a run: its memory and disk, and its estimated time in seconds."""
+
+    layout: Layout
+    needs: Needs
+    checkpoint_bytes: int  # part of the disk, for commits before the result
+    seconds: float
+    relaxations: int
+
+
+def make_plan(request: Request, layout: Layout) -> Plan:
+    """Return the memory, disk and time of the stages that are not done, with the matrix cut by `layout`."""
+    job, n, itemsize = request.job, layout.n, request.job.dtype.itemsize
+    facts, rings = request.facts[: layout.workers], deal_panels(layout, job)[1]
+    panel = layout.block * n * itemsize
+    worker_bytes = tuple(
+        # A single worker pulls no panels: the one slot of its ring is among the PANELS.
+        layout.rows(w) * (n + layout.block) * itemsize
+        + (PANELS + (rings[w] if layout.workers > 1 else 0)) * panel
+        + layout.band * n * itemsize
+        for w in range(layout.workers)
+    )
+    relaxations = n * n * int(job.through.sum())
+    slowest = max((layout.rows(w) / max(f.rate, 1.0) for w, f in enumerate(facts)), default=0.0)
+    left = share_of_work(job, layout.workers) * (relaxations - request.relaxations_done(layout))
+    compute = left / max(n, 1) * slowest
+    result = request.rows * n * itemsize
+    # Two slots if the run is long enough to commit before its end; the result is assumed not to compress.
+    checkpoints = 2 * n * n * itemsize if compute > request.commit_seconds else 0
+    seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
+    return Plan(layout, Needs(worker_bytes, disk=result + checkpoints), checkpoints, seconds, relaxations)
+
+
+def estimate(request: Request) -> Estimate:
+    """Return the estimate of the stages that are not done, on as many workers as pay."""
+    job, n, itemsize = request.job, request.job.graph.n, request.job.dtype.itemsize
+    count, why = request.workers, None
+    if count is None:
+        count, why = choose_workers(
+            n,
+            itemsize,
+            request.block,
+            request.facts,
+            lambda layout: make_plan(request, layout).needs.fits(request.facts[: layout.workers]),
+            lambda workers: share_of_work(job, workers),
+        )
+    layout = make_layout(n, min(count, len(request.facts)), itemsize, request.block)
+    plan, facts = make_plan(request, layout), request.facts[: layout.workers]
+
+    def cure(free: int) -> str:
+        workers = -(-(n**2) * itemsize // max(1, int(MEMORY_SHARE * free / 1.5)))
+        smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(itemsize)
+        return (
+            f"Run on about {max(workers, 2)} such machines or GPUs"
+            + (f", or use --dtype {smaller}" if smaller else "")
+            + ", or free memory"
+        )
+
+    def refuse(out: str | os.PathLike[str]) -> None:
+        plan.needs.refuse_memory(f"{n:,} vertices", facts, cure)
+        less = "keep the rows of some sources only (--source)"
+        if plan.checkpoint_bytes:
+            less += ", or do without commits (--commit-seconds none)"
+        refuse_disk(plan.needs.disk, out, less)
+
+    return Estimate(
+        seconds=plan.seconds,
+        too_large=None if plan.needs.fits(facts) else "the matrix does not fit in memory",
+        chunk=layout.band,
+        stages=len(job.stages(layout)) + 1,
+        options={"block": layout.block},
+        work=(plan.relaxations, "relaxations"),
+        needs=plan.needs,
+        summary=(
+            f"n = {n:,} {job.dtype}, {on_devices(facts)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): "
+            f"{plan.needs}, about {duration(plan.seconds)}" + (f"; {why}" if why else "")
+        ),
+        refuse=refuse,
+        plan=plan,
+    )
+
+
+def deal_panels(layout: Layout, job: Job) -> tuple[list[int], list[int]]:
+    """Return the slot of each stage's row panel in the ring of its owner, and the number of slots of each ring."""
+    owners = [layout.owner(start) for start, _ in job.stages(layout)]
+    return deal_slots(owners, layout.workers, REACH if layout.workers > 1 else 1)
+
+
+def share_of_work(job: Job, workers: int) -> float:
+    """Return the part of all relaxations that a run will do: 0.5 if symmetry halves them, else 1."""
+    return 0.5 if workers == 1 and not job.graph.directed and job.dtype.kind == "i" else 1.0
 
 
 def arithmetic_seconds(layout: Layout, itemsize: int, rate: float, mapped: bool = True, work: float = 1.0) -> float:

@@ -1,4 +1,18 @@
-"""The rows that stay on a worker, and the tasks that update these rows (`pipelines.apsp.stage_graph` orders them)."""
+"""The rows that stay on a worker, and the tasks that update these rows (`pipelines.apsp.stage_graph` orders them).
+
+**Undirected graphs with integer weights**: the upper half of the matrix is enough, and half of the work.
+
+Rows are cut into strips. In each strip only the columns from the strip's first row on are kept up to date::
+
+    strip 0    * * * *
+    strip 1      * * *        the missing columns of rows T (a pivot block) are in the columns T of the strips above
+    strip 2        * *
+    strip 3          *
+
+With P the row panel of a stage, D[:, T] is P transposed, so D = min(D, P' (x) P), strip by strip. Integer sums do not
+round, so the results are the same as with the whole product; float sums would be bracketed differently. Only a single
+worker uses symmetry: several workers would have to send each other columns as well.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +26,6 @@ import numpy as np
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
 from pipelines.apsp.band_rows import Weights, finish
-from pipelines.apsp.in_memory import symmetric
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
@@ -23,6 +36,8 @@ from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import OPENED, Card, Ring
 from pipelines.workers.saving import Savers
 from pipelines.workers.stage_graph import Task
+
+LEAST_ROWS = 512  # least rows of a strip: narrow strips are small products, and each strip packs its panel anew
 
 Block = tuple[int, int]
 
@@ -164,23 +179,67 @@ class ResidentRows:
 
 
 class SymmetricRows(ResidentRows):
-    """All rows of a symmetric matrix, on a single worker: only the upper half is kept up to date (`symmetric`)."""
+    """All rows of a symmetric matrix, on a single worker: only the upper half is kept up to date."""
 
     def _read(self, rows: Any, block: Block, pivots: Any, panel: Any) -> int:
-        first = symmetric.first_column(block[0], self.layout.block)
-        symmetric.read_rows(self.matrix, pivots, first, panel)
+        first = first_column(block[0], self.layout.block)
+        read_symmetric(self.matrix, pivots, first, panel)
         return first
 
     def _relax_rows(self, _rows: slice, block: Block, panel: Any, _settled: list[Block]) -> None:
         settled = block if isinstance(self.job.pivots(block), slice) else (0, 0)
-        symmetric.relax(self.matrix, panel, self.layout.block, settled)
+        relax_symmetric(self.matrix, panel, self.layout.block, settled)
 
     def write(self, stage: int, panel: Any, writer: DistancesWriter) -> None:
         self._relax_rows(slice(None), self.stages[stage], panel, [])
         self.save(writer, result=True)
 
     def complete(self) -> None:
-        symmetric.mirror(self.matrix, self.layout.block)
+        mirror(self.matrix, self.layout.block)
+
+
+def is_symmetric(matrix: Any) -> bool:
+    """Return whether a square matrix of integers equals its transpose; False for floats."""
+    if matrix.dtype.kind != "i":
+        return False
+    n, step = len(matrix), LEAST_ROWS
+    return all(bool((matrix[a : a + step, a:] == matrix[a:, a : a + step].T).all()) for a in range(0, n, step))
+
+
+def strips(n: int, block: int) -> Iterator[tuple[int, int]]:
+    """Return the rows (start, stop) of every strip; a strip has whole blocks."""
+    return ((a, min(a + _strip_rows(block), n)) for a in range(0, n, _strip_rows(block)))
+
+
+def _strip_rows(block: int) -> int:
+    return -(-LEAST_ROWS // block) * block
+
+
+def first_column(row: int, block: int) -> int:
+    """Return the first column that is kept up to date in a row."""
+    return row // _strip_rows(block) * _strip_rows(block)
+
+
+def read_symmetric(matrix: Any, rows: Any, first: int, out: Any) -> None:
+    """Write whole rows to `out`; `rows` is a slice or indices, whose columns from `first` on are up to date."""
+    out[:, :first] = matrix[:first, rows].T
+    out[:, first:] = matrix[rows, first:]
+
+
+def relax_symmetric(matrix: Any, panel: Any, block: int, settled: tuple[int, int]) -> None:
+    """Update the upper half of D to min(D, P' (x) P), except the rows of `settled` (start, stop)."""
+    for start, stop in strips(len(matrix), block):
+        low, high = (min(max(row, start), stop) for row in settled)
+        for a, z in (start, low), (high, stop):
+            if a < z:
+                rows = matrix[a:z, start:]
+                minplus_update(rows, panel[:, a:z].T, panel[:, start:], out=rows, nonnegative=True)
+
+
+def mirror(matrix: Any, block: int) -> None:
+    """Fill the lower half of a matrix from its upper half."""
+    for start, stop in strips(len(matrix), block):
+        matrix[stop:, start:stop] = matrix[start:stop, stop:].T
 
 
 # The tasks of Dask: each runs on the worker it is pinned to.
@@ -203,7 +262,7 @@ def load(
             matrix[layout.local(start, stop)] = like(matrix, writer.read_rows(start, stop))
         else:
             Weights(job).read(slice(start, stop), matrix[layout.local(start, stop)])
-    half = layout.workers == 1 and symmetric.is_symmetric(matrix)
+    half = layout.workers == 1 and is_symmetric(matrix)
     state = (SymmetricRows if half else ResidentRows)(job, layout, worker, slots, ring, matrix)
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()

@@ -8,34 +8,25 @@ decides whether a commit follows the segment.
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import replace
 
 import numpy as np
+from distributed import Client
 
 from pipelines.apsp.commits import Staged
 from pipelines.apsp.in_memory import resident_rows
-from pipelines.apsp.in_memory.plan import scheduler_hides
+from pipelines.apsp.in_memory.plan import WINDOW, deal_panels, estimate, scheduler_hides
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.apsp.methods import Job, Request
+from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.stage_graph import DOUBLY, INDEPENDENT, SINGLY, FloydWarshall
+from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler, BySignals, Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.rings import deal_slots
+from pipelines.workers.progress import Progress
 
-WINDOW = 3  # segments under way: enough to hide the driver and the scheduler, few enough to bound the memory
-REACH = WINDOW + 2  # stages after which a slot is written again: WINDOW under way, one ahead, one spare
 SECONDS = 0.5  # seconds that the stages of a segment take by signals; a single stage may take longer
-
-
-def ring_sizes(layout: Layout, job: Job) -> list[int]:
-    """Return the number of row panels that each worker's ring holds."""
-    return _deal(layout, job)[1]
-
-
-def _deal(layout: Layout, job: Job) -> tuple[list[int], list[int]]:
-    owners = [layout.owner(start) for start, _ in job.stages(layout)]
-    return deal_slots(owners, layout.workers, REACH if layout.workers > 1 else 1)
 
 
 class Stages(Staged):
@@ -48,7 +39,7 @@ class Stages(Staged):
         # The bands of a resumed run follow the chunks of its store, however many workers began it.
         self.layout = Layout(writer.n, self.layout.block, writer.chunk, len(self.members))
         self.stages = self.job.stages(self.layout)
-        self.slots, self.rings = _deal(self.layout, self.job)
+        self.slots, self.rings = deal_panels(self.layout, self.job)
         self.rate = max(1.0, sum(fact.rate for fact in request.facts))
         self.coordination = request.coordination
 
@@ -155,3 +146,12 @@ class Stages(Staged):
                 self.submit(resident_rows.write_pieces, w, self.committed, start, pieces, places, stateless=True)
             )
         self.wait(writes)
+
+
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+    """Run the stages that are not done."""
+    request = replace(request, facts=request.facts[: estimate.plan.layout.workers])
+    Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Stages, request)
+
+
+FLOYD_WARSHALL = Method("floyd-warshall", "Floyd-Warshall", "Floyd-Warshall", estimate, execute)

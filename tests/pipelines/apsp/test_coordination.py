@@ -101,7 +101,7 @@ def test_workers_that_wait_too_long_go_on_later(three, graph, calm, tmp_path, mo
 @pytest.fixture
 def slow(monkeypatch):
     """One worker takes its time, and slots are written again as soon as may be."""
-    monkeypatch.setattr("pipelines.apsp.in_memory.stages.REACH", 2)
+    monkeypatch.setattr("pipelines.apsp.in_memory.plan.REACH", 2)
     relax = ResidentRows._relax
 
     def slowly(rows, *args):

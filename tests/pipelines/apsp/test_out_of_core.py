@@ -26,7 +26,7 @@ from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp.in_memory.floyd_warshall import estimate
+from pipelines.apsp.in_memory.plan import estimate
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import passing_rows
 from pipelines.apsp.out_of_core.plan import commits_of

@@ -9,8 +9,7 @@ import pytest
 from oracles import random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp.in_memory.floyd_warshall import estimate
-from pipelines.apsp.in_memory.plan import arithmetic_seconds, choose_workers
+from pipelines.apsp.in_memory.plan import arithmetic_seconds, choose_workers, estimate
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.stores import write_graph

@@ -6,12 +6,12 @@ from families import diagonals
 from oracles import dijkstra, random_arcs, store_arcs
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.apsp.in_memory import symmetric
+from pipelines.apsp.in_memory import resident_rows
 
 
 @pytest.fixture
 def short_strips(monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.in_memory.symmetric.LEAST_ROWS", 40)
+    monkeypatch.setattr("pipelines.apsp.in_memory.resident_rows.LEAST_ROWS", 40)
 
 
 def solved(client, graph, out, **options):
@@ -63,8 +63,8 @@ def test_commits_hold_the_whole_matrix(client, two, tmp_path, monkeypatch, short
         if len(commits) == 4:
             raise OSError("stopped by the test")
 
-    mirror = symmetric.mirror
-    monkeypatch.setattr(symmetric, "mirror", stop)
+    mirror = resident_rows.mirror
+    monkeypatch.setattr(resident_rows, "mirror", stop)
     with pytest.raises(OSError, match="stopped by the test"):
         solved(client, graph, tmp_path / "d", block=16, commit_seconds=0)
     assert commits == [True] * 4
@@ -76,9 +76,9 @@ def test_symmetry_is_seen_in_the_matrix(monkeypatch, short_strips):
     rng = np.random.default_rng(0)
     matrix = rng.integers(0, 9, (100, 100), dtype="int32")
     matrix = np.minimum(matrix, matrix.T)
-    assert symmetric.is_symmetric(matrix)
-    assert not symmetric.is_symmetric(matrix.astype("float32"))
+    assert resident_rows.is_symmetric(matrix)
+    assert not resident_rows.is_symmetric(matrix.astype("float32"))
     for i, j in (0, 99), (99, 0), (50, 49), (39, 40):
         spoilt = matrix.copy()
         spoilt[i, j] += 1
-        assert not symmetric.is_symmetric(spoilt)
+        assert not resident_rows.is_symmetric(spoilt)

@@ -320,7 +320,7 @@ def test_all_ways_of_a_panel_give_the_same_bits_and_are_said(three_processes, gr
 
 
 def test_a_ring_that_is_too_small_is_caught_in_a_run(three_processes, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.apsp.in_memory.stages.REACH", 1)
+    monkeypatch.setattr("pipelines.apsp.in_memory.plan.REACH", 1)
     with pytest.raises(SlotReused, match="written again too early"):
         solved(three_processes, graph, tmp_path / "d")
     assert nothing_is_mapped(three_processes)
