@@ -25,7 +25,7 @@ from benchmarks.harness import Bench
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.commits import COMMIT_SECONDS
-from pipelines.apsp.out_of_core.windows import Windows
+from pipelines.apsp.layout import Windows
 from pipelines.stores import Graph, write_graph
 from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import page_aligned

@@ -14,9 +14,9 @@ from distributed import get_worker
 
 from gpuops.minplus import super_stage
 from gpuops.minplus.super_stage import Part, column_parts, panel_bytes
+from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Job
 from pipelines.apsp.out_of_core.slab import Bands, Slab
-from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.attempts import StateLost, clear, held, keep

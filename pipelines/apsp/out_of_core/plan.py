@@ -18,10 +18,9 @@ from distributed import Client
 from gpuops.minplus import packed_bytes
 from gpuops.minplus.super_stage import column_parts
 from pipelines.apsp.commits import COMMIT_SHARE
-from pipelines.apsp.layout import make_layout
+from pipelines.apsp.layout import STORED_COPIES, Windows, chunks_of, make_layout, widest
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.out_of_core.super_stages import SuperStages
-from pipelines.apsp.out_of_core.windows import STORED_COPIES, Windows, chunks_of, widest
 from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import PIECE

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from gpuops.minplus.super_stage import Panel, pass_rows
-from pipelines.apsp.band_rows import Result, Weights, finish
+from pipelines.apsp.commits import Result, Weights, finish
+from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Job
-from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count, parts

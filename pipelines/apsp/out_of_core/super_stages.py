@@ -18,9 +18,9 @@ from gpuops.minplus import packed_place
 from gpuops.minplus.super_stage import column_parts, pivot_count
 from pipelines.apsp import stage_graph
 from pipelines.apsp.commits import Staged
+from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Request
 from pipelines.apsp.out_of_core import passing_rows
-from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.workers.attempts import Run
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor

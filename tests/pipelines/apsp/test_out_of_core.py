@@ -27,11 +27,11 @@ from pipeline_fixtures import peak_memory
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.in_memory.plan import estimate
+from pipelines.apsp.layout import Windows, widest
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import passing_rows
 from pipelines.apsp.out_of_core.plan import commits_of
 from pipelines.apsp.out_of_core.super_stages import SuperStages
-from pipelines.apsp.out_of_core.windows import Windows, widest
 from pipelines.apsp.solve import _job
 from pipelines.stores import StoreError, create_distances, open_distances
 from pipelines.stores.distances import begun_distances

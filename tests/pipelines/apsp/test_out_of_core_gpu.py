@@ -12,9 +12,9 @@ from oracles import random_arcs, shifted, store_arcs
 
 from gpuops.minplus import packed_bytes
 from pipelines import all_pairs_shortest_paths
+from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Request
 from pipelines.apsp.out_of_core.plan import estimate, needs_of
-from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.apsp.solve import _job
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, within_budget

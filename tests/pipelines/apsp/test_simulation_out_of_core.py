@@ -20,9 +20,9 @@ from simulation import (
 )
 
 from pipelines.apsp import stage_graph
+from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import passing_rows, super_stages
-from pipelines.apsp.out_of_core.windows import Windows
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.workers.attempts import clear, get_worker, held, keep
 from pipelines.workers.executors import ByScheduler, WorkerList
