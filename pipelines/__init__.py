@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
-    from pipelines.exports.export import export_store as export_store
+    from pipelines.exports import export_store as export_store
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pipelines.pictures.euler_stages import picture_partitions as picture_partitions
     from pipelines.pictures.graphs import picture_bricks as picture_bricks
     from pipelines.pictures.graphs import picture_graph as picture_graph
-    from pipelines.routes.distances_between import distances_between as distances_between
+    from pipelines.routes.distances import distances_between as distances_between
     from pipelines.routes.paths import NoPathError as NoPathError
     from pipelines.routes.paths import Path as Path
     from pipelines.routes.paths import PathFinder as PathFinder

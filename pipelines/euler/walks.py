@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pipelines.exports.export import export_store
+from pipelines.exports import export_store
 from pipelines.files.tables import check_output, vertex_names
 from pipelines.stores import Graph
 from pipelines.stores.circuits import Circuits

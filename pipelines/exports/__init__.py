@@ -1,1 +1,268 @@
-"""Stores written to files of other programs: tables, NumPy arrays, Matrix Market."""
+"""Export stores to files of other programs: tables (CSV, TSV, Parquet), NumPy arrays (.npy), Matrix Market (.mtx).
+
+========= ==================================================== ============================ ========================
+store     columns of a table                                   .npy                         .mtx
+========= ==================================================== ============================ ========================
+graph     source, target, weight; a row for each arc           not available                arcs, as coordinates
+distances source, target, distance; a row for each pair        the matrix, a row per source finite distances
+          that a path joins
+paths     as for distances, and predecessor if the store has   distances                    finite distances
+          predecessors
+circuits  circuit, position, arc, source, target               arcs in walking order        not available
+codebook  row, column, hits and values of a unit               units, a row for each        not available
+mapping   sample, unit, distance (unit2, distance2, ...)       units of each sample         not available
+samples   the columns, label, weight                           values                       not available
+========= ==================================================== ============================ ========================
+
+Other formats are refused. Tables name vertices by their labels, or by their numbers if the graph has no labels; Matrix
+Market numbers vertices from 1. Values of samples and maps are exported as stored; they are scaled if the store is.
+Stores are streamed: an export needs memory for a few chunks of the store, and for the arrays over vertices.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpuops.numbers import outside_infinity
+from pipelines.exports.streamed_files import WRITERS, Columns, Coordinates, Matrix
+from pipelines.files.output_file import check_free, whole_file
+from pipelines.files.tables import vertex_names
+from pipelines.stores import Distances, Graph, Paths
+from pipelines.stores.circuits import Circuits
+from pipelines.stores.codebook import Codebook
+from pipelines.stores.kinds import KINDS
+from pipelines.stores.mapping import Mapping
+from pipelines.stores.samples import Samples
+from pipelines.stores.schema import StoreError, store_schema, unknown_schema
+
+_PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
+
+
+def export_store(
+    store: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    graph: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Write the contents of a store to a file of another format.
+
+    Parameters
+    ----------
+    store : path
+        Path of a finished store.
+    out : path
+        Path of the new file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx. The suffix chooses the format. The
+        file is written whole or not at all.
+    graph : path, optional
+        Path of the graph store, if it was moved.
+    overwrite : bool
+        Replace `out` if it exists.
+
+    Returns
+    -------
+    int
+        Rows of the table or of the array, or entries of the matrix.
+
+    Raises
+    ------
+    ValueError
+        The suffix of `out` is unknown, or the store cannot be exported to its format.
+    FileExistsError
+        `out` exists, and `overwrite` is not set.
+    StoreError
+        The store is unfinished, or its graph is gone.
+    """
+    suffix = _suffix(out)
+    schema = store_schema(store)
+    if schema == "matrix/1" or (schema in KINDS and KINDS[schema].on_demand):
+        raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
+    if schema not in _EXPORTS:
+        raise unknown_schema(store, schema)
+    exports = _EXPORTS[schema]
+    way = exports.get(WRITERS[suffix][0])
+    if way is None:
+        others = [other for other, (form, _) in WRITERS.items() if form in exports]
+        raise ValueError(
+            f"{out}: a {schema.split('/')[0]} store cannot be exported to {suffix}; choose one of {', '.join(others)}"
+        )
+    check_free(out, overwrite)
+    with whole_file(out) as partial:
+        return WRITERS[suffix][1](partial, way(KINDS[schema].open(store), graph), suffix)
+
+
+def _suffix(out: str | os.PathLike[str]) -> str:
+    for suffix in WRITERS:
+        if Path(out).name.lower().endswith(suffix):
+            return suffix
+    raise ValueError(f"{out}: a store is exported to one of {', '.join(WRITERS)}; choose one of these suffixes")
+
+
+# --- Contents of stores -----------------------------------------------------------------------------------------------
+
+
+def _runs(count: int, width: int) -> Iterator[slice]:
+    """Yield ranges of `count` rows of `width` values each, with up to `_PIECE` values or one row in a range."""
+    step = max(_PIECE // max(width, 1), 1)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    indptr = store.indptr()
+    first = 0
+    while first < store.n:
+        last = max(int(np.searchsorted(indptr, indptr[first] + _PIECE, side="right")) - 1, first + 1)
+        rows, heads, weights = store.rows(first, last)
+        yield first + np.repeat(np.arange(last - first), np.diff(rows)), heads, weights
+        first = last
+
+
+def _graph_table(store: Graph, _: Any) -> Iterator[Columns]:
+    names = vertex_names(store)
+    for tails, heads, weights in _arcs(store):
+        yield {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads)), "weight": weights}
+
+
+def _graph_coordinates(store: Graph, _: Any) -> Coordinates:
+    return Coordinates((store.n, store.n), store.weight_dtype, _arcs(store))
+
+
+def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
+    """Yield a few rows at a time: the number of the first row, distances, and predecessors or None."""
+    for first, distances, *rest in store.blocks():
+        predecessors = rest[0] if rest else None
+        for rows in _runs(len(distances), store.n):
+            yield first + rows.start, distances[rows], None if predecessors is None else predecessors[rows]
+
+
+def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Columns]:
+    """Yield the pairs that a path joins, as columns.
+
+    `sources` are the vertices of the rows; None if the store has a single row, with distances from the nearest of
+    several sources.
+    """
+    names = vertex_names(store.graph(graph))
+    unreachable = outside_infinity(store.dtype)
+    for first, distances, predecessors in _rows_of(store):
+        rows, targets = np.nonzero(distances != unreachable)
+        columns: Columns = {} if sources is None else {"source": names.take(pa.array(sources[first + rows]))}
+        columns["target"] = names.take(pa.array(targets))
+        columns["distance"] = distances[rows, targets]
+        if predecessors is not None:
+            before = predecessors[rows, targets]
+            columns["predecessor"] = names.take(pa.array(before, mask=before < 0))
+        yield columns
+
+
+def _distances_table(store: Distances, graph: Any) -> Iterator[Columns]:
+    return _pairs(store, graph, store.row_vertices())
+
+
+def _paths_table(store: Paths, graph: Any) -> Iterator[Columns]:
+    return _pairs(store, graph, None if store.together else store.sources)
+
+
+def _distances_matrix(store: Distances | Paths, _: Any) -> Matrix:
+    return Matrix(store.shape, store.dtype, (distances for _, distances, _ in _rows_of(store)))
+
+
+def _distances_coordinates(store: Distances | Paths, _: Any) -> Coordinates:
+    def pieces() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for first, distances, _ in _rows_of(store):
+            rows, columns = np.nonzero(distances != outside_infinity(store.dtype))
+            yield first + rows, columns, distances[rows, columns]
+
+    return Coordinates(store.shape, store.dtype, pieces())
+
+
+def _circuits_table(store: Circuits, graph: Any) -> Iterator[Columns]:
+    opened = store.graph(graph)
+    names, indptr, indices, offsets = vertex_names(opened), opened.indptr(), opened.indices(), store.offsets()
+    for places in _runs(store.length, 1):
+        arcs = store.arcs(places.start, places.stop)
+        numbers = np.arange(places.start, places.stop)
+        circuits = offsets.searchsorted(numbers, side="right") - 1
+        yield {
+            "circuit": circuits,
+            "position": numbers - offsets[circuits],
+            "arc": arcs,
+            "source": names.take(pa.array(indptr.searchsorted(arcs, side="right") - 1)),
+            "target": names.take(pa.array(indices[arcs])),
+        }
+
+
+def _circuits_matrix(store: Circuits, _: Any) -> Matrix:
+    dtype = store.arcs(0, 0).dtype
+    return Matrix((store.length,), dtype, (store.arcs(run.start, run.stop) for run in _runs(store.length, 1)))
+
+
+def _codebook_table(store: Codebook, _: Any) -> Iterator[Columns]:
+    values, hits = store.units(), store.hits()
+    for run in _runs(store.grid.units, store.d):
+        units = np.arange(run.start, run.stop)
+        place = {"row": units // store.grid.columns, "column": units % store.grid.columns, "hits": hits[run]}
+        yield _beside(place, store.columns, values[run].T)
+
+
+def _beside(columns: Columns, names: tuple[str, ...], values: Any) -> Columns:
+    """Return `columns` with further columns; a name that is taken gets an underscore."""
+    found = dict(columns)
+    for name, column in zip(names, values, strict=True):
+        while name in found:
+            name += "_"
+        found[name] = column
+    return found
+
+
+def _codebook_matrix(store: Codebook, _: Any) -> Matrix:
+    return Matrix((store.grid.units, store.d), store.dtype, iter([store.units()]))
+
+
+def _mapping_table(store: Mapping, _: Any) -> Iterator[Columns]:
+    for run in _runs(store.n, store.top):
+        columns: Columns = {"sample": np.arange(run.start, run.stop)}
+        units, distances = store.units(run.start, run.stop), store.distances(run.start, run.stop)
+        for place in range(store.top):
+            number = "" if place == 0 else str(place + 1)
+            columns |= {f"unit{number}": units[:, place], f"distance{number}": distances[:, place]}
+        yield columns
+
+
+def _mapping_matrix(store: Mapping, _: Any) -> Matrix:
+    pieces = (store.units(run.start, run.stop) for run in _runs(store.n, store.top))
+    return Matrix((store.n, store.top), np.dtype(np.int32), pieces)
+
+
+def _samples_table(store: Samples, _: Any) -> Iterator[Columns]:
+    names = pa.array(store.label_names() if store.labelled else [], pa.large_string())
+    for run in _runs(store.n, store.d):
+        span = run.start, run.stop
+        columns = _beside({}, store.columns, store.values(*span).T)
+        if store.labelled:
+            labels = store.labels(*span)
+            columns = _beside(columns, ("label",), [names.take(pa.array(labels, mask=labels < 0))])
+        if store.largest_weight is not None:
+            columns = _beside(columns, ("weight",), [store.weights(*span)])
+        yield columns
+
+
+def _samples_matrix(store: Samples, _: Any) -> Matrix:
+    return Matrix((store.n, store.d), store.dtype, (store.values(r.start, r.stop) for r in _runs(store.n, store.d)))
+
+
+_EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
+    "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
+    "distances/1": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
+    "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},
+    "mapping/1": {"table": _mapping_table, "matrix": _mapping_matrix},
+    "samples/1": {"table": _samples_table, "matrix": _samples_matrix},
+}

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
-from pipelines.routes.searched_distances import LANES, SearchedDistances
+from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.stores import Graph
 from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.device_arrays import to_host

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.files.tables import column_vertices, number_field, read_columns, select_columns, vertex_names
-from pipelines.routes.searched_distances import Rows
+from pipelines.routes.distances import Rows
 from pipelines.stores import Graph, Paths, StoreError
 from pipelines.stores.vertex_names import Positions
 

@@ -39,8 +39,8 @@ from gpuops.errors import VerificationError
 from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
 from gpuops.numbers import distance_limit
 from pipelines.files.tables import check_output, write_table
+from pipelines.routes.distances import RowsLike, open_rows
 from pipelines.routes.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
-from pipelines.routes.searched_distances import RowsLike, open_rows
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import VertexName, VertexNameList

@@ -16,7 +16,7 @@ from oracles import store_arcs
 from gpuops import NegativeCycleError
 from gpuops.numbers import distance_limit, outside_infinity
 from pipelines import WeightRangeError, all_pairs_shortest_paths, build_hierarchy, single_source_shortest_paths
-from pipelines.routes.distances_between import distances_between
+from pipelines.routes.distances import distances_between
 
 WEIGHTS = {  # the kind of numbers, and their dtype in the store
     "small": (lambda rng, m: rng.integers(0, 9, m), "int16"),

@@ -15,7 +15,7 @@ from tiny_stores import tiny_stores as tiny_stores
 
 import pipelines
 from gpuops.numbers import outside_infinity
-from pipelines.exports import export
+from pipelines import exports
 from pipelines.stores import StoreError, create_paths, open_graph, write_graph
 from pipelines.stores.circuits import open_circuits
 from pipelines.stores.codebook import open_codebook
@@ -44,7 +44,7 @@ def table(path):
 
 @pytest.fixture(params=[1, 1 << 20], ids=["small pieces", "one piece"])
 def _pieces(request, monkeypatch):
-    monkeypatch.setattr(export, "_PIECE", request.param)
+    monkeypatch.setattr(exports, "_PIECE", request.param)
 
 
 @pytest.mark.usefixtures("_pieces")
@@ -120,7 +120,7 @@ def test_walks(tmp_path):
 
 @pytest.mark.usefixtures("_pieces")
 def test_maps_and_samples(tmp_path, monkeypatch, tiny_stores):
-    monkeypatch.setattr(export, "_PIECE", max(export._PIECE, 500))  # bytes, of some rows
+    monkeypatch.setattr(exports, "_PIECE", max(exports._PIECE, 500))  # bytes, of some rows
     codebook = open_codebook(tiny_stores / "codebook")
     mapping = open_mapping(tiny_stores / "mapping")
     samples = open_samples(tiny_stores / "samples")
@@ -194,7 +194,7 @@ def test_a_fault_half_way_leaves_the_file_that_was_there(tmp_path, stores, monke
         yield from [(0, np.zeros((1, 4)), None)]
         raise StoreError("a chunk is damaged")
 
-    monkeypatch.setattr(export, "_rows_of", fail)
+    monkeypatch.setattr(exports, "_rows_of", fail)
     for suffix in ".csv", ".npy", ".mtx", ".parquet":
         with pytest.raises(StoreError, match="a chunk is damaged"):
             pipelines.export_store(stores[1].path, out.with_suffix(suffix), overwrite=True)
@@ -214,7 +214,7 @@ def test_a_graph_that_was_moved(tmp_path, stores):
 
 @pytest.mark.parametrize("suffix", [".npy", ".mtx", ".csv", ".parquet"])
 def test_memory_does_not_grow_with_the_matrix(tmp_path, solve, monkeypatch, suffix):
-    monkeypatch.setattr(export, "_PIECE", 1 << 12)
+    monkeypatch.setattr(exports, "_PIECE", 1 << 12)
     n = 500
     ring = np.arange(n), (np.arange(n) + 1) % n, np.ones(n)
     distances, _ = solve(n, ring, "float64")

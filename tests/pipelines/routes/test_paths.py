@@ -95,7 +95,7 @@ def test_searches_that_cannot_be_are_refused_with_a_cure(solve, monkeypatch):
         shortest_path(cycle, "a", "b")
     with pytest.raises(ValueError, match=r"graph is a graph itself; leave out graph \(--graph\)"):
         shortest_path(graph.path, 0, 1, graph=graph)
-    monkeypatch.setattr("pipelines.routes.searched_distances.MOST_ARCS", 9)
+    monkeypatch.setattr("pipelines.routes.distances.MOST_ARCS", 9)
     assert paths_of_pairs(graph, [(0, 1)]).num_rows == 1
     with pytest.raises(DoesNotFitError, match=r"2 searches in a graph of 2 arcs, .*tilepath sssp.*tilepath hierarchy"):
         paths_of_pairs(graph, [(0, 1), (1, 2)])

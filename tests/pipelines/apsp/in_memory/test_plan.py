@@ -15,7 +15,7 @@ from pipelines.apsp.methods import Job, Request
 from pipelines.stores import write_graph
 from pipelines.workers.capacity import WorkerFacts
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def gpus(count, free=80 << 30, hosts=1):

@@ -1,19 +1,21 @@
-"""Distances from any vertex of a graph store: each row is searched for when it is read."""
+"""Distances without a matrix: rows that are searched for in a graph when they are read, and blocks from a hierarchy."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpuops import batched_shortest_distances, search_graph
+from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.on_demand import Solution, SolutionLike, open_solution
+from pipelines.stores.on_demand import OnDemand, Solution, SolutionLike, open_on_demand, open_solution
+from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.bounds import WeightRangeError
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
@@ -119,3 +121,46 @@ def open_rows(given: RowsLike, graph: Graph | str | os.PathLike[str] | None = No
     if graph is not None:
         raise ValueError(f"{given.path} is a graph itself; leave out graph (--graph)")
     return SearchedDistances(given), given
+
+
+def distances_between(
+    store: OnDemand | str | os.PathLike[str],
+    sources: Any,
+    targets: Any,
+    *,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> Any:
+    """Return the shortest distances from each source to each target, without computing the whole matrix.
+
+    Parameters
+    ----------
+    store : HierarchyStore, or path of such a store
+    sources, targets : (k,) and (l,) vertices
+        Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
+        ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the
+        distances are computed on its device, and stay there.
+    graph : Graph or path, optional
+        The graph, if it was moved. It is read for labels only, so `positions` do not need it.
+
+    Returns
+    -------
+    (k, l) array, NumPy or CuPy
+        Rows and columns in the order of `sources` and `targets`. Unreachable is +inf, or the integer dtype's maximum.
+
+    Raises
+    ------
+    pipelines.stores.StoreError
+        A vertex does not exist, or the graph store is missing.
+    pipelines.validation.bounds.WeightRangeError
+        A distance does not fit the dtype of a hierarchy store.
+    ValueError
+        `sources` or `targets` are not a list of names.
+    """
+    store = store if isinstance(store, OnDemand) else open_on_demand(store)
+    gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
+    if isinstance(sources, Positions) and isinstance(targets, Positions):
+        names = VertexNames(store.n, lambda: None, store.path)
+    else:
+        names = (store.named if graph is None else graph if isinstance(graph, Graph) else store.graph(graph)).naming
+    rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
+    return store.between_on_gpu(rows, columns) if gpu else store.between(rows, columns)
