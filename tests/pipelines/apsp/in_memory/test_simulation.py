@@ -21,7 +21,7 @@ from simulation import (
     without_the_order_of_a_list,
 )
 
-from pipelines.apsp.in_memory import resident_rows, stages
+from pipelines.apsp.in_memory import plan, resident_rows, stages
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall
@@ -141,7 +141,7 @@ def play(monkeypatch):
         writer = Writer(n, band=draw.randrange(1, 4), sources=None if draw.random() < 0.5 else (0,))
         job = Job(SimpleNamespace(n=n), writer.dtype, np.ones(n, bool), None, True)
         monkeypatch.setattr(stages, "SECONDS", draw.choice([0.0, 3.0, 100.0]))
-        monkeypatch.setattr(stages, "REACH", draw.choice([2, 3, 5]))
+        monkeypatch.setattr(plan, "REACH", draw.choice([2, 3, 5]))
         facts = [SimpleNamespace(rate=n**2 / workers)] * workers
         request = Request(job, None, None, 60.0, facts, None, coordination=coordination)
         played(cluster, monkeypatch, PlayedStages, writer, request)
