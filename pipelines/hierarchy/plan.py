@@ -27,6 +27,7 @@ GPU_BLOCKS = 3
 ANSWERED = 10_000
 # Relaxations of a closure that take as long as one arc of a search.
 ARC_WORK = 10
+NO_METIS = "Install pymetis (pip install 'tilepath[hierarchy]') for a better order, or use batched searches"
 CURE = "Free some memory, take a larger machine, or search instead (tilepath sssp)"
 
 
