@@ -13,6 +13,7 @@
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
     scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows, blocks, all pairs
+    scripts/bench.py hierarchy-commands  road networks of 24 million vertices by commands, with the peak of memory
     scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
     scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
@@ -50,6 +51,7 @@ from benchmarks.suites import (
     fw_table,
     graphs,
     hierarchy,
+    hierarchy_commands,
     imports,
     limits,
     networkx,
@@ -86,6 +88,7 @@ SUITES = {
     "reduction": reduction,
     "graphs": graphs,
     "hierarchy": hierarchy,
+    "hierarchy-commands": hierarchy_commands,
     "imports": imports,
     "distinct": distinct,
     "sequences": sequences,

@@ -48,6 +48,7 @@ NETWORKS = {
     "road-1000-0.95": Road(1000, missing=0.95, weights="integers", seed=1),
     "road-1000-0.7": Road(1000, missing=0.7, weights="integers", seed=1),
     "road-4900-0.95": Road(4900, missing=0.95, weights="integers", seed=1),
+    "road-4900-0.7": Road(4900, missing=0.7, weights="integers", seed=1),
 }
 GROUPS = ["rome", *NETWORKS]
 

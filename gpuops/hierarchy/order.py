@@ -2,7 +2,8 @@
 
 Vertices of degree 2 and less go first, in rounds of independent sets, so that a long road becomes a tree of logarithmic
 height. These rounds eliminate most vertices of a road network. METIS orders the rest by nested dissection: a small
-separator comes last, and before it the two sides that it separates, each ordered in the same manner.
+separator comes last, and before it the two sides that it separates, each ordered in the same manner. Without METIS,
+levels of breadth-first searches separate (`dissection_numba`), which takes less time to order and more time to close.
 
 G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs", SIAM J. Sci.
 Comput. 20, 1998.
@@ -10,19 +11,28 @@ Comput. 20, 1998.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import is_cupy
-from gpuops.hierarchy import order_numba
+from gpuops.hierarchy import dissection_numba, order_numba
 
 _THOROUGH = 5  # separators that METIS computes for each bisection if `thorough`; it keeps the smallest
 
 
+def has_metis() -> bool:
+    """Return whether `pymetis` is installed."""
+    return find_spec("pymetis") is not None
+
+
 def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough: bool = False) -> np.ndarray:
     """Return an order of the vertices for `gpuops.hierarchy_structure`.
+
+    Without `pymetis`, the order is worse: closing took 1.2 to 6 times the relaxations on road networks of up to a
+    million vertices, and the tables at most 1.5 times the memory. `gpuops.hierarchy_structure` returns the exact cost.
 
     Parameters
     ----------
@@ -41,7 +51,7 @@ def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough:
     Raises
     ------
     ImportError
-        `pymetis` is not installed, and vertices remain after the rounds that eliminate vertices of small degree.
+        `thorough` without `pymetis`.
     TypeError, ValueError
         CuPy arrays, or arrays that do not make up a graph.
     """
@@ -80,13 +90,15 @@ def _pattern(indptr: np.ndarray, indices: np.ndarray, through: np.ndarray, size:
 
 
 def _dissect(starts: np.ndarray, neighbours: np.ndarray, thorough: bool) -> np.ndarray:
-    """Return the vertices of a graph in the order of METIS's nested dissection."""
+    """Return the vertices of a graph in the order of a nested dissection, by METIS if it is installed."""
+    if not has_metis():
+        if thorough:
+            raise ImportError("a thorough order needs pymetis: pip install 'tilepath[hierarchy]'")
+        return dissection_numba.dissect(starts, neighbours)
     if len(starts) == 1:
         return np.empty(0, np.int64)
-    try:
-        import pymetis
-    except ImportError as error:
-        raise ImportError("ordering a graph needs pymetis: pip install 'tilepath[hierarchy]'") from error
+    import pymetis
+
     options = pymetis.Options(seed=1, **({"nseps": _THOROUGH} if thorough else {}))
     adjacency = pymetis.CSRAdjacency(adj_starts=starts, adjacent=neighbours)
     order, _ = pymetis.nested_dissection(adjacency, options=options)

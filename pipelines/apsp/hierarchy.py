@@ -22,11 +22,13 @@ import numpy as np
 from distributed import Client
 
 from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
+from gpuops.hierarchy.order import has_metis
 from gpuops.memory import available_memory
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
+    NO_METIS,
     SearchesAreFasterError,
     answers,
     closing_memory,
@@ -137,16 +139,14 @@ def _plan(request: Request) -> Plan:
         needed = ordering_memory(graph)
         if needed > MEMORY_SHARE * available_memory():
             raise Obstacle(f"to order the vertices for the hierarchy takes {size(needed)} of memory")
-        try:
-            order = order_vertices(graph, lambda: None)
-        except ImportError as error:
-            raise Obstacle("the hierarchy needs pymetis") from error
+        order = order_vertices(graph, lambda: None)
     try:
         structure, cost = hierarchy_structure(
             graph.indptr(), graph.indices(), order, through, limit=most_relaxations(graph)
         )
     except ValueError as error:  # closing takes more relaxations than the limit
-        cause = SearchesAreFasterError(f"{graph.path}: {error}, --method batched")
+        fault, _, cure = str(error).partition(". ")
+        cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure if has_metis() else NO_METIS}, --method batched")
         raise Obstacle("the hierarchy would take longer than searches") from cause
     return Plan(order, structure, cost)
 

@@ -73,8 +73,7 @@ def all_pairs_shortest_paths(
         rows.)
     method : {"auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
-        "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`, on CPUs, needs `pymetis`), which pays for
-        road networks and grids.
+        "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`), which pays for road networks and grids.
         "out-of-core" is Floyd-Warshall on bands of a matrix that is larger than the memory of a GPU, or than the memory
         of the host (`pipelines.apsp.out_of_core`). "auto" estimates the time of each method and prints the comparison;
         a run that is resumed with "auto" keeps the method `out` was begun with. The last bits of float distances depend

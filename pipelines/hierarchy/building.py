@@ -12,8 +12,10 @@ from distributed import Client, Future
 
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
+from gpuops.hierarchy.order import has_metis
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
+    NO_METIS,
     SearchesAreFasterError,
     closing_memory,
     describe,
@@ -111,10 +113,14 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
             fault, _, cure = str(error).partition(". ")
             if like is not None:
                 fault, cure = f"{fault}, on the order of {like.path}", "Leave out --like, or use batched searches"
+            elif not has_metis():
+                cure = NO_METIS
             raise SearchesAreFasterError(
                 f"{job.graph.path}: {fault}. {cure}, tilepath sssp or tilepath apsp --method batched"
             ) from None
-        source = "" if like is None else f"a new structure on the order of {like.path}, as {missing}: "
+        source = f"a new structure on the order of {like.path}, as {missing}: " if like is not None else ""
+        if like is None and not has_metis():
+            source = "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): "
     refuse_closing(structure, cost, job.graph, job.dtype, fact)
     refuse_disk(table_bytes(cost, job.graph, job.dtype), writer.path, "search instead (tilepath sssp)")
     writer.commit_structure(structure, cost)

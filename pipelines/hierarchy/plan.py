@@ -20,13 +20,14 @@ ANSWER_BYTES = 300
 # The same, where only blocks of distances are computed.
 BLOCK_BYTES = 100
 # Most bytes of intermediate tables of one call, together with distances that wait to be converted to integers.
-CALL_BYTES = 1 << 29
+CALL_BYTES = 1 << 30
 # Blocks of distances in the memory of a GPU: one is computed; the others are converted or saved.
 GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
 ANSWERED = 10_000
 # Relaxations of a closure that take as long as one arc of a search.
 ARC_WORK = 10
+NO_METIS = "Install pymetis (pip install 'tilepath[hierarchy]') for a better order, or use batched searches"
 CURE = "Free some memory, take a larger machine, or search instead (tilepath sssp)"
 
 

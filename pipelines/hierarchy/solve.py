@@ -91,7 +91,7 @@ def build_hierarchy(
     ValueError
         The graph of `like` has other vertices, or `like` is given together with `thorough`.
     ImportError
-        `pymetis` is not installed.
+        `thorough` is given, and `pymetis` is not installed.
     """
     graph = graph if isinstance(graph, Graph) else open_graph(graph)
     like = open_hierarchy(like) if isinstance(like, str | os.PathLike) else like

@@ -10,6 +10,8 @@ from road_graphs import DTYPES, made, random_graph
 
 from gpuops import close_hierarchy, hierarchy_order, hierarchy_structure
 from gpuops.hierarchy import structure_numba
+from gpuops.hierarchy.dissection_numba import dissect
+from gpuops.hierarchy.order import _pattern
 from pipelines.generators import RMat
 
 
@@ -125,12 +127,31 @@ def test_metis_finds_the_separators_of_a_grid():
 
 
 def test_without_pymetis(monkeypatch):
-    """The rounds eliminate all vertices of a tree, so it needs no METIS."""
+    """Levels find the separators of a grid, whether or not the grid has other components."""
+    side = 40
+    arcs = [(v, v + step) for v in range(side * side - side) for step in (1, side) if step > 1 or v % side < side - 1]
+    clique = [(side * side + i, side * side + j) for i in range(12) for j in range(i)]
+    graph = made(side * side + 13, arcs + clique).rows("int32")[:2]
+    of_metis = hierarchy_structure(*graph, hierarchy_order(*graph))[1]
     monkeypatch.setitem(sys.modules, "pymetis", None)  # makes the import fail
-    hierarchy_order(*made(9, [(i, (i - 1) // 2) for i in range(1, 9)]).rows("int32")[:2])
-    clique = made(5, [(i, j) for i in range(5) for j in range(i)]).rows("int32")[:2]
-    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[hierarchy\]'"):
-        hierarchy_order(*clique)
+    order = hierarchy_order(*graph)
+    assert np.array_equal(np.sort(order), np.arange(len(order)))
+    assert hierarchy_structure(*graph, order)[1].relaxations < 1.5 * of_metis.relaxations
+    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
+        hierarchy_order(*graph, thorough=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dissections_of_random_graphs_are_permutations(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 60))
+    tails, heads = np.concatenate([rng.integers(0, n, (2, int(rng.integers(0, 4 * n)))), [[0] * n, range(n)]], axis=1)
+    kept = tails != heads
+    if seed % 2:  # without the star
+        kept[-n:] = False
+    graph = made(n, list(zip(tails[kept].tolist(), heads[kept].tolist(), strict=True))).rows("int32")
+    starts, neighbours = _pattern(*graph[:2], np.ones(n, bool), n)
+    assert np.array_equal(np.sort(dissect(starts, neighbours)), np.arange(n))
 
 
 @pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [0.0, 1.0, 2.0]])

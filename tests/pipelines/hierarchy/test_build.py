@@ -184,9 +184,22 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
         with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with --dtype float64"):
             ask()
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ImportError, match=r"ordering a graph needs pymetis: pip install 'tilepath\[hierarchy\]'"):
-        build_hierarchy(client, graph, tmp_path / "no")
+    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
+        build_hierarchy(client, graph, tmp_path / "no", thorough=True)
     assert not (tmp_path / "no").exists()
+
+
+def test_without_pymetis_the_order_is_our_own(client, tmp_path, monkeypatch, capsys):
+    graph = generate(synthetic_graph("grid", rows=30), tmp_path / "g")
+    with_metis = build_hierarchy(client, graph, tmp_path / "metis")
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    own = build_hierarchy(client, graph, tmp_path / "own", progress=True, verify=True)
+    assert "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): " in capsys.readouterr().err
+    assert not np.array_equal(own.hierarchy.structure.order, with_metis.hierarchy.structure.order)
+    np.testing.assert_allclose(own.row(17), with_metis.row(17), rtol=1e-5)
+    monkeypatch.setattr("pipelines.hierarchy.plan.ARC_WORK", 0.001)
+    with pytest.raises(DoesNotFitError, match=r"Install pymetis .* or use batched searches, tilepath sssp"):
+        build_hierarchy(client, graph, tmp_path / "refused")
 
 
 def test_a_graph_without_small_separators_is_refused_by_its_exact_cost(client, tmp_path):

@@ -1,0 +1,144 @@
+"""The suite `hierarchy-commands`: a road network from a file to tables of distances, each step a command of tilepath.
+
+The steps are: import the arcs (CSV) and the coordinates (Parquet), make the hierarchy and prove sampled rows, compute
+one row to all vertices, write a table from 10,000 places to 10,000 places, and reduce a table on 1 and on 4 workers.
+Places have coordinates and are snapped. The peak of memory is that of all processes of a command together, and memory
+that processes share counts once. Rows of the table are compared with searches of the graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from benchmarks.harness import Bench
+from benchmarks.suites.hierarchy import NETWORKS
+from pipelines.generators import generate
+
+CONVENTION = "wall seconds of a command, one run, the start of Python included; peak_bytes of all its processes"
+PLACES, COMPARED = 10_000, 3
+SAMPLED = 0.1  # seconds between two looks at the memory
+TILEPATH = [sys.executable, "-c", "from tilepath.cli import main; main()"]
+ROW = "import sys; from pipelines import open_hierarchy; open_hierarchy(sys.argv[1]).row(0)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", choices=["cpu"], default="cpu")
+    parser.add_argument("--only", choices=NETWORKS, action="append", help="default: the roads of 24 million vertices")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers; default 1 4")
+    parser.add_argument("--folder", type=Path, help="keep files and stores here; steps whose store exists are left out")
+
+
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in args.only or ["road-4900-0.95", "road-4900-0.7"]:
+            folder = (args.folder or Path(temporary)) / name
+            folder.mkdir(parents=True, exist_ok=True)
+            Commands(bench, name, folder).run(args.workers)
+
+
+class Commands:
+    """The commands of one network, and its files in `folder`."""
+
+    def __init__(self, bench: Bench, name: str, folder: Path):
+        self.bench, self.name, self.folder = bench, name, folder
+        self.graph, self.hierarchy = folder / "graph.zarr", folder / "hierarchy.zarr"
+
+    def run(self, workers: list[int]) -> None:
+        places = self._write_places()
+        if not self.graph.exists():
+            arcs, nodes = self._write_arcs()
+            coordinates = ["--vertices", str(NETWORKS[self.name].n), "--coordinates", nodes]
+            self.measure("import", [*TILEPATH, "import", arcs, self.graph, *coordinates], "arcs of the generator")
+            arcs.unlink()
+        if not self.hierarchy.exists():
+            made = [*TILEPATH, "hierarchy", self.graph, self.hierarchy, "--verify"]
+            self.measure("hierarchy --verify", made, "sampled rows proven by certificates")
+        self.measure("one row", [sys.executable, "-c", ROW, self.hierarchy], "rows proven by hierarchy --verify")
+        self._table(places)
+        for count in workers:
+            reduced = ["--reduce", "count", "--within", "1000", "--workers", str(count), "--processes", "--overwrite"]
+            self.measure(
+                f"od --reduce, workers {count}", self._od(self.hierarchy, "reduced.csv", places, *reduced), "see od"
+            )
+
+    def _table(self, places: Path) -> None:
+        table = self._od(self.hierarchy, "table.npy", places, "--overwrite")
+        seconds, peak = measured(table)
+        few = self.folder / "few.parquet"
+        parquet.write_table(parquet.read_table(places).slice(0, COMPARED), few)
+        measured([*self._od(self.graph, "few.npy", few, "--overwrite"), "--destinations", places])
+        found, searched = (np.load(self.folder / file, mmap_mode="r") for file in ("table.npy", "few.npy"))
+        assert np.array_equal(found[:COMPARED], searched), "the table is wrong"
+        self.record(f"od {PLACES:,} x {PLACES:,}", seconds, peak, f"{COMPARED} rows equal searches of the graph")
+
+    def measure(self, case: str, command: list, verified: str) -> None:
+        self.record(case, *measured(command), verified)
+
+    def record(self, case: str, seconds: float, peak: int, verified: str) -> None:
+        sizes = {"n": NETWORKS[self.name].n}
+        rate = sizes["n"] / seconds, "vertices"
+        self.bench.record(
+            f"{self.name}: {case}", [seconds], rate_of=rate, verified=verified, sizes=sizes, peak_bytes=peak
+        )
+
+    def _od(self, store: Path, out: str, origins: Path, *options: str) -> list:
+        return [*TILEPATH, "od", store, self.folder / out, "--origins", origins, *options]
+
+    def _write_places(self) -> Path:
+        """Write random places on the map, whose blocks have the length 1."""
+        network, path, rng = NETWORKS[self.name], self.folder / "places.parquet", np.random.default_rng(1)
+        x, y = rng.random((2, PLACES)) * [[network.columns - 1], [network.rows - 1]]
+        parquet.write_table(pa.table({"x": x, "y": y}), path)
+        return path
+
+    def _write_arcs(self) -> tuple[Path, Path]:
+        graph = generate(NETWORKS[self.name], self.folder / "made.zarr", progress=False)
+        indptr, heads, weights = graph.rows()
+        tails = np.repeat(np.arange(graph.n, dtype=np.int32), np.diff(indptr))
+        arcs, nodes = self.folder / "arcs.csv", self.folder / "nodes.parquet"
+        csv.write_csv(pa.table({"source": tails, "target": heads, "weight": weights}), arcs)
+        x, y = np.asarray(graph.coordinates()).T
+        parquet.write_table(pa.table({"node": np.arange(graph.n), "x": x, "y": y}), nodes)
+        return arcs, nodes
+
+
+def measured(command: list) -> tuple[float, int]:
+    """Run a command. Returns its wall seconds and the peak of its memory, in bytes, sampled every `SAMPLED` seconds."""
+    begin, peak = time.perf_counter(), 0
+    with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stderr=said, stdout=said) as child:
+        while True:
+            try:
+                code = child.wait(SAMPLED)
+                break
+            except subprocess.TimeoutExpired:
+                peak = max(peak, memory_of(child.pid))
+        seconds = time.perf_counter() - begin
+        if code:
+            said.seek(0)
+            raise RuntimeError(f"{command}: {said.read().decode()}")
+    return seconds, peak
+
+
+def memory_of(process: int) -> int:
+    """Return the bytes of memory of a process and its descendants, shared memory once."""
+    total, waiting = 0, [process]
+    while waiting:
+        folder = Path("/proc", str(waiting.pop()))
+        try:
+            total += next(
+                int(line.split()[1]) << 10 for line in (folder / "smaps_rollup").open() if line.startswith("Pss:")
+            )
+            for task in (folder / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        except (OSError, StopIteration):  # the process has ended
+            continue
+    return total
