@@ -25,7 +25,14 @@ def results(tmp_path_factory):
     options = {
         distinct: {"sizes": [3000, 6000], "others": 2000},
         sequences: {"only": ["look-and-say", "spectra"], "steps": [6, 8], "masses": [8, 12], "elements": 3},
-        sssp_table: {"scales": [6, 7], "sources": 2, "dtypes": ["float32"], "segment": None, "scipy_up_to": 0},
+        sssp_table: {
+            "scales": [6, 7],
+            "sources": 2,
+            "large_sources": 1,
+            "dtypes": ["float64"],
+            "segment": None,
+            "scipy_up_to": 0,
+        },
     }
     for name, suite in ("distinct", distinct), ("sequences", sequences), ("sssp-table", sssp_table):
         bench = Bench(name, np, 1)
