@@ -143,23 +143,22 @@ def test_a_broken_sweep_is_caught(cupy, monkeypatch, edges, expected, text, brok
         test_variants(cupy, edges, expected, sweeps.VARIANTS[1])
 
 
-@pytest.mark.parametrize("entry", reduction.IN_BLOCKS.entries)
-def test_sums_of_blocks_by_butterfly(cupy, entry):
+@pytest.mark.parametrize("threads", reduction.IN_BLOCKS)
+@pytest.mark.parametrize("entry", ["two_barriers", "one_barrier"])
+def test_sums_of_blocks_by_butterfly(cupy, entry, threads):
     x = np.random.default_rng(0).integers(-1000, 1000, 2048, np.int32)
-    np.testing.assert_array_equal(
-        np.asarray(reduction.in_blocks(cupy, cupy.asarray(x), entry)), reduction.sums_of_blocks(x)
-    )
+    found = reduction.in_blocks(cupy, cupy.asarray(x), entry, threads)
+    np.testing.assert_array_equal(np.asarray(found), reduction.sums_of_blocks(x, threads))
 
 
 @pytest.mark.parametrize("barrier", [0, 1, 2])
 def test_a_missing_barrier_of_the_published_butterfly_is_caught(cupy, monkeypatch, barrier):
-    source = Program.source
-    before, *parts = source(reduction.IN_BLOCKS).partition("two_barriers(")
-    pieces = "".join(parts).split("__syncthreads();")
-    broken = before + "__syncthreads();".join(
-        [*pieces[:barrier], pieces[barrier] + pieces[barrier + 1], *pieces[barrier + 2 :]]
-    )
+    source, wait = Program.source, "__syncthreads();"
+    before, _, kernel = source(reduction.IN_BLOCKS[256]).partition("two_barriers(")
+    pieces = kernel.split(wait)
+    joined = pieces[barrier] + pieces[barrier + 1]
+    broken = f"{before}two_barriers({wait.join([*pieces[:barrier], joined, *pieces[barrier + 2 :]])}"
     monkeypatch.setattr(Program, "source", lambda program: broken)
     cupy.start(2)
     with pytest.raises(AssertionError):
-        test_sums_of_blocks_by_butterfly(cupy, "two_barriers")
+        test_sums_of_blocks_by_butterfly(cupy, "two_barriers", 256)

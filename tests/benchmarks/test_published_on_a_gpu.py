@@ -55,7 +55,9 @@ def test_look_and_say(cupy):
     np.testing.assert_array_equal(found, look_and_say(seed.astype("uint8"), 30))
 
 
-@pytest.mark.parametrize("entry", reduction.IN_BLOCKS.entries)
-def test_sums_of_blocks(cupy, entry):
+@pytest.mark.parametrize("threads", reduction.IN_BLOCKS)
+@pytest.mark.parametrize("entry", ["two_barriers", "one_barrier"])
+def test_sums_of_blocks(cupy, entry, threads):
     x = np.random.default_rng(0).integers(-(2**31), 2**31, 1 << 16).astype("int32")
-    np.testing.assert_array_equal(reduction.in_blocks(cupy, cupy.asarray(x), entry).get(), reduction.sums_of_blocks(x))
+    found = reduction.in_blocks(cupy, cupy.asarray(x), entry, threads)
+    np.testing.assert_array_equal(found.get(), reduction.sums_of_blocks(x, threads))
