@@ -70,7 +70,7 @@ class Chart:
                     x, y, deviation = zip(*sorted(points), strict=True)
                     if self.apart:
                         line, marker = _STYLES[number % len(_STYLES)]
-                        x = tuple(n * 2 ** (0.07 * (number - 2)) for n in x)
+                        x = tuple(n * 2 ** (0.05 * (number - 2)) for n in x)
                     bars = deviation if any(deviation) else None
                     label = f"{device}: {way}" if len(results) > 1 else way
                     style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
@@ -84,7 +84,7 @@ class Chart:
             )
         for (label, points), marker in zip(self.published.items(), "s^vDP*X" * 2, strict=False):
             x, y, _ = zip(*sorted(points), strict=True)
-            size = 9 if self.apart else 4
+            size = 9 if len(points) < 3 else 4
             style = {"color": "black", "markerfacecolor": "none", "markersize": size, "linewidth": 0.6}
             axes.plot(x, y, marker=marker, linestyle=":", label=f"published: {label}", **style)
         axes.set(xlabel=self.x, ylabel=self.y)
@@ -227,12 +227,14 @@ _CHARTS = {
         lambda r: _floyd_warshall(r, False),
         _published_floyd_warshall(False),
         True,
+        apart=True,
     ),
     "fw-rate": Chart(
         *("fw-table", "Floyd-Warshall by generations", "vertices", "tasks per second"),
         lambda r: _floyd_warshall(r, True),
         _published_floyd_warshall(True),
         True,
+        apart=True,
     ),
     "sssp-rates": Chart(
         *("sssp-table", "Bellman-Ford by sweeps, R-MAT, float64", "vertices", "million arcs per second", _rates),
@@ -242,7 +244,7 @@ _CHARTS = {
         *("sssp-table", "Times as fast as Dijkstra by heap on one core, R-MAT, float64", "vertices", "times"),
         **({"series": _speedups, "published": _TIMES, "bars": _DEVIATION} | _LIKE_THE_ARTICLE),
     ),
-    "sssp-tilepath": Chart(
+    "sssp-searches": Chart(
         *("sssp-table", "Sweeps and tilepath, R-MAT, float64", "vertices", "million arcs per second"),
         **{"series": lambda r: _rates(r, _AGAINST_TILEPATH), "x_log": True, "bars": _DEVIATION},
     ),

@@ -59,7 +59,7 @@ LABELS = {
         "bars: standard deviation over the sources",
     ],
     "sssp-speedups": ["segment sort (restrict off)", "published: about 40"],
-    "sssp-tilepath": ["plain", "shortest_distances"],
+    "sssp-searches": ["plain", "shortest_distances"],
     "bmu": ["best_matching_units, euclidean", "matrix product and argmin"],
 }
 
