@@ -253,11 +253,17 @@ def _by_elements(records: Records, titles: dict[str, str], dtype: str) -> str:
         title, _, rest = record["case"].rpartition(", 2^")
         if title in titles and rest.endswith(dtype):
             found.setdefault(record["sizes"]["n"], {})[title] = record["seconds"]["median"] * 1e6
+    return _by_power(found, "elements", {title: f"{name}, us" for title, name in titles.items()})
+
+
+def _by_power(found: dict[int, dict[str, float]], what: str, titles: dict[str, str]) -> str:
+    """Return a row for each power of two, and a column for each title that has values."""
+    titles = {title: name for title, name in titles.items() if any(title in values for values in found.values())}
     rows = [
-        [f"2^{n.bit_length() - 1}", *(_digits(times[title]) if title in times else "" for title in titles)]
-        for n, times in found.items()
+        [f"2^{n.bit_length() - 1}", *(_digits(values[title]) if title in values else "" for title in titles)]
+        for n, values in found.items()
     ]
-    return _markdown(["elements", *(f"{title}, us" for title in titles.values())], rows, 0)
+    return _markdown([what, *titles.values()], rows, 0)
 
 
 def searches(records: Records) -> str:
@@ -274,11 +280,7 @@ def searches(records: Records) -> str:
         title, _, _ = record["case"].partition(", RMat(")
         if title in titles:
             found.setdefault(record["sizes"]["n"], {})[title] = record["seconds"]["median"] * 1e3
-    rows = [
-        [f"2^{n.bit_length() - 1}", *(_digits(times[title]) if title in times else "" for title in titles)]
-        for n, times in found.items()
-    ]
-    return _markdown(["vertices", *(f"{title}, ms" for title in titles.values())], rows, 0)
+    return _by_power(found, "vertices", {title: f"{name}, ms" for title, name in titles.items()})
 
 
 def orders(records: Records) -> str:

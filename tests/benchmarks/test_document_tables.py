@@ -25,7 +25,7 @@ def test_a_place_is_filled(tmp_path, monkeypatch):
     (tmp_path / "x.json").write_text(json.dumps({"records": [record]}))
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
     found = tables.filled("a\n\n<!-- reductions of x.json -->\nold\n<!-- end of reductions -->\nb\n")
-    assert found.splitlines()[-3:] == ["| 2^10 |  |  | 20 |  |  |  |", "<!-- end of reductions -->", "b"]
+    assert found.splitlines()[-3:] == ["| 2^10 | 20 |", "<!-- end of reductions -->", "b"]
 
 
 def test_ratios_of_the_papers_own_table():
