@@ -4,8 +4,8 @@ These are the index expressions of benchmarks/kernels/staged_load.cu as Python; 
 compares them with the kernel's text. The drawings of `benchmarks.drawings` are made from them. All functions take
 integers.
 
-Doubly tiled order: the 32 x 32 tiles of a matrix follow each other row by row, and so do the 4 x 4 tiles in each of
-them, and the 16 words in each of these (B. Lund, J. W. Smith, arXiv:1001.4108, section 4.3).
+Doubly tiled order: the 32 x 32 tiles of a matrix follow each other row by row. So do the 4 x 4 tiles of a 32 x 32 tile,
+and the 16 words of a 4 x 4 tile (B. Lund, J. W. Smith, arXiv:1001.4108, section 4.3).
 """
 
 from __future__ import annotations
