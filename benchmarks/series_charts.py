@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.charts import GALLERY, _figure, _read
 from benchmarks.kernels.generations import GENERATIONS
+from benchmarks.orders import ORDERS, spectra
 from benchmarks.suites import distinct, sequences, sssp_table
 
 Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
@@ -33,6 +34,10 @@ class Chart:
         Returns the lines of the records of one device, by name.
     published : dict
         The published points by name, drawn in black.
+    apart : bool
+        Whether lines that nearly coincide are told apart: each has its own marker and line style, and a small offset.
+    bars : str
+        What the error bars are, for the legend.
     """
 
     suite: str
@@ -43,6 +48,8 @@ class Chart:
     published: Series = field(default_factory=dict)
     x_log: bool = False
     y_log: bool = True
+    apart: bool = False
+    bars: str = ""
 
     def draw(self, name: str, results: Sequence[Path], out: Path | None = None) -> Path:
         """Draw the chart to an image, by default docs/gallery/NAME.svg. Returns the path of the image.
@@ -58,9 +65,12 @@ class Chart:
         colours: dict[str, str] = {}  # by method, for all devices; a device has its line style and marker
         for result, (line, marker) in zip(results, cycle((("-", "o"), ("--", "s"), ("-.", "^"))), strict=False):
             device, records = _read(result)
-            for way, points in self.series(records).items():
+            for number, (way, points) in enumerate(self.series(records).items()):
                 if points:
                     x, y, deviation = zip(*sorted(points), strict=True)
+                    if self.apart:
+                        line, marker = _STYLES[number % len(_STYLES)]
+                        x = tuple(n * 2 ** (0.05 * (number - 2)) for n in x)
                     bars = deviation if any(deviation) else None
                     label = f"{device}: {way}" if len(results) > 1 else way
                     style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
@@ -74,7 +84,8 @@ class Chart:
             )
         for (label, points), marker in zip(self.published.items(), "s^vDP*X" * 2, strict=False):
             x, y, _ = zip(*sorted(points), strict=True)
-            style = {"color": "black", "markerfacecolor": "none", "markersize": 4, "linewidth": 0.6}
+            size = 9 if len(points) < 3 else 4
+            style = {"color": "black", "markerfacecolor": "none", "markersize": size, "linewidth": 0.6}
             axes.plot(x, y, marker=marker, linestyle=":", label=f"published: {label}", **style)
         axes.set(xlabel=self.x, ylabel=self.y)
         if len(results) != 1:
@@ -85,7 +96,8 @@ class Chart:
             axes.set_yscale("log")
         axes.grid(which="major", alpha=0.3)
         figure.set_size_inches(9, 4.8)
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))  # to the right of the axes, not over the lines
+        # The legend stands to the right of the axes, not over the lines.
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), title=self.bars or None, title_fontsize=7)
         out = GALLERY / f"{name}.svg" if out is None else out
         out.parent.mkdir(parents=True, exist_ok=True)
         # Leave out the date and random names, so that the same times give the same file.
@@ -135,22 +147,45 @@ def _published_floyd_warshall(rate: bool) -> Series:
     }
 
 
-def _rates(records: Records) -> Series:
-    series: Series = {}
+def _spectra(records: Records) -> Series:
+    """Return the measured series, and for each way on a GPU the fit of its order at the same sizes."""
+    series = _ways(records, "cyclic spectrum", "n")
+    for way, (coefficients, _) in spectra(records).items():
+        if way in ("published, grid", "published, streamed"):
+            terms = list(zip(coefficients, ORDERS[way], strict=True))
+            fitted = [(n, sum(c * n**p for c, p in terms), 0.0) for n, _, _ in series[way]]
+            series[f"{way}: fit of powers {', '.join(map(str, ORDERS[way]))}"] = fitted
+    return series
+
+
+# The article's names are in brackets: cache is the segment sort, restrict the read-only path.
+_AS_PUBLISHED = {
+    "both": "segment sort and read-only path (cache && restrict on)",
+    "read-only path": "read-only path (cache off)",
+    "segment sort": "segment sort (restrict off)",
+    "plain": "neither (cache && restrict off)",
+    sssp_table.HEAP: "CPU: Dijkstra by heap, one core",
+}
+_AGAINST_TILEPATH = {way: way for way in ("both", "plain", "both, atomic", sssp_table.OURS, sssp_table.HEAP)}
+_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "v"))
+
+
+def _rates(records: Records, names: dict[str, str] = _AS_PUBLISHED) -> Series:
+    series: Series = {name: [] for name in names.values()}
     for record in records:
-        if "way" in record and record.get("dtype", "float32") == "float32":
+        if record.get("way") in names and record["dtype"] == "float64":
             deviation = record.get("arcs_per_second_stdev", 0) / 1e6
             rate = record["arcs_per_second"] / 1e6
-            series.setdefault(record["way"], []).append((record["sizes"]["n"], rate, deviation))
+            series[names[record["way"]]].append((record["sizes"]["n"], rate, deviation))
     return series
 
 
 def _speedups(records: Records) -> Series:
-    series: Series = {}
+    series: Series = {name: [] for way, name in _AS_PUBLISHED.items() if way != sssp_table.HEAP}
     for record in records:
-        if "speedup_over_heap" in record and record["dtype"] == "float32":
+        if record.get("way") in _AS_PUBLISHED and "speedup_over_heap" in record and record["dtype"] == "float64":
             found = record["speedup_over_heap"]
-            series.setdefault(record["way"], []).append((record["sizes"]["n"], found["mean"], found["stdev"]))
+            series[_AS_PUBLISHED[record["way"]]].append((record["sizes"]["n"], found["mean"], found["stdev"]))
     return series
 
 
@@ -161,6 +196,8 @@ _PUBLISHED_DISTINCT: Series = {
 }
 _TITAN: Series = {"GTX Titan, both": [(2 ** max(sssp_table.PUBLISHED), max(sssp_table.PUBLISHED.values()) / 1e6, 0)]}
 _TIMES: Series = {"about 40": [(2**20, sssp_table.PUBLISHED_SPEEDUP, 0), (2**22, sssp_table.PUBLISHED_SPEEDUP, 0)]}
+_DEVIATION = "bars: standard deviation over the sources"
+_LIKE_THE_ARTICLE: dict[str, Any] = {"x_log": True, "y_log": False, "apart": True}  # sizes are powers of two there
 _LOOK_AND_SAY = f"Look and say from {sequences.SEED_DIGITS}"
 
 _CHARTS = {
@@ -179,7 +216,7 @@ _CHARTS = {
         lambda r: _ways(r, "look-and-say", "steps", _SLOW, 1e3),
         y_log=False,
     ),
-    "cyc": Chart("sequences", "Cyclic spectra", "masses", "seconds", lambda r: _ways(r, "cyclic spectrum", "n")),
+    "cyc": Chart("sequences", "Cyclic spectra", "masses", "seconds", _spectra),
     "cyc-nonlog": Chart(
         *("sequences", "Cyclic spectra, without the O(n^3) ways", "masses", "seconds"),
         lambda r: _ways(r, "cyclic spectrum", "n", ("brute", "grid", "counts")),
@@ -190,22 +227,26 @@ _CHARTS = {
         lambda r: _floyd_warshall(r, False),
         _published_floyd_warshall(False),
         True,
+        apart=True,
     ),
     "fw-rate": Chart(
         *("fw-table", "Floyd-Warshall by generations", "vertices", "tasks per second"),
         lambda r: _floyd_warshall(r, True),
         _published_floyd_warshall(True),
         True,
+        apart=True,
     ),
     "sssp-rates": Chart(
-        *("sssp-table", "Shortest paths from one source, R-MAT, float32", "vertices", "million arcs per second"),
-        *(_rates, _TITAN, True),
+        *("sssp-table", "Bellman-Ford by sweeps, R-MAT, float64", "vertices", "million arcs per second", _rates),
+        **({"published": _TITAN, "bars": _DEVIATION} | _LIKE_THE_ARTICLE),
     ),
     "sssp-speedups": Chart(
-        *("sssp-table", "Times as fast as Dijkstra by heap on one core, R-MAT, float32", "vertices", "times"),
-        _speedups,
-        _TIMES,
-        True,
+        *("sssp-table", "Times as fast as Dijkstra by heap on one core, R-MAT, float64", "vertices", "times"),
+        **({"series": _speedups, "published": _TIMES, "bars": _DEVIATION} | _LIKE_THE_ARTICLE),
+    ),
+    "sssp-searches": Chart(
+        *("sssp-table", "Sweeps and tilepath, R-MAT, float64", "vertices", "million arcs per second"),
+        **{"series": lambda r: _rates(r, _AGAINST_TILEPATH), "x_log": True, "bars": _DEVIATION},
     ),
 }
 CHARTS = {name: functools.partial(chart.draw, name) for name, chart in _CHARTS.items()}

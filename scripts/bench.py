@@ -8,7 +8,7 @@
     scripts/bench.py scaling     all pairs on one worker and on several workers of one host; pulls between two workers
     scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, with the seconds published in 2010
     scripts/bench.py sssp        shortest paths from single sources, from many at once, with negative weights
-    scripts/bench.py sssp-table  published sweeps of Bellman-Ford (with atomicMin, not in a race), tilepath, SciPy
+    scripts/bench.py sssp-table  published sweeps of Bellman-Ford, in a race and with atomicMin, tilepath, SciPy
     scripts/bench.py euler       Euler circuits stage by stage, with the published times
     scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
     scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest

@@ -1,13 +1,17 @@
 """The documents name files that exist, and their figures of speed are those of benchmarks/results."""
 
+import argparse
 import functools
 import json
 import pkgutil
 import re
+import runpy
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +41,60 @@ def test_names_in_python_exist(name):
     for dotted in {*found} - {"tilepath.sklearn", "tilepath.sklearn.SelfOrganizingMap"}:  # which need scikit-learn
         if not dotted.startswith("tilepath.sklearn_classifier"):
             pkgutil.resolve_name(dotted)
+
+
+# --- The documents: items with their commands, tests, records and pictures --------------------------------------------
+
+
+def test_items_of_the_documents_have_what_their_rows_name():
+    page = ROOT / "docs" / "documents.md"
+    _, _, *rows = [line.strip("|").split("|") for line in page.read_text().splitlines() if line.startswith("|")]
+    assert {int(row[0]) for row in rows} == {1, 2, 3, 4}
+    wrong = []
+    for _, item, command, test, record, picture in rows:
+        commands, tests = re.findall("`(.+?)`", command), re.findall("`(.+?)`", test)
+        records, pictures = (re.findall(r"\]\((.+?)\)", cell) for cell in (record, picture))
+        complete = commands and tests and (records or not record.strip()) and (pictures or not picture.strip())
+        folders = [path for path in records if not path.startswith("../benchmarks/results/")]
+        folders += [path for path in pictures if not path.startswith("gallery/")]
+        missing = [path for path in records + pictures if not (page.parent / path).exists()]
+        missing += [name for name in tests if not is_test(name)] + [line for line in commands if not is_command(line)]
+        if missing or folders or not complete:
+            wrong.append((item.strip(), missing, folders))
+    assert wrong == []
+
+
+def is_test(name: str) -> bool:
+    """Whether there is such a folder or file of tests, or, after "::", such a test in it."""
+    path, _, function = name.partition("::")
+    if not function:
+        return name.startswith("tests/") and (ROOT / path).exists()
+    return (ROOT / path).exists() and f"\ndef {function}(" in (ROOT / path).read_text()
+
+
+def is_command(line: str) -> bool:
+    """Whether the program, its subcommands and its options exist; arguments and values of options are not checked."""
+    program, *words = shlex.split(line)
+    options = [word for word in words if word.startswith("--")]
+    if program == "tilepath":
+        from tilepath.cli import tilepath
+
+        command: Any = tilepath
+        while isinstance(command, click.Group):
+            command = command.commands.get(words.pop(0))
+        known = {name for parameter in command.params for name in parameter.opts} if command else set()
+        return command is not None and known.issuperset(options)
+    if program == "scripts/bench.py":
+        bench = runpy.run_path(str(ROOT / program))
+        if words[0] == "chart":
+            return words[1] in bench["CHARTS"]
+        parser = argparse.ArgumentParser()
+        bench["SUITES"][words[0]].add_arguments(parser)
+        return all(option in parser.format_help() for option in options)
+    if program == "python":
+        path = words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
+        return (ROOT / path).exists() and all(option in (ROOT / path).read_text() for option in options)
+    return pkgutil.resolve_name(program) is not None  # or raises
 
 
 # --- Figures ----------------------------------------------------------------------------------------------------------

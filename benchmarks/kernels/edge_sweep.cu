@@ -1,19 +1,25 @@
 // A sweep of Bellman-Ford over the edges of an undirected graph, each once: a thread relaxes both arcs of its edge.
 //
-//     sweep             reads and writes one array
-//     sweep_read_only   reads through a second name of the same array, which is said not to change, so that loads take
-//                       the read-only path. What they find may be a sweep old, no more: every launch begins with an
-//                       empty cache.
+//     sweep                    as published: threads read and write one array by plain loads and stores, in a race
+//     sweep_read_only          as published: threads read through a second name of the same array, which is said not to
+//                              change, so that loads take the read-only path
+//     sweep_atomic             as `sweep`, but threads lower a distance by atomicMin
+//     sweep_atomic_read_only   as `sweep_read_only`, likewise
 //
 // distances (n) are numbers from +0.0 to +inf, as integers in the same order, so that the minimum of integers is theirs.
 // An arc that improves its head stores the number of the sweep in `changed`; after a sweep in which none does,
-// distances are shortest. Threads race: an upper bound that was read late is still an upper bound.
+// distances are shortest.
+//
+// The race: of two threads that store to one distance, the one with the larger sum may come last. The distance then
+// rises within the sweep, but stays below its value at the beginning of the sweep, since no thread stores a sum that is
+// not below the distance it read. So a distance falls from sweep to sweep or stays, and sweeps end. How many there are
+// depends on the order of the threads. A distance that was read late, or through the read-only path, is still an upper
+// bound: every launch begins with an empty cache of that path.
 //
 // Launch: a thread for every edge, in blocks of THREADS.
 // Macros: NUMBER of weights and distances, float or double; THREADS.
 //
-// "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014. Stores there are not atomic, so a
-// distance may rise again, and there are more sweeps.
+// "Implementing SSSP algorithm on GPU", https://habr.com/ru/post/214515, 2014.
 
 using Number = NUMBER;
 
@@ -35,12 +41,14 @@ __device__ inline Word sum(Word distance, Number weight) {
     return Bits<Number>::of(Bits<Number>::number(distance) + weight);
 }
 
-__device__ inline void improve(Word* distance, Word candidate, int* changed, int number) {
-    atomicMin(distance, candidate);
-    *changed = number;
-}
+struct Store {
+    __device__ static void improve(Word* distance, Word candidate) { *distance = candidate; }
+};
+struct Lower {
+    __device__ static void improve(Word* distance, Word candidate) { atomicMin(distance, candidate); }
+};
 
-template <class Load>
+template <class Improvement, class Load>
 __device__ inline void relax_both(const int* __restrict__ starts, const int* __restrict__ ends,
                                   const Number* __restrict__ weights, long long edges, Word* distances, int* changed,
                                   int number, Load load) {
@@ -52,22 +60,41 @@ __device__ inline void relax_both(const int* __restrict__ starts, const int* __r
     const Word from_end = sum(at_end, weight), from_start = sum(at_start, weight);
     // At most one of the two improves anything.
     if (from_end < at_start) {
-        improve(distances + start, from_end, changed, number);
+        Improvement::improve(distances + start, from_end);
+        *changed = number;
     } else if (from_start < at_end) {
-        improve(distances + end, from_start, changed, number);
+        Improvement::improve(distances + end, from_start);
+        *changed = number;
     }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     sweep(const int* __restrict__ starts, const int* __restrict__ ends, const Number* __restrict__ weights,
           long long edges, Word* distances, int* changed, int number) {
-    relax_both(starts, ends, weights, edges, distances, changed, number, [&](int vertex) { return distances[vertex]; });
+    relax_both<Store>(starts, ends, weights, edges, distances, changed, number,
+                      [&](int vertex) { return distances[vertex]; });
 }
 
 // known: the array `distances`.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sweep_read_only(const int* __restrict__ starts, const int* __restrict__ ends, const Number* __restrict__ weights,
                     long long edges, const Word* __restrict__ known, Word* distances, int* changed, int number) {
-    relax_both(starts, ends, weights, edges, distances, changed, number,
-               [&](int vertex) { return __ldg(known + vertex); });
+    relax_both<Store>(starts, ends, weights, edges, distances, changed, number,
+                      [&](int vertex) { return __ldg(known + vertex); });
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sweep_atomic(const int* __restrict__ starts, const int* __restrict__ ends, const Number* __restrict__ weights,
+                 long long edges, Word* distances, int* changed, int number) {
+    relax_both<Lower>(starts, ends, weights, edges, distances, changed, number,
+                      [&](int vertex) { return distances[vertex]; });
+}
+
+// known: the array `distances`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sweep_atomic_read_only(const int* __restrict__ starts, const int* __restrict__ ends,
+                           const Number* __restrict__ weights, long long edges, const Word* __restrict__ known,
+                           Word* distances, int* changed, int number) {
+    relax_both<Lower>(starts, ends, weights, edges, distances, changed, number,
+                      [&](int vertex) { return __ldg(known + vertex); });
 }

@@ -8,6 +8,10 @@ segment sort     distances are divided into segments, and edges are sorted by th
                  segment of the start. Threads that run together then access few segments, which stay in the cache.
                  Without the segment sort, edges are sorted by start, then by end.
 
+As in the article, threads store distances in a race. Two more variants lower distances by atomicMin instead: the first
+and the last of the four. All edges that R-MAT draws are kept, loops and parallel edges too, so that a graph has 32 n
+arcs as in the article's table.
+
 This is the host side of benchmarks/kernels/edge_sweep.cu, which names the article. On a CPU, one thread does the same
 sweeps, without a read-only path. The graph is R-MAT as pipelines.generators makes it; on a GPU,
 benchmarks/kernels/rmat.cu makes the same graph.
@@ -27,7 +31,7 @@ from pipelines.generators import RMat
 from pipelines.generators.counter_random import scrambler
 
 THREADS = 256
-SWEEPS = ("sweep", "sweep_read_only")
+SWEEPS = ("sweep", "sweep_read_only", "sweep_atomic", "sweep_atomic_read_only")
 PROGRAMS = {
     "float32": Program("edge_sweep.cu", SWEEPS, ("NUMBER=float",), threads=THREADS, folder=KERNELS),
     "float64": Program("edge_sweep.cu", SWEEPS, ("NUMBER=double",), threads=THREADS, folder=KERNELS),
@@ -43,14 +47,20 @@ class Variant:
     name: str
     read_only: bool
     segment_sort: bool
+    atomic: bool = False
+
+    @property
+    def entry(self) -> str:
+        return f"sweep{'_atomic' * self.atomic}{'_read_only' * self.read_only}"
 
 
-VARIANTS = (
+PUBLISHED = (
     Variant("plain", False, False),
     Variant("read-only path", True, False),
     Variant("segment sort", False, True),
     Variant("both", True, True),
 )
+VARIANTS = (*PUBLISHED, Variant("plain, atomic", False, False, True), Variant("both, atomic", True, True, True))
 CPU_VARIANTS = (VARIANTS[0], VARIANTS[2])
 
 
@@ -58,7 +68,7 @@ CPU_VARIANTS = (VARIANTS[0], VARIANTS[2])
 class Edges:
     """The edges of an undirected graph of n vertices, each once; NumPy or CuPy.
 
-    starts, ends : (edges,) int32, a start is below its end
+    starts, ends : (edges,) int32, a start is not above its end
     weights : (edges,) float32 or float64, not negative
     """
 
@@ -79,21 +89,22 @@ class Edges:
 
 
 def rmat_edges(xp: Any, graph: RMat) -> Edges:
-    """Make an R-MAT graph without loops, with the lightest of parallel edges; sorted by start, then by end."""
+    """Make all edges that an R-MAT graph draws, loops and parallel edges too, sorted by start, then by end."""
     if xp is np:
         tails, heads, weights = graph.arcs()
         starts, ends = np.minimum(tails, heads).astype(np.int32), np.maximum(tails, heads).astype(np.int32)
     else:
         starts, ends, weights = _made_on_gpu(xp, graph)
-    order = xp.argsort(weights)
-    starts, ends, weights = starts[order], ends[order], weights[order]
-    pairs = starts.astype(np.int64) * graph.n + ends
-    order = _stable_order(xp, pairs)  # stable: the lightest of parallel edges stays first
-    pairs = pairs[order]
-    first = starts[order] != ends[order]
-    first[1:] &= pairs[1:] != pairs[:-1]
-    del pairs
-    return Edges(graph.n, starts, ends, weights).in_order(order[first])
+    order = _stable_order(xp, starts.astype(np.int64) * graph.n + ends)
+    return Edges(graph.n, starts, ends, weights).in_order(order)
+
+
+def distinct_arcs(edges: Edges) -> int:
+    """Count the arcs without loops and without parallel arcs; edges are sorted by start, then by end."""
+    starts, ends = edges.starts, edges.ends
+    counted = starts != ends
+    counted[1:] &= (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
+    return 2 * int(counted.sum())
 
 
 def _made_on_gpu(xp: Any, graph: RMat) -> tuple[Any, Any, Any]:
@@ -138,23 +149,22 @@ def sorted_by_segments(xp: Any, edges: Edges, segment: int) -> Edges:
     return edges.in_order(_stable_order(xp, key))
 
 
-def shortest_by_sweeps(xp: Any, edges: Edges, source: int, read_only: bool) -> tuple[Any, int]:
+def shortest_by_sweeps(xp: Any, edges: Edges, source: int, variant: Variant) -> tuple[Any, int]:
     """Return the distances (n,) from `source`, and the number of sweeps with the last sweep, which finds no change."""
     distances = xp.empty((edges.n,), edges.weights.dtype)
     distances[...] = np.inf
     distances[source] = 0
     if xp is np:
         return distances, _sweeps_on_cpu(edges.starts, edges.ends, edges.weights, distances)
-    entry = "sweep_read_only" if read_only else "sweep"
     count = len(edges.starts)
     changed = xp.empty((1,), np.int32)
     changed[...] = 0
-    names = (distances, distances) if read_only else (distances,)
+    names = (distances, distances) if variant.read_only else (distances,)
     sweeps = 0
     while count:
         sweeps += 1
         arguments = (edges.starts, edges.ends, edges.weights, np.int64(count), *names, changed, np.int32(sweeps))
-        PROGRAMS[edges.weights.dtype.name].launch(entry, -(-count // THREADS), arguments)
+        PROGRAMS[edges.weights.dtype.name].launch(variant.entry, -(-count // THREADS), arguments)
         if int(changed[0]) != sweeps:
             break
     return distances, sweeps

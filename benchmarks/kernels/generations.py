@@ -20,11 +20,14 @@ from gpuops._cuda import Program
 
 TILE, THREADS = 32, 256
 BLOCKED = ("independent", "singly_dependent", "doubly_dependent")
+STAGED = ("to_tiles", *BLOCKED, "from_tiles")
 PROGRAMS = {
     "harish_narayanan": Program("harish_narayanan.cu", ("relax_all",), threads=THREADS, folder=KERNELS),
     "katz_kider": Program("katz_kider.cu", BLOCKED, threads=THREADS, folder=KERNELS),
-    "optimized_blocked": Program("optimized_blocked.cu", BLOCKED, threads=THREADS, folder=KERNELS),
-    "staged_load": Program("staged_load.cu", ("to_tiles", *BLOCKED, "from_tiles"), threads=THREADS, folder=KERNELS),
+    "optimized_blocked": Program("optimized_blocked.cu", BLOCKED, ("REGISTERS=0",), threads=THREADS, folder=KERNELS),
+    "registers": Program("optimized_blocked.cu", BLOCKED, ("REGISTERS=1",), threads=THREADS, folder=KERNELS),
+    "staged_load": Program("staged_load.cu", STAGED, ("SKEW=1",), threads=THREADS, folder=KERNELS),
+    "staged_without_skew": Program("staged_load.cu", STAGED, ("SKEW=0",), threads=THREADS, folder=KERNELS),
 }
 
 
@@ -47,6 +50,8 @@ class Generation:
     published: dict[int, float]  # seconds by n
     on_gpu: bool = True
     kernel: tuple[str, int] | None = None  # the kernel that does nearly all tasks, threads of a block
+    program: str = ""  # the key of PROGRAMS, if it is not the name
+    alone: bool = False  # whether one block of the kernel has a multiprocessor for itself
     bytes_per_task: float | None = None  # memory traffic: reads three words, writes one, for each task or for each tile
     paper: Paper = Paper()
 
@@ -76,15 +81,35 @@ def _close_optimized_blocked(w: Any) -> None:
     _close_by_tiles(PROGRAMS["optimized_blocked"], w, THREADS)
 
 
+def _close_alone(w: Any) -> None:
+    _close_by_tiles(PROGRAMS["optimized_blocked"], w, THREADS, spare_shared_bytes(PROGRAMS["optimized_blocked"]))
+
+
+def _close_registers(w: Any) -> None:
+    _close_by_tiles(PROGRAMS["registers"], w, THREADS)
+
+
+def _close_registers_alone(w: Any) -> None:
+    _close_by_tiles(PROGRAMS["registers"], w, THREADS, spare_shared_bytes(PROGRAMS["registers"]))
+
+
 def _close_staged_load(w: Any) -> None:
-    program, tiles = PROGRAMS["staged_load"], len(w) // TILE
-    tiled = w.copy()
+    _close_staged(PROGRAMS["staged_load"], w)
+
+
+def _close_staged_without_skew(w: Any) -> None:
+    _close_staged(PROGRAMS["staged_without_skew"], w)
+
+
+def _close_staged(program: Program, w: Any) -> None:
+    tiles, tiled = len(w) // TILE, w.copy()
     program.launch("to_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
     _close_by_tiles(program, tiled, 64)
     program.launch("from_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
 
 
-def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: int) -> None:
+def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: int, spare: int = 0) -> None:
+    """Close `w`. Blocks of the doubly dependent kernel have `spare` more bytes of shared memory, which they leave."""
     tiles = len(w) // TILE
     # There are many short launches, so the functions are looked up once.
     independent, singly_dependent, doubly_dependent = map(program.function, BLOCKED)
@@ -92,7 +117,17 @@ def _close_by_tiles(program: Program, w: Any, threads_for_the_doubly_dependent: 
         arguments = (w, np.int32(len(w)), np.int32(pivots))
         independent((1,), (THREADS,), arguments)
         singly_dependent((tiles, 2), (THREADS,), arguments)
-        doubly_dependent((tiles, tiles), (threads_for_the_doubly_dependent,), arguments)
+        doubly_dependent((tiles, tiles), (threads_for_the_doubly_dependent,), arguments, shared_mem=spare)
+
+
+def spare_shared_bytes(program: Program) -> int:
+    """Return the shared memory, in bytes, that a block needs in addition so that no second block fits beside it."""
+    import cupy
+
+    kernel = program.function("doubly_dependent")
+    spare = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - kernel.shared_size_bytes
+    kernel.max_dynamic_shared_size_bytes = spare
+    return int(spare)
 
 
 def _close_tilepath(w: Any) -> None:
@@ -148,4 +183,45 @@ STAGED_LOAD = Generation(
 )
 # fmt: on
 TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})
+# As in the paper on its GPU, where one block fits a multiprocessor; and parts of the staged load by themselves.
+ALONE = Generation(
+    "alone",
+    "optimized and blocked, one block a multiprocessor",
+    _close_alone,
+    {},
+    kernel=("doubly_dependent", THREADS),
+    bytes_per_task=16 / TILE,
+    program="optimized_blocked",
+    alone=True,
+    paper=Paper(shared_bytes=12320, blocks=1),
+)
+REGISTERS = Generation(
+    "registers",
+    "tile in registers, without stages",
+    _close_registers,
+    {},
+    kernel=("doubly_dependent", THREADS),
+    bytes_per_task=16 / TILE,
+    paper=Paper(shared_bytes=8224, blocks=1),
+)
+REGISTERS_ALONE = Generation(
+    "registers_alone",
+    "tile in registers, one block a multiprocessor",
+    _close_registers_alone,
+    {},
+    kernel=("doubly_dependent", THREADS),
+    bytes_per_task=16 / TILE,
+    program="registers",
+    alone=True,
+    paper=Paper(shared_bytes=8224, blocks=1),
+)
+WITHOUT_SKEW = Generation(
+    "staged_without_skew",
+    "staged load without the skew",
+    _close_staged_without_skew,
+    {},
+    kernel=("doubly_dependent", 64),
+    bytes_per_task=16 / TILE,
+)
+VARIANTS = (ALONE, REGISTERS, REGISTERS_ALONE, WITHOUT_SKEW)
 GENERATIONS = (CPU, HARISH_NARAYANAN, KATZ_KIDER, OPTIMIZED_BLOCKED, STAGED_LOAD, TILEPATH)

@@ -7,12 +7,16 @@
 // w (n, n), rows one after the other, n a multiple of 32. As in katz_kider.cu all tiles that a block touches lie in
 // shared memory. What changed: places come from shifts, once per thread; loops are unrolled; a thread's tasks lie in
 // one column of the tile, so that a word of `above` serves four of them. (Today's compilers also keep what a thread
-// updates in registers from one k to the next, which the next generation does by hand.)
+// updates in registers from one k to the next.)
+//
+// With REGISTERS = 1 the doubly dependent tile lies in registers alone, and a block has two tiles in shared memory, 8 KiB
+// instead of 12. The paper calls this no gain by itself, since still one block fits a multiprocessor of its GPU.
 //
 // Launch: said at each kernel.
-// Macros: THREADS, of a block.
+// Macros: THREADS, of a block; REGISTERS, 0 or 1.
 //
-// B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 4, the first round.
+// B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, section 4, the first round;
+// with REGISTERS = 1 section 4.1.
 
 constexpr int TILE = 32;
 constexpr int ROWS = THREADS / TILE;  // of a tile, that the threads cover together
@@ -76,19 +80,39 @@ extern "C" __global__ void singly_dependent(float* w, int n, int pivots) {
 
 // Launch: grid (n / TILE, n / TILE), x along a row; THREADS threads.
 extern "C" __global__ void doubly_dependent(float* w, int n, int pivots) {
-    __shared__ Tile left, above, tile;
+    __shared__ Tile left, above;
     const int i0 = threadIdx.x >> 5, j = threadIdx.x & 31, tile_i = blockIdx.y, tile_j = blockIdx.x;
     if (tile_i == pivots || tile_j == pivots) return;
     float* place = corner(w, n, tile_i, tile_j);
     load(left, corner(w, n, tile_i, pivots), n, i0, j);
     load(above, corner(w, n, pivots, tile_j), n, i0, j);
+#if REGISTERS
+    float own[OWN];
+    place += (long long)i0 * n + j;
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) own[r] = place[(long long)(r * ROWS) * n];
+#else
+    __shared__ Tile tile;
     load(tile, place, n, i0, j);
+#endif
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < TILE; ++k) {
         const float step = above[k][j];
 #pragma unroll
-        for (int i = i0; i < i0 + TILE; i += ROWS) tile[i][j] = fminf(tile[i][j], left[i][k] + step);
+        for (int r = 0; r < OWN; ++r) {
+            const int i = i0 + r * ROWS;
+#if REGISTERS
+            own[r] = fminf(own[r], left[i][k] + step);
+#else
+            tile[i][j] = fminf(tile[i][j], left[i][k] + step);
+#endif
+        }
     }
+#if REGISTERS
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) place[(long long)(r * ROWS) * n] = own[r];
+#else
     store(place, n, tile, i0, j);
+#endif
 }

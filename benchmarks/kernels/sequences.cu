@@ -7,8 +7,8 @@
 //     cyclic_grid     every sum by itself, in a grid of 16 x 16 blocks: O(n^3) additions
 //     cyclic_streamed the sums of one more element, from those of the launch before
 //
-// There, repeats are marked by 0, which takes away the value 0 itself; here flags are kept apart. The digits of
-// look-and-say are int8 there and int32 here, so say_naive copies four times as many bytes to the host.
+// There, repeats are marked by 0, which takes away the value 0 itself; here flags are kept apart. As published, the
+// digits of look-and-say are int8 in say_naive and int32 in say_flagged.
 //
 // Launch: a thread for every element in blocks of any size; cyclic_grid: in blocks of two dimensions.
 //
@@ -26,19 +26,20 @@ extern "C" __global__ void scatter(const int* x, const int* flags, const int* pl
     if (i < n && flags[i] > 0) kept[places[i] - 1] = x[i];
 }
 
-__device__ inline bool say(const int* term, int n, int i, int* said) {
-    const int digit = term[i];
+template <class Digit>
+__device__ inline bool say(const Digit* term, int n, int i, Digit* said) {
+    const Digit digit = term[i];
     const bool head = i == 0 || term[i - 1] != digit;
     int run = 0;
     if (head) {
         for (run = 1; i + run < n && term[i + run] == digit;) ++run;
     }
-    said[2 * i] = run;
-    said[2 * i + 1] = head ? digit : 0;
+    said[2 * i] = (Digit)run;
+    said[2 * i + 1] = head ? digit : (Digit)0;
     return head;
 }
 
-extern "C" __global__ void say_naive(const int* term, int n, int* said) {
+extern "C" __global__ void say_naive(const signed char* term, int n, signed char* said) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) say(term, n, i, said);
 }

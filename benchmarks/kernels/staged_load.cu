@@ -11,11 +11,12 @@
 // w (n, n), tiled (n, n), n a multiple of 32. Doubly tiled order: tiles of 32 x 32 are contiguous, row by row, and so
 // are tiles of 4 x 4 inside each. Then four rows of a tile are 128 words in one piece, four columns are eight pieces of
 // 16, and either way loads are coalesced. Neighbouring threads own the 16 words of a 4 x 4 tile, so in the order k = 0,
-// 1, 2, 3 they would meet in the same banks of shared memory. Every thread therefore starts at k = (i + j) % 4: the
-// order within a stage is free.
+// 1, 2, 3 they would meet in the same banks of shared memory. With SKEW = 1, as published, every thread therefore starts
+// at k = (i + j) % 4: the order within a stage is free. With SKEW = 0 all threads start at k = 0. tile_layout.py counts
+// the conflicts of both.
 //
 // Launch: said at each kernel.
-// Macros: THREADS, of a block, but for doubly_dependent.
+// Macros: THREADS, of a block, but for doubly_dependent; SKEW, 0 or 1.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 to 4.3.
 
@@ -125,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(FEW_THREADS) doubly_dependent(float
         __syncthreads();
 #pragma unroll
         for (int step = 0; step < SMALL; ++step) {
-            const int k = (i + j + step) % SMALL;
+            const int k = (SKEW * (i + j) + step) % SMALL;
 #pragma unroll
             for (int r = 0; r < 8; ++r) {
 #pragma unroll

@@ -2,7 +2,9 @@
 
 Each generation runs at powers of two and at the paper's sizes, while a run takes less than 30 s. Its result must equal
 ours at every size. Before the runs, a probe measures the limit: the rate of this GPU on registers alone. generations.py
-names the paper.
+names the paper. Variants of the generations run at powers of two of the paper's sizes: the tile in registers without
+stages, the staged load without the skew, and kernels of which one block has a multiprocessor for itself, as on the
+paper's GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ import numpy as np
 
 from benchmarks.harness import Bench, check_closed
 from benchmarks.kernels.diagnosis import diagnose
-from benchmarks.kernels.generations import GENERATIONS, PROGRAMS, STAGED_LOAD, TILEPATH, Generation
+from benchmarks.kernels.generations import (
+    GENERATIONS,
+    PROGRAMS,
+    STAGED_LOAD,
+    TILEPATH,
+    VARIANTS,
+    Generation,
+    spare_shared_bytes,
+)
 from benchmarks.suites.limits import measure_issue_rates
 
 CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches and copies on the device, synchronized"
@@ -23,8 +33,9 @@ CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches a
 PUBLISHED_SIZES = tuple(STAGED_LOAD.published)
 SIZES = (*PUBLISHED_SIZES, 32768, 65536)
 QUICK_SIZES = (1024, 4096, 16384, 32768)
-LONGEST = 30.0  # seconds; a generation is not run at sizes where it would take longer
+LONGEST = 30.0  # seconds, default: a generation is not run at sizes where it would take longer
 ONCE = 2.0  # seconds; a longer run is not repeated
+EVERY = (*GENERATIONS, *VARIANTS)
 SLAB = 1024  # rows that are made or compared at a time
 
 
@@ -32,27 +43,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help=f"only {', '.join(map(str, QUICK_SIZES))} vertices")
     sizes.add_argument("--sizes", type=int, nargs="+", metavar="N", help="multiples of 256, for all generations")
+    sizes.add_argument("--published", action="store_true", help="only the cells of the paper's table, and the variants")
+    parser.add_argument("--longest", type=float, default=LONGEST, metavar="S", help="leave out runs of more than S s")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
-    sizes = sorted(args.sizes or (QUICK_SIZES if args.quick else SIZES))
+    sizes = sorted(args.sizes or (QUICK_SIZES if args.quick else PUBLISHED_SIZES if args.published else SIZES))
     if any(n < 256 or n % 256 for n in sizes):
         raise SystemExit(f"--sizes {sizes}: each must be a multiple of 256")
     measure_issue_rates(bench, ("float32",))
     _warm_up(bench)
-    facts = {g.name: diagnose(PROGRAMS[g.name], *g.kernel) for g in GENERATIONS if g.kernel is not None}
-    seconds: dict[str, dict[int, float]] = {generation.name: {} for generation in GENERATIONS}
+    facts = {g.name: _diagnosed(g) for g in EVERY if g.kernel is not None}
+    seconds: dict[str, dict[int, float]] = {generation.name: {} for generation in EVERY}
     for n in sizes:
-        due = [
-            generation
-            for generation in GENERATIONS
-            if (args.sizes or generation is TILEPATH or n in generation.published or n.bit_count() == 1)
-            and _predicted(seconds[generation.name], n) <= LONGEST
-        ]
+        due = [g for g in EVERY if _is_due(g, n, args) and _predicted(seconds[g.name], n) <= args.longest]
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds, facts)
     return f"{_table(bench, seconds)}\n\n{_kernels(seconds, facts)}"
+
+
+def _is_due(generation: Generation, n: int, args: argparse.Namespace) -> bool:
+    if args.sizes or generation is TILEPATH or n in generation.published:
+        return True
+    power_of_two = n.bit_count() == 1
+    return power_of_two and (n in PUBLISHED_SIZES if generation in VARIANTS else not args.published)
+
+
+def _diagnosed(generation: Generation) -> dict[str, Any]:
+    assert generation.kernel is not None
+    program = PROGRAMS[generation.program or generation.name]
+    return diagnose(program, *generation.kernel, spare_shared_bytes(program) if generation.alone else 0)
 
 
 def _traffic(generation: Generation, n: int, seconds: list[float]) -> dict[str, Any]:
@@ -70,8 +91,8 @@ def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, An
         "| generation | n | G tasks/s | bytes a task | GB/s | registers | shared bytes | blocks an SM | bound, paper |",
         "|---|" + "---:|" * 8,
     ]
-    for generation in GENERATIONS:
-        times, fact, paper = seconds[generation.name], facts.get(generation.name), generation.paper
+    for generation in EVERY:
+        times, fact, paper = seconds.get(generation.name), facts.get(generation.name), generation.paper
         if fact is None or generation.bytes_per_task is None or not times:
             continue
         n = max(times)
@@ -105,7 +126,7 @@ def _warm_up(bench: Bench) -> None:
     weights = ring_of_vertices(np, 512)
     expected = weights.copy()
     GENERATIONS[0].close(expected)
-    for generation in GENERATIONS:
+    for generation in EVERY:
         matrix = bench.xp.asarray(weights) if generation.on_gpu else weights.copy()
         generation.close(matrix)
         assert bool((bench.xp.asarray(matrix) == bench.xp.asarray(expected)).all()), f"{generation.title} is wrong"
@@ -136,6 +157,9 @@ def _time_all(
         matrix = bench.xp.empty_like(weights) if generation.on_gpu else np.empty(weights.shape, weights.dtype)
         source = weights if generation.on_gpu else weights.get()
         times: list[float] = []
+        if generation is TILEPATH:  # compiles the kernels of this size
+            matrix[...] = source
+            generation.close(matrix)
         while not times or (len(times) < bench.repeats and times[0] < ONCE):
             matrix[...] = source
             times.append(bench.seconds(lambda matrix=matrix, close=generation.close: close(matrix)))

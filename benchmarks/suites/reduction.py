@@ -2,13 +2,15 @@
 
 "One by one" is a loop over the elements, on one core, and on a GPU also by one of its threads. The textbook's Dijkstra
 settles one vertex at a time, n times: it searches all n vertices for the nearest vertex, one by one or by butterfly.
-gpuops.dijkstra settles all vertices with final distances at once. Graphs are R-MAT, undirected, with 16 edges drawn for
-each vertex and weights from (0, 1].
+gpuops.dijkstra settles all vertices with final distances at once. On a GPU, the exchange within blocks of 256 and of
+1,024 threads is also timed by itself: as published with two barriers a step, and with shuffles and one barrier. Graphs
+are R-MAT, undirected, with 16 edges drawn for each vertex and weights from (0, 1].
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +31,10 @@ CONVENTION = (
 PROGRAM = Program(
     "textbook_dijkstra.cu", ("minimum_serial", "dijkstra_serial", "dijkstra_parallel"), threads=1024, folder=KERNELS
 )
+IN_BLOCKS = {
+    threads: Program("block_reductions.cu", ("two_barriers", "one_barrier"), threads=threads, folder=KERNELS)
+    for threads in (256, 1024)
+}
 SEED = 1
 
 BY_ONE_THREAD = 20  # one thread of a GPU reduces arrays of at most 2^20 numbers
@@ -46,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(bench: Bench, args: argparse.Namespace) -> None:
     for size in args.sizes or (range(10, 29, 3) if bench.gpu else range(10, 25, 7)):
         _time_reductions(bench, size)
+        if bench.gpu:
+            for threads in IN_BLOCKS:
+                _time_blocks(bench, size, threads)
     textbook = args.scales or [10, 12, 13]
     for scale in sorted({*textbook, *(args.rounds or ([16, 18, 20] if bench.gpu else [16]))}):
         _time_dijkstra(bench, scale, scale in textbook)
@@ -72,6 +81,31 @@ def _time_reductions(bench: Bench, size: int) -> None:
     total = float(butterfly_reduction(host, "sum"))
     assert abs(total / host.sum(dtype="f8") - 1) < 1e-5
     case("sum by butterfly", lambda: butterfly_reduction(x, "sum"), total, "equals the CPU half, bit for bit")
+
+
+def _time_blocks(bench: Bench, size: int, threads: int) -> None:
+    n = 1 << size
+    host = np.random.default_rng(size).integers(0, 1000, n, np.int32)
+    x, expected = bench.xp.asarray(host), bench.xp.asarray(sums_of_blocks(host, threads))
+    for entry, title in ("two_barriers", "two barriers a step"), ("one_barrier", "shuffles and one barrier"):
+        run = functools.partial(in_blocks, bench.xp, x, entry, threads)
+        assert bool((run() == expected).all()), f"{title} is wrong for 2^{size} numbers"
+        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
+        rate = n / statistics.median(seconds), "elements"
+        case = f"sums of blocks of {threads:,} by butterfly, {title}, 2^{size} int32"
+        bench.record(case, seconds, rate_of=rate, verified="equals NumPy's", sizes={"n": n})
+
+
+def in_blocks(xp: Any, x: Any, entry: str, threads: int) -> Any:
+    """Return `x`, (n,) int32, CuPy, with every element replaced by the sum of its block of `threads` elements."""
+    sums = xp.empty(x.shape, np.int32)
+    IN_BLOCKS[threads].launch(entry, len(x) // threads, (x, sums))
+    return sums
+
+
+def sums_of_blocks(x: np.ndarray, threads: int) -> np.ndarray:
+    """Return the same as `in_blocks` by NumPy."""
+    return np.repeat(x.reshape(-1, threads).sum(axis=1, dtype=np.int32), threads)
 
 
 @njit(nogil=True, cache=True)

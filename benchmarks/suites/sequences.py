@@ -61,7 +61,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 
 def _look_and_say(bench: Bench, steps: int) -> None:
     xp, host = bench.xp, np.array(list(SEED_DIGITS), np.uint8)
-    seed, words = xp.asarray(host), host.astype(np.int32)
+    seed, words, signed = xp.asarray(host), host.astype(np.int32), host.astype(np.int8)
     expected = published.say_one_by_one(host, steps)
     lengths = look_and_say_lengths(SEED_DIGITS, steps)
     assert lengths[-1] == len(expected), "the counted length is wrong"
@@ -70,7 +70,7 @@ def _look_and_say(bench: Bench, steps: int) -> None:
         "serial loop, one core": lambda: published.say_one_by_one(host, steps),
     }
     if bench.gpu:
-        ways["published, filter on the host"] = lambda: published.say_with_host_filter(xp, words, steps)
+        ways["published, filter on the host"] = lambda: published.say_with_host_filter(xp, signed, steps)
         ways["published, scans"] = lambda: published.say_by_scans(xp, words, steps, max(lengths))
     for way, call in ways.items():
         _time(bench, "look-and-say", way, {"steps": steps}, call, expected)

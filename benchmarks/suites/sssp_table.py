@@ -1,10 +1,13 @@
 """The suite `sssp-table`: Bellman-Ford by sweeps in the four variants published for a GTX Titan.
 
-One thing differs from the article: a thread lowers a distance with atomicMin; the article's threads store in a race.
+As in the article, threads store distances in a race, in float64, on undirected R-MAT graphs of 2^14 to 2^24 vertices
+with 32 arcs for each vertex. Loops and parallel edges are kept and counted; each record also has the number of arcs
+without them. Weights are from (0, 1]. Two of the variants also run with atomicMin in place of the race.
 
-The graphs are undirected R-MAT graphs of 2^14 to 2^24 vertices, with 16 edges drawn for each vertex and weights from
-(0, 1], in float32 and float64. Loops and parallel edges are dropped, which leaves an average degree of 26 to 31. Every
-column has the same 32 sources, but on graphs of 2^21 vertices and more the heap searches from 4 sources only.
+Every column has the same --sources sources, but on graphs of more than 2^22 vertices --large-sources, and on graphs of
+2^21 vertices and more the heap searches from 4 sources only. Each record has its number of sources. The race changes
+the number of sweeps from launch to launch: a record has the least, mean and most sweeps of all its launches, and the
+most by which launches from one source differ.
 
 The sweeps are compared with gpuops.shortest_distances on the same graph, with gpuops.dijkstra by heap on one core of
 the host, and with SciPy's Dijkstra on one core for graphs up to --scipy-up-to. The distances of each search must equal
@@ -34,6 +37,7 @@ from benchmarks.kernels.edge_sweeps import (
     Edges,
     Variant,
     csr_of,
+    distinct_arcs,
     rmat_edges,
     segment_lengths,
     shortest_by_sweeps,
@@ -44,8 +48,8 @@ from gpuops.dijkstra import solve
 from pipelines.generators import RMat
 
 CONVENTION = (
-    "arcs per second: all arcs of the graph, two for each edge, loops and parallel edges not counted, whatever was "
-    "reached, over the seconds of one search, distances only; mean, minimum and maximum over the sources, of which "
+    "arcs per second: all 32 n arcs of the graph, two for each drawn edge, loops and parallel edges counted, whatever "
+    "was reached, over the seconds of one search, distances only; mean, minimum and maximum over the sources, of which "
     "each counts with the median of its repeats (repeat_spread: the largest (max - min) / median of one source). Wall "
     "seconds, device synchronized, graph resident and sorted; the article counts the same way. Speed-ups are those of "
     "each source over the heap on one core (once a source, side_by_side sources at a time on cores of their own), by "
@@ -59,7 +63,8 @@ SCIPY_SOURCES = 3
 TRIED = 4  # sources for choosing the length of segments
 HEAP_SOURCES, HEAP_SOURCES_ABOVE, LARGE = 32, 4, 20
 HEAP_AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 4))  # sources that are searched at a time, one on each core
-LONG = 0.5  # seconds; longer searches are not repeated
+LARGE_GRAPH = 22  # graphs of more than 2^22 vertices have --large-sources
+LONG = 0.05  # seconds; longer searches are not repeated
 SEED = 1
 
 OURS, HEAP, SCIPY = "shortest_distances", "dijkstra by heap, one core", "SciPy, one core"
@@ -69,7 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="default 14 .. 24, without a GPU .. 18")
     parser.add_argument("--sources", type=int, default=32)
-    parser.add_argument("--dtypes", choices=["float32", "float64"], nargs="+", default=["float32", "float64"])
+    parser.add_argument("--large-sources", type=int, metavar="N", help="beyond 2^22 vertices; default as --sources")
+    parser.add_argument("--dtypes", choices=["float32", "float64"], nargs="+", default=["float64"])
     parser.add_argument(
         "--segment", type=int, metavar="P", help="distances in a segment; default the best, 2^12 .. 2^21"
     )
@@ -92,15 +98,17 @@ class Row:
 
     def __init__(self, bench: Bench, made: RMat, dtype: str, variants: tuple[Variant, ...], args: argparse.Namespace):
         self.bench, self.made, self.dtype, self.variants, self.args = bench, made, dtype, variants, args
+        self.best = [variant for variant in variants if variant.segment_sort and not variant.atomic][-1]
         self.edges = rmat_edges(bench.xp, made).of_dtype(dtype)
         self.csr = csr_of(bench.xp, self.edges)
         self.graph = search_graph(*self.csr, symmetric=True)
-        self.arcs = 2 * len(self.edges.starts)
+        self.arcs, self.distinct_arcs = 2 * len(self.edges.starts), distinct_arcs(self.edges)
         self.megabytes = {"distances": made.n * np.dtype(dtype).itemsize / 1e6, "edges": self.edges.nbytes / 1e6}
-        self.sources = draw_roots(self.graph, args.sources, SEED)
+        sources = args.large_sources if made.scale > LARGE_GRAPH and args.large_sources else args.sources
+        self.sources = draw_roots(self.graph, sources, SEED)
         self.seconds: dict[str, list[float]] = {}
         self.spread: dict[str, float] = {}
-        self.sweeps: dict[str, list[int]] = {}
+        self.sweeps: dict[str, dict[int, list[int]]] = {}  # by variant and source, of every launch
 
     def timed(self) -> Row:
         self._choose_segment()
@@ -118,12 +126,12 @@ class Row:
         return self
 
     def _choose_segment(self) -> None:
-        """Choose the length of segments that is fastest for the last variant, which sorts by segments."""
+        """Choose the length of segments that is fastest for the published variant with all optimizations."""
         lengths = (self.args.segment,) if self.args.segment else segment_lengths(self.made.n)
         self.tried: dict[int, float] = {}
         for length in lengths if len(lengths) > 1 else ():
             laid_out = sorted_by_segments(self.bench.xp, self.edges, length)
-            search = functools.partial(_sweeps, self.bench.xp, laid_out, self.variants[-1])
+            search = functools.partial(_sweeps, self.bench.xp, laid_out, self.best)
             search(self.sources[0])
             times = [self.bench.seconds(functools.partial(search, source)) for source in self.sources[:TRIED]]
             self.tried[length] = statistics.mean(times)
@@ -132,10 +140,10 @@ class Row:
     def _time_variant(self, variant: Variant, edges: Edges) -> None:
         def search(source: int) -> Any:
             distances, count = _sweeps(self.bench.xp, edges, variant, source)
-            counts.append(count)
+            counts.setdefault(source, []).append(count)
             return distances
 
-        counts: list[int] = []
+        counts: dict[int, list[int]] = {}
         self._time(variant.name, self.sources, search)
         self.sweeps[variant.name] = counts
 
@@ -185,7 +193,7 @@ class Row:
     def _record(self, title: str) -> None:
         rates, facts = self.rates(title), {}
         if title in self.sweeps:
-            facts["mean_sweeps"] = statistics.mean(self.sweeps[title])
+            facts["sweeps"] = _summary(self.sweeps[title])
         if any(title == variant.name and variant.segment_sort for variant in self.variants):
             facts |= {"segment": self.segment, "mean_seconds_by_segment": self.tried}
         if title == HEAP:
@@ -208,9 +216,17 @@ class Row:
             way=title,
             dtype=self.dtype,
             megabytes=self.megabytes,
-            sizes={"n": self.made.n, "arcs": self.arcs, "edges_drawn": self.made.ids},
+            sources=len(rates),
+            sizes={"n": self.made.n, "arcs": self.arcs, "distinct_arcs": self.distinct_arcs},
             **facts,
         )
+
+
+def _summary(sweeps: dict[int, list[int]]) -> dict[str, float]:
+    """Return the least, mean and most sweeps of all launches, and the most by which launches from a source differ."""
+    every = [count for counts in sweeps.values() for count in counts]
+    apart = max(max(counts) - min(counts) for counts in sweeps.values())
+    return {"min": min(every), "mean": statistics.mean(every), "max": max(every), "apart": apart}
 
 
 def _ours(graph: Any, source: int) -> Any:
@@ -218,7 +234,7 @@ def _ours(graph: Any, source: int) -> Any:
 
 
 def _sweeps(xp: Any, edges: Any, variant: Any, source: int) -> tuple[Any, int]:
-    return shortest_by_sweeps(xp, edges, int(source), variant.read_only)
+    return shortest_by_sweeps(xp, edges, int(source), variant)
 
 
 def _on_host(x: Any) -> np.ndarray:
@@ -244,26 +260,26 @@ def _scipy(graph: Any, sources: np.ndarray) -> list[float]:
 def _table(bench: Bench, titles: list[str], rows: list[Row]) -> str:
     lines = [
         f"Million arcs per second on {bench.device}:\n"
-        f"mean (minimum .. maximum) over the sources. Published for a GTX Titan with both optimizations: about "
+        f"mean (minimum .. maximum; number of sources). Published for a GTX Titan with both optimizations: about "
         f"{max(PUBLISHED.values()) / 1e6:,.0f},\nup to 2^{max(PUBLISHED)} vertices, and about {PUBLISHED_SPEEDUP} "
-        "times Dijkstra on a CPU at 1 to 4 million vertices.\n",
-        f"| vertices | dtype | distances, MB | edges and weights, MB | segment | {' | '.join(titles)} "
-        f"| {OURS}: times the heap | {rows[0].variants[-1].name}: times the heap |"
-        if rows
-        else "",
-        "|---:" * (len(titles) + 7) + "|",
+        "times Dijkstra on a CPU at 1 to 4 million vertices. Sweeps: least / mean / most of all launches.\n",
+        f"| vertices | dtype | arcs | without loops and parallel arcs | distances, MB "
+        f"| edges and weights, MB | segment | sweeps, {titles[0]} | {' | '.join(titles)} | {OURS}: times the heap "
+        f"| {rows[0].best.name}: times the heap |",
+        "|---:" * (len(titles) + 10) + "|",
     ]
     for row in rows:
         cells = [_spread([rate / 1e6 for rate in row.rates(title)]) for title in titles]
-        faster = [_spread(row.speedups(title), 1) for title in (OURS, row.variants[-1].name)]
-        sizes = [f"{row.megabytes[name]:,.1f}" for name in ("distances", "edges")]
-        lines.append(
-            f"| 2^{row.made.scale} | {row.dtype} | {' | '.join([*sizes, f'{row.segment:,}', *cells, *faster])} |"
-        )
+        faster = [_spread(row.speedups(title), 1) for title in (OURS, row.best.name)]
+        sizes = [f"{row.arcs:,}", f"{row.distinct_arcs:,}", *(f"{row.megabytes[x]:,.1f}" for x in row.megabytes)]
+        sweeps = _summary(row.sweeps[titles[0]])
+        sizes += [f"{row.segment:,}", f"{sweeps['min']} / {sweeps['mean']:.1f} / {sweeps['max']}"]
+        lines.append(f"| 2^{row.made.scale} | {row.dtype} | {' | '.join([*sizes, *cells, *faster])} |")
     return "\n".join(lines)
 
 
 def _spread(values: list[float], digits: int = 0) -> str:
     if not values:
         return ""
-    return f"{statistics.mean(values):,.{digits}f} ({min(values):,.{digits}f} .. {max(values):,.{digits}f})"
+    low, mean, high = min(values), statistics.mean(values), max(values)
+    return f"{mean:,.{digits}f} ({low:,.{digits}f} .. {high:,.{digits}f}; {len(values)})"

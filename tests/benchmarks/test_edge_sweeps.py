@@ -33,17 +33,14 @@ def on_shim(cupy, edges):
     return sweeps.Edges(edges.n, *(cupy.asarray(x) for x in (edges.starts, edges.ends, edges.weights)))
 
 
-def test_each_edge_once_and_the_lightest(edges):
+def test_every_drawn_edge_is_kept(edges):
     tails, heads, weights = GRAPH.arcs()
-    lightest = {}
-    for start, end, weight in zip(np.minimum(tails, heads), np.maximum(tails, heads), weights, strict=True):
-        if start != end:
-            lightest[start, end] = min(weight, lightest.get((start, end), np.inf))
-    assert lightest == {
-        (s, e): w for s, e, w in zip(edges.starts.tolist(), edges.ends.tolist(), edges.weights.tolist(), strict=True)
-    }
-    pairs = edges.starts.astype(int) * edges.n + edges.ends
-    assert (np.diff(pairs) > 0).all()
+    drawn = zip(np.minimum(tails, heads), np.maximum(tails, heads), weights, strict=True)
+    made = list(zip(edges.starts, edges.ends, edges.weights, strict=True))
+    assert sorted(made) == sorted(drawn)
+    assert [edge[:2] for edge in made] == sorted(edge[:2] for edge in made)
+    arcs = {(a, b) for a, b in zip(tails.tolist(), heads.tolist(), strict=True) if a != b}
+    assert sweeps.distinct_arcs(edges) == len(arcs | {(b, a) for a, b in arcs}) < 2 * len(made)
 
 
 @pytest.mark.parametrize("graph", [GRAPH, RMat(13, seed=2**40 + 5, edge_factor=1), RMat(1, seed=0)], ids=str)
@@ -71,20 +68,33 @@ def test_segments(edges):
 def test_variants(cupy, edges, expected, variant):
     laid_out = sweeps.sorted_by_segments(np, edges, 50) if variant.segment_sort else edges
     for xp, arrays in (np, laid_out), (cupy, on_shim(cupy, laid_out)):
-        distances, count = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant.read_only)
+        distances, count = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant)
         np.testing.assert_array_equal(np.asarray(distances), expected)
         assert 2 < count < edges.n
     assert np.isinf(expected).any()
 
 
-@pytest.mark.parametrize("variant", sweeps.VARIANTS[:2], ids=lambda variant: variant.name)
+@pytest.mark.parametrize("variant", sweeps.VARIANTS[::2], ids=lambda variant: variant.name)
 def test_float64(cupy, edges, variant):
     wide = edges.of_dtype("float64")
     expected = dijkstra(*sweeps.csr_of(np, wide), int(edges.starts[0]))[0]
     for xp, arrays in (np, wide), (cupy, on_shim(cupy, wide)):
-        distances, _ = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant.read_only)
+        distances, _ = sweeps.shortest_by_sweeps(xp, arrays, int(edges.starts[0]), variant)
         assert distances.dtype == np.float64
         np.testing.assert_array_equal(np.asarray(distances), expected)
+
+
+def test_the_race_changes_the_number_of_sweeps(cupy, edges, expected):
+    laid_out, counts = on_shim(cupy, edges), set()
+    try:
+        for seed in range(1, 9):
+            cupy.start(seed)  # threads take turns in another order
+            distances, count = sweeps.shortest_by_sweeps(cupy, laid_out, int(edges.starts[0]), sweeps.VARIANTS[0])
+            np.testing.assert_array_equal(np.asarray(distances), expected)
+            counts.add(count)
+    finally:
+        cupy.start(1)
+    assert len(counts) > 1
 
 
 def test_there_are_four_segments_at_least():
@@ -97,7 +107,7 @@ def test_there_are_four_segments_at_least():
 
 def test_without_edges(cupy):
     nothing = sweeps.Edges(3, *(cupy.asarray(np.empty(0, dtype)) for dtype in ("int32", "int32", "float32")))
-    distances, _ = sweeps.shortest_by_sweeps(cupy, nothing, 1, True)
+    distances, _ = sweeps.shortest_by_sweeps(cupy, nothing, 1, sweeps.VARIANTS[1])
     assert distances.tolist() == [np.inf, 0, np.inf]
 
 
@@ -131,3 +141,24 @@ def test_a_broken_sweep_is_caught(cupy, monkeypatch, edges, expected, text, brok
     cupy.start(2)  # a device on which nothing is compiled yet
     with pytest.raises(AssertionError):
         test_variants(cupy, edges, expected, sweeps.VARIANTS[1])
+
+
+@pytest.mark.parametrize("threads", reduction.IN_BLOCKS)
+@pytest.mark.parametrize("entry", ["two_barriers", "one_barrier"])
+def test_sums_of_blocks_by_butterfly(cupy, entry, threads):
+    x = np.random.default_rng(0).integers(-1000, 1000, 2048, np.int32)
+    found = reduction.in_blocks(cupy, cupy.asarray(x), entry, threads)
+    np.testing.assert_array_equal(np.asarray(found), reduction.sums_of_blocks(x, threads))
+
+
+@pytest.mark.parametrize("barrier", [0, 1, 2])
+def test_a_missing_barrier_of_the_published_butterfly_is_caught(cupy, monkeypatch, barrier):
+    source, wait = Program.source, "__syncthreads();"
+    before, _, kernel = source(reduction.IN_BLOCKS[256]).partition("two_barriers(")
+    pieces = kernel.split(wait)
+    joined = pieces[barrier] + pieces[barrier + 1]
+    broken = f"{before}two_barriers({wait.join([*pieces[:barrier], joined, *pieces[barrier + 2 :]])}"
+    monkeypatch.setattr(Program, "source", lambda program: broken)
+    cupy.start(2)
+    with pytest.raises(AssertionError):
+        test_sums_of_blocks_by_butterfly(cupy, "two_barriers", 256)

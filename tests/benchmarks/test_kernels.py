@@ -15,9 +15,13 @@ from gpuops._cuda import declared
 PROGRAMS = declared(KERNELS)
 
 
+OTHERS = [pytest.param(architecture, marks=pytest.mark.slow) for architecture in ("sm_80", "sm_100")]
+
+
+@pytest.mark.parametrize("architecture", ["sm_90", *OTHERS])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: "-".join((p.file, *p.macros)))
-def test_compiles_without_spilling_registers(pytestconfig, program):
-    log = compile_log(pytestconfig.cache, program, "sm_90")
+def test_compiles_without_spilling_registers(pytestconfig, program, architecture):
+    log = compile_log(pytestconfig.cache, program, architecture)
     assert "warning" not in log, log
     spills = re.findall(r"entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)
     assert sorted(spills) == sorted((entry, "0", "0") for entry in program.entries), log

@@ -31,7 +31,7 @@ def test_look_and_say(cupy):
         longest = max(len(expected), 200)
         for term in (
             published.say_one_by_one(SEED.astype("uint8"), steps),
-            published.say_with_host_filter(cupy, SEED, steps),
+            published.say_with_host_filter(cupy, SEED.astype("int8"), steps),
             published.say_by_scans(cupy, SEED, steps, longest),
         ):
             np.testing.assert_array_equal(np.asarray(term), expected)
