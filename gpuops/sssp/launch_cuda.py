@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from typing import Any, NamedTuple
@@ -45,7 +46,12 @@ def pieces(graph: Any, program: Program) -> Any:
     import cupy
 
     size = _PIECES[graph.dtype.itemsize].itemsize
-    return cupy.empty((2, 2 * graph.m // int(program.macro("PIECE")) + 1, size), np.uint8)
+    return cupy.empty((2, 2 * graph.m // _arcs_of_a_piece(program) + 1, size), np.uint8)
+
+
+@functools.cache
+def _arcs_of_a_piece(program: Program) -> int:
+    return int(program.macro("PIECE"))
 
 
 class Statistics(NamedTuple):
