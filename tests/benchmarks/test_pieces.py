@@ -60,7 +60,7 @@ def test_pieces_are_run_once_and_put_together(played, tmp_path, capsys):
 
 def test_records_of_another_commit_are_measured_anew(played, monkeypatch):
     played("a")
-    monkeypatch.setattr(pieces, "commit", lambda: "abd")
+    monkeypatch.setattr(pieces, "commit", lambda: "def")
     assert played("a")[1] == ["a"]
 
 
