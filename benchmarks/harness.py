@@ -42,7 +42,7 @@ class Bench:
     def __init__(self, suite: str, xp: Any, repeats: int):
         self.suite, self.xp, self.repeats = suite, xp, repeats
         self.gpu = xp is not np
-        self.device = _device_name(xp)
+        self.device = device_name(xp)
         self.limits: dict[str, float] = {}
         self.records: list[dict[str, Any]] = []
         self._kept: tuple[Path, str] | None = None
@@ -116,7 +116,7 @@ class Bench:
 
     def keep(self, path: Path | None, convention: str) -> Path:
         """Write the records again after every case, so that a killed run leaves its results. Returns the path."""
-        path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{_slug(self.device)}.json"
+        path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{slug(self.device)}.json"
         self._kept = path, convention
         return path
 
@@ -201,7 +201,7 @@ def speedups(records: list[dict[str, Any]], same: Callable[[dict[str, Any]], Any
     return found
 
 
-def _device_name(xp: Any) -> str:
+def device_name(xp: Any) -> str:
     if xp is not np:
         return xp.cuda.runtime.getDeviceProperties(0)["name"].decode()
     lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -216,7 +216,7 @@ def _sm_clock() -> int:
     return int(pynvml.nvmlDeviceGetClockInfo(pynvml.nvmlDeviceGetHandleByIndex(0), pynvml.NVML_CLOCK_SM))
 
 
-def _slug(device: str) -> str:
+def slug(device: str) -> str:
     short = device.split(",")[0].replace("NVIDIA ", "").replace("(R)", "").split("@")[0].strip()
     return "-".join("".join(c if c.isalnum() else " " for c in short.lower()).split())
 
@@ -230,23 +230,28 @@ def _facts(xp: Any) -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return {
-        "device": _device_name(xp),
+        "device": device_name(xp),
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": commit(),
         "load": round(os.getloadavg()[1], 1),  # mean number of running or waiting processes, last 5 minutes
         "versions": versions,
     }
 
 
 @functools.cache
-def _commit() -> str:
-    """Return the measured commit. A copy of the tree without its history has the commit in the file .commit."""
+def commit() -> str:
+    """Return the measured commit, with "-dirty" if files other than results and pages have changed since.
+
+    A copy of the tree without its history has the commit in the file .commit.
+    """
     noted = ROOT / ".commit"
     if noted.exists():
         return noted.read_text().strip()
     try:
-        text = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-        return subprocess.run(text, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        text = ["git", "describe", "--always", "--abbrev=12", "--exclude=*"]
+        found = subprocess.run(text, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        text = ["git", "diff", "--quiet", "HEAD", "--", ".", ":!benchmarks/results", ":!docs"]
+        return found + "-dirty" * (subprocess.run(text, cwd=ROOT).returncode != 0)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 

@@ -27,11 +27,14 @@
 
 scripts/bench.py SUITE --help shows the options of a suite. The records are written to
 benchmarks/results/SUITE-DEVICE.json. scripts/bench.py chart CHART draws records (chart --help lists the charts).
+scripts/bench.py all runs every suite, in pieces of at most ten minutes. scripts/bench.py records lists the records:
+their commits, and what has changed in their kernels since.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import signal
 import sys
 from pathlib import Path
@@ -39,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, scaling_table, series_charts
+from benchmarks import bmu_chart, charts, pieces, record_ages, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
@@ -67,6 +70,7 @@ from benchmarks.suites import (
     sssp_table,
 )
 
+RESULTS = ROOT / "benchmarks" / "results"
 CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
 SUITE_OF = (
     {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
@@ -112,9 +116,22 @@ def main() -> None:
     chart.add_argument("chart", choices=CHARTS, metavar="CHART", help=", ".join(CHARTS))
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
+    every = parsers.add_parser("all", description=pieces.__doc__)
+    every.formatter_class = argparse.RawDescriptionHelpFormatter
+    every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=list(SUITES))
+    every.add_argument("--minutes", type=float, default=math.inf, help="end after so many minutes; default: never")
+    every.add_argument("--out", type=Path, default=RESULTS, help="folder; default: benchmarks/results")
+    ages = parsers.add_parser("records", description=record_ages.__doc__)
+    ages.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/*.json")
+    ages.add_argument("--files", action="store_true", help="also list the files that have changed")
     args = parser.parse_args()
     if args.suite == "chart":
         _draw(args)
+        return
+    if args.suite == "all":
+        sys.exit(not pieces.run_all(args.only, _array_library("auto"), args.out, args.minutes))
+    if args.suite == "records":
+        print(*record_ages.describe(args.results or RESULTS.glob("*.json"), args.files), sep="\n")
         return
 
     device = getattr(args, "device", "gpu")
@@ -141,7 +158,7 @@ def _draw(args: argparse.Namespace) -> None:
     longer = tuple(
         f"{name}-" for name in SUITES if name.startswith(f"{suite}-")
     )  # other suites, such as sssp-table for sssp
-    found = sorted((ROOT / "benchmarks" / "results").glob(f"{suite}-*.json"))
+    found = sorted(RESULTS.glob(f"{suite}-*.json"))
     results = args.results or [path for path in found if not path.name.startswith(longer)]
     try:
         print(CHARTS[args.chart](results, args.out))

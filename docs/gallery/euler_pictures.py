@@ -20,6 +20,15 @@ def main(folder: Path) -> None:
         tilepath.picture_graph(demo, folder / "spanning-tree.svg", spanning_tree=True, wash=True, overwrite=True)
         tilepath.picture_graph(demo, folder / "degrees.svg", in_degree=3, out_degree=4, overwrite=True)
 
+        walked = tilepath.synthetic_graph("euler", n=8, k=3, path=True, seed=1)
+        almost = tilepath.generate(walked, f"{work}/almost.zarr")
+        tilepath.picture_graph(almost, folder / "spanning-overlay.svg", spanning_tree=True, overwrite=True)
+        Path(f"{work}/rays.adj").write_text("a -> b, c, d, e\n")
+        rays = tilepath.import_graph(f"{work}/rays.adj", f"{work}/rays.zarr")
+        tilepath.picture_graph(rays, folder / "rays.svg", overwrite=True)
+        turned = tilepath.write_reverse(rays, f"{work}/turned.zarr")
+        tilepath.picture_graph(turned, folder / "rays-reverse.svg", overwrite=True)
+
         roads = tilepath.generate(
             tilepath.synthetic_graph("road", rows=14, columns=24, missing=0.8, seed=2), f"{work}/roads.zarr"
         )

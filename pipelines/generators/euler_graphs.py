@@ -41,19 +41,21 @@ class EulerGraph(SyntheticGraph):
 
     Attributes
     ----------
-    n : number of vertices, 1 to 2^32
+    n : number of vertices, 1 to 2^32; with `path`, 2 or more
     k : most arcs that leave a vertex, 1 to 127
+    path : leave out the first arc, 0 -> 1, so that an Euler path from 1 to 0 remains of the circuit
     """
 
     n: int
     k: int = 7
     directed: bool = field(default=True, kw_only=True)
+    path: bool = field(default=False, kw_only=True)
 
     every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n", self.n, 1, 1 << 32)
+        whole("n", self.n, 2 if self.path else 1, 1 << 32)
         whole("k", self.k, 1, 127)
         _only_directed(self)
 
@@ -81,6 +83,9 @@ class EulerGraph(SyntheticGraph):
             np.cumsum(quotas, out=indptr[1:])
             heads = np.empty(indptr[-1], self._vertex)
             _deal(indptr, quotas, np.arange(self.n + 1, dtype=self._vertex), heads)
+            if self.path:
+                indptr[1:] -= 1
+                heads = heads[1:]
             return indptr, heads
 
     def _ends(self, start: int, stop: int) -> Piece:

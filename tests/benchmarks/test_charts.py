@@ -3,12 +3,13 @@
 import re
 import runpy
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import charts
+from benchmarks import charts, harness
 from benchmarks.harness import Bench
 from benchmarks.suites import euler
 
@@ -57,6 +58,20 @@ def test_the_chart_of_the_results_of_a_gpu_has_its_host_and_the_published_graph(
     texts = re.findall(r"<!-- (.*?) -->", drawn)
     for text in "NVIDIA H100 80GB HBM3: in all, k = 7", "host of NVIDIA H100 80GB HBM3: Hierholzer, one core, k = 7":
         assert text in texts
+
+
+def test_the_series_of_a_gpu_has_times_of_its_host(tmp_path, monkeypatch):
+    bench = Bench("euler", np, 1)
+    bench.gpu = True  # played
+    monkeypatch.setattr(Bench, "wait", lambda _: None)
+    monkeypatch.setattr(harness, "_sm_clock", lambda: 1000)
+    monkeypatch.setattr(euler, "MILLION", 50)
+    euler.run(bench, Namespace(only=["series"], full=False))
+    for what in "in all", "Hierholzer, one core":
+        assert len(charts._series(bench.records, what, 5)) == 5
+    bench.write(tmp_path / "euler-gpu.json", euler.CONVENTION)
+    drawn = charts.euler([tmp_path / "euler-gpu.json"], tmp_path / "c.svg").read_text()
+    assert re.search(r"<!-- host of .*: Hierholzer, one core -->", drawn)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ from clusters import CONFIG_FILE, ClusterError, batch, join
 from clusters.batch import _check_settings
 from clusters.settings import in_force
 
-RECIPES = Path(__file__).parents[2] / "scripts" / "slurm"
 ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "scripts" / "slurm"
+STAND_INS = Path(__file__).parent / "stand_ins"
 DASK = [sys.executable, "-m", "dask"]
 
 
@@ -198,41 +199,14 @@ def test_bad_arguments(arguments, message):
         join(**arguments)
 
 
-def script(path, text):
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+def recipe_run(recipe, *command, folder, status=0, **env):
+    """Run a recipe as the batch script of job 17 on two nodes. Returns its exit status and its log.
 
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-@pytest.mark.parametrize(("status", "recipe"), [(3, "apsp_cpu.sbatch"), (0, "apsp_gpu.sbatch")])
-def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_path, status, recipe):
-    """SLURM's and dask-cuda's commands are played: each starts the plain one on this machine, once per node.
-
-    One long function: most of it is the text of these commands.
+    Commands in stand_ins take the place of SLURM, dask-cuda and Apptainer. A command in place of tilepath joins the
+    cluster, asks the workers for their settings, and ends with `status`.
     """
-    script(
-        tmp_path / "srun",
-        "#!/bin/bash\n"
-        "n=$SLURM_JOB_NUM_NODES\n"
-        "while [[ $1 == --* ]]; do [[ $1 == --nodes=1 ]] && n=1; shift; done\n"
-        'for ((i = 0; i < n; i++)); do "$@" & done\n'
-        "wait\n",
-    )
-    script(
-        tmp_path / "dask",
-        f"#!{sys.executable}\n"
-        "import sys\n"
-        "from dask.__main__ import main\n"
-        "if __name__ == '__main__':\n"
-        "    if sys.argv[1] == 'cuda':\n"  # one worker for each of the two GPUs of a node, without the GPUs
-        "        del sys.argv[1]\n"
-        "        limit = sys.argv.index('--device-memory-limit')\n"
-        "        del sys.argv[limit : limit + 2]\n"
-        "        sys.argv += ['--nworkers', '2']\n"
-        "    main()\n",
-    )
-    script(
-        tmp_path / "tilepath",
+    played = folder / "tilepath"
+    played.write_text(
         f"#!{sys.executable}\n"
         "import os, sys\n"
         "if sys.argv[1:] == ['warm']:\n"
@@ -241,24 +215,28 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
         "def ask(dask_worker):\n"
         "    limit = dask_worker.memory_manager.memory_limit\n"
         "    return os.environ['NUMBA_NUM_THREADS'], limit, dask_worker.state.total_resources\n"
-        "with join(sys.argv[sys.argv.index('--scheduler-file') + 1]) as client:\n"
-        "    print(sys.argv[1:5], *client.run(ask).values())\n"
+        "command, (file, _, workers, _, timeout) = sys.argv[1:-6], sys.argv[-5:]\n"
+        "with join(file, workers=int(workers), timeout=float(timeout)) as client:\n"
+        "    print(command, *client.run(ask).values())\n"
         f"sys.exit({status})\n",
     )
-    (tmp_path / "scheduler-17.json").write_text('{"address": "tcp://127.0.0.1:9"}')  # left by a node that was lost
-    with open(tmp_path / "log", "w") as log:
+    played.chmod(played.stat().st_mode | stat.S_IXUSR)
+    with open(folder / "log", "w") as log:
         job = subprocess.Popen(
-            ["bash", RECIPES / recipe, "graph.zarr", "distances.zarr"],
+            ["bash", SCRIPTS / recipe, *command],
             env=environment(
-                PATH=f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-                DASK_TEMPORARY_DIRECTORY=tmp_path,
+                PATH=os.pathsep.join(map(str, (folder, STAND_INS, Path(sys.executable).parent, os.environ["PATH"]))),
+                DASK_TEMPORARY_DIRECTORY=folder,
                 SLURM_JOB_ID=17,
                 SLURM_JOB_NUM_NODES=2,
-                SLURM_SUBMIT_DIR=tmp_path,
+                SLURM_SUBMIT_DIR=folder,
                 SLURM_CPUS_PER_TASK=4,
                 SLURM_GPUS_ON_NODE=2,
+                CUDA_VISIBLE_DEVICES="0,1",
+                IN_CONTAINER=folder / "in container",
+                **env,
             ),
-            cwd=tmp_path,
+            cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -268,13 +246,31 @@ def test_a_recipe_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_
         finally:
             os.killpg(job.pid, signal.SIGKILL)  # as SLURM does
             job.wait()
-    said = (tmp_path / "log").read_text()
-    assert result == status, said
-    assert "['apsp', 'graph.zarr', 'distances.zarr', '--resume']" in said  # SLURM may have begun this job before
-    gpu = recipe == "apsp_gpu.sbatch"
-    assert said.count("warm\n") == (1 if gpu else 0), said
-    assert said.count("('2', None, {'GPU': 1" if gpu else "('4', None, {}") == (4 if gpu else 2), said
+    return result, (folder / "log").read_text()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_the_recipe_for_cpus_runs_its_command_on_a_full_cluster_and_returns_its_status(tmp_path):
+    (tmp_path / "scheduler-17.json").write_text('{"address": "tcp://127.0.0.1:9"}')  # left by a node that was lost
+    result, said = recipe_run("cpu.sbatch", "apsp", "g.zarr", "100%.zarr", folder=tmp_path, status=3)
+    assert result == 3, said
+    assert "['apsp', 'g.zarr', '100%.zarr', '--resume']" in said  # SLURM may have begun this job before
+    assert said.count("('4', None, {})") == 2, said
     assert not (tmp_path / "scheduler-17.json").exists()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_the_recipe_for_gpus_in_containers_and_in_an_array(tmp_path):
+    """`euler` has no --resume; each command runs in a container."""
+    command = "euler", "g-%a.zarr", "c-%a.zarr", "--start", "%a"
+    container = "apptainer exec --nv image.sif"
+    result, said = recipe_run("gpu.sbatch", *command, folder=tmp_path, CONTAINER=container, SLURM_ARRAY_TASK_ID=5)
+    assert result == 0, said
+    assert "['euler', 'g-5.zarr', 'c-5.zarr', '--start', '5']" in said
+    assert said.count("warm\n") == 1, said
+    assert said.count("('2', None, {'STAND_IN': 1") == 4, said
+    ran = sorted((tmp_path / "in container").read_text().split())
+    assert ran == ["dask", "dask", "dask", "python", "tilepath", "tilepath"]  # dask: a scheduler, workers of two nodes
 
 
 def test_the_settings_file_is_one_that_dask_reads():

@@ -75,6 +75,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option("--vertices", "n", type=int, metavar="N", help="Make N vertices (not for rmat, grid, road).")
 @click.option("--edges", type=int, metavar="M", help="Arcs of euler-shallow; by default three per vertex.")
 @click.option("--max-degree", "k", type=int, metavar="K", help="Largest out-degree of euler; by default 7.")
+@click.option("--path", is_flag=True, default=None, help="Leave out the arc 0 -> 1 of euler: an Euler path remains.")
 @click.option("--rows", type=int, help="Rows of a grid or road network.")
 @click.option("--columns", type=int, help="Columns of a grid or road network; by default equal to its rows.")
 @click.option("--edge-factor", type=int, help="Mean number of edges per vertex; by default 16 (not for grid, road).")

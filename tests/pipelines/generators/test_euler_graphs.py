@@ -47,6 +47,19 @@ def test_a_deep_graph_deals_quotas_out_in_circles(n, k, seed):
     tails, found, _ = EulerGraph(n, k, seed=seed).arcs()
     np.testing.assert_array_equal(tails, np.repeat(np.arange(n), quotas))
     np.testing.assert_array_equal(found, heads)
+    if n > 1:
+        tails, found, _ = EulerGraph(n, k, seed=seed, path=True).arcs()
+        np.testing.assert_array_equal(tails, np.repeat(np.arange(n), quotas)[1:])
+        np.testing.assert_array_equal(found, heads[1:])
+
+
+@given(n=st.integers(2, 40), k=st.integers(1, 8), seed=st.integers(0, 2**64 - 1))
+def test_a_deep_graph_without_its_first_arc_has_a_path(n, k, seed):
+    indptr, indices, _ = csr(EulerGraph(n, k, seed=seed, path=True))
+    walk = euler_circuit(indptr, indices, path=True)
+    verify_circuit(indptr, indices, *walk, path=True)
+    begins = np.searchsorted(indptr, walk.arcs[walk.offsets[:-1]], side="right") - 1
+    assert (1, 0) in zip(begins, indices[walk.arcs[walk.offsets[1:] - 1]], strict=True)
 
 
 @given(vertices=st.integers(3, 40), more=st.integers(0, 9), seed=st.integers(0, 2**64 - 1))
@@ -182,6 +195,7 @@ def test_a_graph_is_made_once_for_all_threads(monkeypatch):
     ("make", "message"),
     [
         (lambda: EulerGraph(0), "n is 0; give a whole number from 1"),
+        (lambda: EulerGraph(1, path=True), "n is 1; give a whole number from 2"),
         (lambda: EulerGraph(9, 128), "k is 128; give a whole number from 1 to 127"),
         (lambda: EulerGraph(9, directed=False), "EulerGraph is always directed"),
         (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
@@ -222,6 +236,7 @@ def test_a_graph_with_a_circuit_is_not_simplified(tmp_path, kind, options):
 def test_generate_command(tmp_path):
     for kind, options, made in (
         ("euler", ["--vertices", "100", "--max-degree", "3", "--seed", "5"], EulerGraph(100, 3, seed=5)),
+        ("euler", ["--vertices", "8", "--max-degree", "3", "--path"], EulerGraph(8, 3, path=True)),
         ("euler-shallow", ["--vertices", "50", "--edges", "200"], ShallowEulerGraph(50, 200)),
         ("euler-shallow", ["--scale", "5"], ShallowEulerGraph(33)),
     ):
