@@ -43,6 +43,11 @@ def like(array: Any, values: np.ndarray) -> Any:
     return cupy.asarray(values)
 
 
+def on_host(array: Any) -> np.ndarray:
+    """Return an array of NumPy or CuPy as a NumPy array."""
+    return array.get() if is_cupy(array) else array
+
+
 def check_matrices(*, batches: bool = False, **matrices: Any) -> None:
     """Refuse anything but matrices of one library, one distance dtype and one device; the names are for errors.
 

@@ -157,7 +157,7 @@ def super_stages(xp: Any) -> None:
                     pass_rows(others, panels)
 
 
-@operation("hierarchy/blocks.cu", "hierarchy/closing.cu", "hierarchy/sweeps.cu")
+@operation("hierarchy/blocks.cu", "hierarchy/closing.cu", "hierarchy/columns.cu", "hierarchy/sweeps.cu")
 def hierarchies(xp: Any) -> None:
     """A strip of a grid with small bricks, closed vertices, and origins for each way through the upper tree."""
     n, rng = 120, np.random.default_rng(8)

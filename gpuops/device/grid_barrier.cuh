@@ -12,3 +12,15 @@ __device__ inline void arrive_and_wait(unsigned* arrived, unsigned expected) {
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
     } while ((int)(now - expected) < 0);
 }
+
+// The same, for all threads of all blocks.
+struct GridBarrier {
+    unsigned *arrived, expected = 0;
+
+    __device__ void wait() {
+        __syncthreads();
+        expected += gridDim.x;
+        if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
+        __syncthreads();
+    }
+};

@@ -30,7 +30,8 @@ A hierarchy whose tables are CuPy arrays answers rows and blocks on the GPU, wit
 computed on the GPU (from CuPy weights), or copied there (`Hierarchy.on_gpu`).
 
 For a module `x`, `x_numba.py` has its loops for the CPU, `x_cuda.py` launches its kernels, and `x.cu` has the kernels.
-`sweeps.cu` has the climbs and sweeps of `blocks`, in the order of `sweeps`.
+`sweeps.cu` has the climbs and sweeps of `blocks`, in the order of `sweep_order`. `tree_cuda` has the arrays of a
+hierarchy on a GPU, `sources_cuda` and `columns_cuda` (`columns.cu`) the two sides of a block.
 
 J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", JEA 21, 2016. D. Delling, A. V. Goldberg,
 A. Nowatzyk, R. F. Werneck, "PHAST: hardware-accelerated shortest path trees", JPDC 73, 2013. P. Sao, R. Kannan,

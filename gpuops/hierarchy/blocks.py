@@ -23,8 +23,9 @@ from gpuops.csr import check_vertices
 from gpuops.hierarchy import blocks_cuda, blocks_numba
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.destinations import Destinations
-from gpuops.hierarchy.ends import finish, narrowed, starts_of
+from gpuops.hierarchy.finishing import finish, narrowed
 from gpuops.hierarchy.memory import kept_most
+from gpuops.hierarchy.starts import starts_of
 from gpuops.hierarchy.tree import tree_of
 from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
@@ -75,7 +76,7 @@ def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> Any
     Parameters
     ----------
     hierarchy : Hierarchy
-    sources : (k,) sequence of int
+    sources : (k,) sequence of int, or CuPy array of integers
         In any order, repeated or not.
     out : (k, n) array, optional
         Receives the result: of the dtype and the library of the tables, with contiguous rows.
@@ -103,8 +104,9 @@ def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out
     Parameters
     ----------
     hierarchy : Hierarchy
-    origins, destinations : (k,), (l,) sequences of int
-        In any order, repeated or not.
+    origins, destinations : (k,), (l,) sequences of int, or CuPy arrays of integers
+        In any order, repeated or not. For a hierarchy on the same GPU without closed vertices and potentials, CuPy
+        arrays are not copied to the host.
     out : (k, l) array, optional
         Receives the result: of the dtype and the library of the tables, with contiguous rows.
 
@@ -172,8 +174,9 @@ def _answer(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> 
 
 def _answer_there(hierarchy: Hierarchy, origins: Any, destinations: Any, out: Any) -> Any:
     n, dtype, xp = len(hierarchy.structure.order), hierarchy.dtype, library_of(hierarchy.out)
-    origins = check_vertices(origins, n, "origin" if destinations is not None else "source")
-    vertices = None if destinations is None else check_vertices(destinations, n, "destination")
+    checked = _on_device if xp is not np else check_vertices
+    origins = checked(origins, n, "origin" if destinations is not None else "source")
+    vertices = None if destinations is None else checked(destinations, n, "destination")
     shape = (len(origins), n if vertices is None else len(vertices))
     out = xp.empty(shape, dtype) if out is None else out
     fits = library_of(out) is xp and out.shape == shape and out.dtype == dtype
@@ -182,7 +185,7 @@ def _answer_there(hierarchy: Hierarchy, origins: Any, destinations: Any, out: An
         raise ValueError(f"out must be a {library} array of {dtype}, of shape {shape}, with contiguous rows")
     wide = hierarchy if hierarchy.fits else hierarchy.in_float64
     if is_cupy(hierarchy.out):
-        fill = partial(blocks_cuda.tables_of(wide).fill, wide, vertices)
+        fill = partial(blocks_cuda.answers_of(wide).fill, vertices)
     else:
         fill = partial(_fill, wide, _plan(wide, vertices))
     if hierarchy.fits:
@@ -197,6 +200,17 @@ def _answer_there(hierarchy: Hierarchy, origins: Any, destinations: Any, out: An
         finish(wide, found, origins[some], vertices)
         out[some] = narrowed(found, dtype)
     return out
+
+
+def _on_device(vertices: Any, n: int, name: str) -> Any:
+    """Check vertices for answers of a GPU. CuPy arrays become int32 and stay where they are."""
+    import cupy
+
+    if is_cupy(vertices) and vertices.ndim == 1 and vertices.dtype.kind in "iu" and vertices.size > 0:
+        here = vertices.device == cupy.cuda.Device()
+        if here and int(vertices.min()) >= 0 and int(vertices.max()) < n:
+            return cupy.ascontiguousarray(vertices, np.int32)
+    return check_vertices(vertices, n, name)
 
 
 def _plan(hierarchy: Hierarchy, vertices: np.ndarray | None) -> _Plan:

@@ -19,7 +19,7 @@ from gpuops.csr import check_vertices
 from gpuops.hierarchy.climbing_numba import begin, climb, enter
 from gpuops.hierarchy.climbing_numba import distances_to as distances_to
 from gpuops.hierarchy.closing import Hierarchy
-from gpuops.hierarchy.ends import starts_of
+from gpuops.hierarchy.starts import starts_of
 from gpuops.hierarchy.tree import tree_of
 from gpuops.numbers import distance_limit
 

@@ -18,7 +18,7 @@ from gpuops._threads import for_all
 from gpuops.arrays import is_cupy, library_of
 from gpuops.hierarchy import closing_cuda, closing_numba, structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
-from gpuops.hierarchy.lengths import LARGER, check_arcs, lengths_of, refuse_arc
+from gpuops.hierarchy.closing_arguments import LARGER, check_arcs, lengths_of, refuse_arc
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.numbers import check_dtype, distance_limit, infinity
 

@@ -19,8 +19,8 @@ from gpuops._cuda import Program, multiprocessors
 from gpuops.arrays import is_cupy
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs
+from gpuops.hierarchy.closing_arguments import check_arcs, lengths_of, refuse_arc
 from gpuops.hierarchy.closing_numba import pivot_tile
-from gpuops.hierarchy.lengths import check_arcs, lengths_of, refuse_arc
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.numbers import distance_limit, infinity
 

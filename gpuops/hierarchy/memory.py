@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from gpuops.hierarchy.blocks_cuda import answering_bytes as answering_bytes
+from gpuops.hierarchy.memory_cuda import answering_bytes as answering_bytes
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
 _MARGIN = 1.1  # for what the allocator keeps

@@ -21,7 +21,7 @@ from gpuops.csr import contiguous
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.bricks import Bricks, brick_roots
 from gpuops.hierarchy.order import check_graph
-from gpuops.hierarchy.sweeps import SweepOrder
+from gpuops.hierarchy.sweep_order import SweepOrder
 
 _LEAF = 8  # most vertices of a subtree that becomes one node; a higher limit gives fewer nodes and a larger store
 _SLACK = 0.2  # joining vertices of a chain to one node may increase the entries of their tables by this share

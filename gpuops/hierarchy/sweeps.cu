@@ -1,10 +1,12 @@
 // Climbs and sweeps of many sources in a hierarchy: the steps of blocks_numba.py on a GPU, with the same bits.
 //
-//     home     a start climbs in its brick, and its brick is swept from there
-//     upper    all sources climb and sweep the upper tree
+//     begin    infinity, before the climbs of many sources
+//     home     a source climbs in the bricks where it starts, and these bricks are swept from there
+//     upper    all sources climb and sweep the upper tree; of few sources, this kernel takes the first two steps, too
 //     tables   distances from the front of each brick to its vertices, by a sweep of the brick
 //
-// A *start* is an open vertex where a source enters the tree.
+// A *start* is an open vertex where a source enters the tree: an open source itself, or an open head of an arc of a
+// closed source.
 //
 // Launch: see each kernel.
 // Macros: ARITHMETIC, a struct of arithmetic.cuh; CHUNK; THREADS and BLOCKS, the threads of a block of `upper`, and its
@@ -13,63 +15,106 @@
 #include "../device/grid_barrier.cuh"
 #include "tree.cuh"
 
-// `climbing` and `inner` have a row of `width` elements for each start: the vertices of its brick, then the front of
-// the brick. `above` has a row of `stride` elements for each vertex of the upper tree: the distances from the sources.
-// `touched` becomes 1 for each group of 32 sources and each node of the upper tree that is above one of their starts or
-// contains it. No two starts of a launch have the same source.
-// Launch: a block for each start, any number of threads.
-extern "C" __global__ void home(const Tree* tree_, const int* places, const int* sources, const Element* lengths,
-                                Element* climbing, Element* inner, int width, Element* above, int stride,
-                                unsigned char* touched, int bricks) {
-    const Tree tree = *tree_;
-    const int place = places[blockIdx.x], source = sources[blockIdx.x];
-    int node = tree.node_of[place];
-    const int brick = tree.brick[node], row = tree.row[node] + place - tree.starts[node];
-    above += source;
-    if (brick < bricks) {
-        Element *x = climbing + (long long)blockIdx.x * width, *d = inner + (long long)blockIdx.x * width;
-        const int size = tree.sizes[brick], first = tree.brick_fronts[brick];
-        const int depth = tree.brick_fronts[brick + 1] - first;
-        for (int i = threadIdx.x; i < size + depth; i += blockDim.x) {
-            d[i] = infinity<Element>();
-            x[i] = i == row ? lengths[blockIdx.x] : infinity<Element>();
+// Sources that climb.
+//
+//     climbing  a row of `width` elements for each source: the vertices of a brick, then its front
+//     inner     such a row for each start: the distances within its brick, as far as paths stay there
+//     above     a row of `stride` elements for each vertex of the upper tree: the distances from the sources
+//     touched   1 for each group of 32 sources and each node of the upper tree that is above one of their starts or
+//               contains it, else 0
+struct Climb {
+    const int* vertices;  // of the sources; null if `vertex` is the only source
+    int vertex;
+    const int* first_start;  // the number of the first start of each source; null if each source is its own start
+    Element *climbing, *inner, *above;
+    int stride;
+    unsigned char* touched;
+
+    // Threads number `thread` of `threads` take this step together. Of one source alone, nothing else is read.
+    __device__ void begin(const Tree& tree, bool one, long long thread, long long threads) const {
+        const long long groups = stride / WARP, step = one ? stride : 1;
+        for (long long i = thread; i < tree.upper_rows * stride / step; i += threads) {
+            above[i * step] = infinity<Element>();
         }
-        __syncthreads();
-        for (; node >= 0 && tree.brick[node] == brick; node = tree.parent[node]) {
-            const Node own(tree, node);
-            for (int c = threadIdx.x; c < own.step(); c += blockDim.x) {
-                Element best = infinity<Element>();
-                for (int i = 0; i < own.width; ++i) {
-                    best = shorter(best, sum(x[own.first + i], own.out[i * own.step() + c]));
+        for (long long i = thread; i < tree.upper_nodes * groups; i += threads) touched[i] = 0;
+    }
+
+    // All threads of a block take this step for one source.
+    __device__ void home(const Tree& tree, int source) const {
+        const Doors starts(tree, tree.leaving, vertices ? vertices[source] : vertex);
+        Element* x = climbing + source * tree.width;
+        Element* d = inner + (first_start ? first_start[source] : source) * tree.width;
+        for (int i = 0; i < starts.count; ++i, d += tree.width) {
+            from_start(tree, source, starts.end(i), starts.length(i), x, d);
+        }
+    }
+
+    __device__ void from_start(const Tree& tree, int source, int place, Element length, Element* x, Element* d) const {
+        int node = tree.node_of[place];
+        const int brick = tree.brick[node], row = tree.row[node] + place - tree.starts[node];
+        Element* of_source = above + source;
+        if (brick < tree.bricks) {
+            const int size = tree.sizes[brick], first = tree.brick_fronts[brick];
+            const int depth = tree.brick_fronts[brick + 1] - first;
+            for (int i = threadIdx.x; i < size + depth; i += blockDim.x) {
+                d[i] = infinity<Element>();
+                x[i] = i == row ? length : infinity<Element>();
+            }
+            __syncthreads();
+            for (; node >= 0 && tree.brick[node] == brick; node = tree.parent[node]) {
+                const Node own(tree, node);
+                for (int c = threadIdx.x; c < own.step(); c += blockDim.x) {
+                    Element best = infinity<Element>();
+                    for (int i = 0; i < own.width; ++i) {
+                        best = shorter(best, sum(x[own.first + i], own.out[i * own.step() + c]));
+                    }
+                    Element& to = c < own.width ? d[own.first + c] : x[own.front[c - own.width]];
+                    to = shorter(to, best);
                 }
-                Element& to = c < own.width ? d[own.first + c] : x[own.front[c - own.width]];
-                to = shorter(to, best);
+                __syncthreads();
             }
-            __syncthreads();
-        }
-        for (int f = threadIdx.x; f < depth; f += blockDim.x) {
-            Element& to = above[(long long)tree.brick_front[first + f] * stride];
-            to = shorter(to, x[size + f]);
-        }
-        for (int level = tree.brick_levels[brick]; level < tree.brick_levels[brick + 1]; ++level) {
-            for (int u = tree.level_starts[level] + (int)threadIdx.x; u < tree.level_starts[level + 1];
-                 u += blockDim.x) {
-                const Node own(tree, tree.sweep_node[u]);
-                const Element* lengths_in = into(tree, tree.sweep_node[u], own, tree.sweep_row[u]);
-                Element best = d[tree.sweep_row[u]];
-                for (int j = 0; j < own.size; ++j) best = shorter(best, sum(lengths_in[j], d[own.front[j]]));
-                d[tree.sweep_row[u]] = best;
+            for (int f = threadIdx.x; f < depth; f += blockDim.x) {
+                lower(of_source[(long long)tree.brick_front[first + f] * stride], x[size + f]);
             }
-            __syncthreads();
+            for (int level = tree.brick_levels[brick]; level < tree.brick_levels[brick + 1]; ++level) {
+                for (int u = tree.level_starts[level] + (int)threadIdx.x; u < tree.level_starts[level + 1];
+                     u += blockDim.x) {
+                    const Node own(tree, tree.sweep_node[u]);
+                    const Element* lengths_in = into(tree, tree.sweep_node[u], own, tree.sweep_row[u]);
+                    Element best = d[tree.sweep_row[u]];
+                    for (int j = 0; j < own.size; ++j) best = shorter(best, sum(lengths_in[j], d[own.front[j]]));
+                    d[tree.sweep_row[u]] = best;
+                }
+                __syncthreads();
+            }
+        } else if (threadIdx.x == 0) {
+            lower(of_source[(long long)row * stride], length);
         }
-    } else if (threadIdx.x == 0) {
-        Element& to = above[(long long)row * stride];
-        to = shorter(to, lengths[blockIdx.x]);
+        if (threadIdx.x == 0) {
+            for (; node >= 0; node = tree.parent[node])
+                touched[(long long)tree.upper[node] * (stride / WARP) + source / WARP] = 1;
+        }
     }
-    if (threadIdx.x == 0) {
-        for (; node >= 0; node = tree.parent[node])
-            touched[(long long)tree.upper[node] * (stride / WARP) + source / WARP] = 1;
-    }
+
+    // In `upper`, another multiprocessor stored the first value.
+    __device__ static void lower(Element& to, Element x) { to = shorter(__ldcg(&to), x); }
+};
+
+// Launch: any number of blocks and threads.
+extern "C" __global__ void begin(const Tree* tree_, Element* above, int stride, unsigned char* touched,
+                                 unsigned* arrived) {
+    const Tree& tree = *tree_;
+    const long long thread = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (thread == 0) *arrived = 0;
+    Climb{nullptr, 0, nullptr, nullptr, nullptr, above, stride, touched}.begin(tree, false, thread,
+                                                                               (long long)gridDim.x * blockDim.x);
+}
+
+// Launch: a block for each source, any number of threads.
+extern "C" __global__ void home(const Tree* tree_, const int* vertices, int vertex, const int* first_start,
+                                Element* climbing, Element* inner, Element* above, int stride, unsigned char* touched) {
+    const Tree tree = *tree_;
+    Climb{vertices, vertex, first_start, climbing, inner, above, stride, touched}.home(tree, blockIdx.x);
 }
 
 // --- The upper tree ------------------------------------------------------------------------------------------------
@@ -126,7 +171,7 @@ struct UpperTree {
     __device__ bool is_touched(int node, int group) const {
         const unsigned char* of_node = touched + (long long)tree.upper[node] * (stride / WARP);
         bool found = false;
-        for (int i = 0; i < COUNT; ++i) found |= of_node[group * COUNT + i];
+        for (int i = 0; i < COUNT; ++i) found |= __ldcg(of_node + group * COUNT + i);
         return found;
     }
 
@@ -224,42 +269,46 @@ struct UpperTree {
 
     __device__ int source_of(int group) const { return ONE ? 0 : group * SOURCES + lane * COUNT; }
 
-    __device__ void run(int sources, unsigned* arrived) const {
+    __device__ void run(int sources, GridBarrier& barrier) const {
         const int groups = (sources + SOURCES - 1) / SOURCES, last = (int)tree.chunk_level_count - 1;
         const int warps = gridDim.x * (THREADS / WARP), warp = threadIdx.x / WARP * gridDim.x + blockIdx.x;
-        unsigned expected = 0;
         const auto each = [&](int level, auto work) {
             const int begin = tree.chunk_levels[level], count = tree.chunk_levels[level + 1] - begin;
             for (long long item = warp; item < (long long)count * groups; item += warps) {
                 work(begin + (int)(item / groups), (int)(item % groups));
             }
-            __syncthreads();
-            expected += gridDim.x;
-            if (threadIdx.x == 0) arrive_and_wait(arrived, expected);
-            __syncthreads();
+            barrier.wait();
         };
         for (int level = last - 1; level >= 0; --level) each(level, [&](int c, int g) { climb(c, g); });
         for (int level = 0; level <= last; ++level) each(level, [&](int c, int g) { sweep(c, g); });
     }
 };
 
-// On entry, `x` has the distances from the sources to the vertices where they enter the upper tree. On return, `x` has
-// the distances after the climb, and `d` the distances to the upper tree. Rows have `stride` elements, a multiple of the
-// sources of a warp. Launch: cooperative.
+// On entry, `x` has the distances from the sources to the vertices where they enter the upper tree; or all sources
+// begin here, which is faster for few sources. On return, `x` has the distances after the climb, and `d` the distances
+// to the upper tree. Rows have `stride` elements, a multiple of the sources of a warp. Launch: cooperative.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    upper(const Tree* tree_, Element* x, Element* d, int stride, int sources, const unsigned char* touched,
-          unsigned* arrived) {
+    upper(const Tree* tree_, int from_begin, const int* vertices, int vertex, const int* first_start, Element* climbing,
+          Element* inner, Element* x, Element* d, int stride, int sources, unsigned char* touched, unsigned* arrived) {
     __shared__ Lengths lengths[THREADS / WARP];
     __shared__ Tree tree;  // in registers, its pointers would take most of them
     if (threadIdx.x == 0) tree = *tree_;
     __syncthreads();
+    GridBarrier barrier{arrived};
+    if (from_begin) {
+        const Climb all{vertices, vertex, first_start, climbing, inner, x, stride, touched};
+        all.begin(tree, sources == 1, blockIdx.x * (long long)THREADS + threadIdx.x, (long long)gridDim.x * THREADS);
+        barrier.wait();
+        for (int source = blockIdx.x; source < sources; source += gridDim.x) all.home(tree, source);
+        barrier.wait();
+    }
     Lengths& of_warp = lengths[threadIdx.x / WARP];
     if (sources == 1) {
-        UpperTree<1, true>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
+        UpperTree<1, true>{tree, x, d, stride, touched, of_warp}.run(sources, barrier);
     } else if (sources <= WARP) {
-        UpperTree<1, false>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
+        UpperTree<1, false>{tree, x, d, stride, touched, of_warp}.run(sources, barrier);
     } else {
-        UpperTree<TOGETHER, false>{tree, x, d, stride, touched, of_warp}.run(sources, arrived);
+        UpperTree<TOGETHER, false>{tree, x, d, stride, touched, of_warp}.run(sources, barrier);
     }
 }
 

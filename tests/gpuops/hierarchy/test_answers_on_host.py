@@ -1,18 +1,19 @@
 """The kernels of answers from a hierarchy on the host (host_shim/): bit for bit what the CPU answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from answer_cases import check, compare, grid, hubs
+from answer_cases import bits, check, compare, grid, hubs
 from families import SLOW
 from mutants import break_line, lines_with
 from road_graphs import hierarchy_of, made, random_graph
 
 from gpuops import _cuda, distance_block, distance_rows
-from gpuops.hierarchy import blocks_cuda
-from gpuops.hierarchy.ends import starts_of
+from gpuops.hierarchy import blocks_cuda, columns_cuda, memory_cuda, sources_cuda
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
-FILES = "hierarchy/blocks.cu", "hierarchy/sweeps.cu"
+FILES = "hierarchy/blocks.cu", "hierarchy/columns.cu", "hierarchy/sweeps.cu"
 BRICKS = 1, 12, 1024
 DTYPES = [d if d == "int32" else pytest.param(d, marks=SLOW) for d in map(str, DISTANCE_DTYPES)]
 
@@ -30,8 +31,7 @@ def grid_hierarchy(side=20, dtype="int32", brick=40, **options):
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_graphs(cupy, monkeypatch, dtype, seed):
-    in_order = seed // 3 % 2 == 0
-    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: in_order)  # or columns are sorted by brick
+    monkeypatch.setattr(blocks_cuda, "_FEW", (0, 32)[seed // 3 % 2])  # with 0, one source takes products, too
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, closed=seed % 3 == 1, negative=seed % 4 == 2, undirected=seed % 2 == 0)
     if np.dtype(dtype).kind == "f" and not (graph.weights < 0).any():
@@ -77,50 +77,49 @@ def test_distances_that_may_not_fit_are_computed_in_float64(dtype, high):
 # --- Destinations -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("brick", [1, 12, 2000])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_windows_of_columns(dtype, monkeypatch):
-    """Small bricks, so that windows are narrow; rows of an odd length begin anywhere."""
-    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: True)
-    hierarchy, rng = grid_hierarchy(41, dtype, brick=3), np.random.default_rng(1)
+def test_all_vertices_in_windows(dtype, brick):
+    """Windows of a part of their threads; rows of an odd length begin anywhere."""
+    hierarchy = grid_hierarchy(41, dtype, brick=brick, through=np.arange(41 * 41) % 50 > 0)
     on_gpu = hierarchy.on_gpu()
-    destinations = rng.integers(0, 41 * 41, 1201)
-    compare(hierarchy, on_gpu, rng.integers(0, 41 * 41, 40), destinations)
-    tables = blocks_cuda.tables_of(on_gpu)
-    columns, of_thread = tables._destinations(destinations).direct, 4 * tables.lanes
-    windows, window = len(columns.arrival), columns.window
-    assert windows == -(-1201 // window) > 1
-    assert window < tables.shape.threads * of_thread * 3 // 4
-    front_of = np.split(columns.fronts.get(), columns.starts.get()[1:-1])
-    for w, own in enumerate(columns.numbers.get().reshape(windows, -1)):
-        np.testing.assert_array_equal(np.sort(own), np.arange(own.size))  # no two threads store to the same place
-        count = min(window, 1201 - w * window)
-        parts = np.repeat(columns.thread_part.get().reshape(windows, -1)[w], of_thread)
-        for number, part in zip(own[own < count], parts[own < count], strict=True):
-            place = hierarchy.structure.place[destinations[w * window + number]]
-            node, bricks = hierarchy.structure.node_of[place], hierarchy.structure.bricks
-            if bricks.of_node[node] < len(bricks.sizes):
-                assert part == bricks.of_node[node]
-            else:
-                row = bricks.node_row[node] + place - hierarchy.structure.starts[node]
-                assert front_of[part].tolist() == [row]
+    origins = np.random.default_rng(1).integers(0, 41 * 41, 40)
+    found, expected = (distance_rows(each, origins) for each in (on_gpu, hierarchy))
+    np.testing.assert_array_equal(bits(found), bits(expected))
 
 
-def test_destinations_are_laid_out_once(cupy):
-    hierarchy, rng = grid_hierarchy(), np.random.default_rng(0)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_destinations_repeated_in_any_order(dtype):
+    """More columns than a window has, of one brick and of many."""
+    hierarchy, rng = grid_hierarchy(41, dtype, brick=100), np.random.default_rng(1)
+    for destinations in rng.integers(0, 41 * 41, 1201), np.full(1300, 3), np.arange(41 * 41)[::-1]:
+        compare(hierarchy, hierarchy.on_gpu(), rng.integers(0, 41 * 41, 40), destinations)
+
+
+@pytest.mark.parametrize("closed", [0, 5])
+def test_vertices_on_the_device(cupy, closed):
+    hierarchy, rng = grid_hierarchy(12, through=np.arange(144) >= closed), np.random.default_rng(0)
     on_gpu = hierarchy.on_gpu()
-    one, other = rng.integers(0, 400, (2, 40))
+    for count in 3, 50:
+        ends = rng.integers(0, 144, (2, count))
+        for dtype in "int64", "int32", "uint8":
+            origins, destinations = (cupy.asarray(np.repeat(each, 2).astype(dtype))[::2] for each in ends)
+            found = distance_block(on_gpu, origins, destinations)
+            np.testing.assert_array_equal(found.get(), distance_block(hierarchy, *ends))
+    for wrong in -1, 144:
+        with pytest.raises(ValueError, match=f"destination {wrong} is not a vertex"):
+            distance_block(on_gpu, cupy.asarray(ends[0]), cupy.asarray(np.append(ends[1], wrong)))
 
-    def launches(destinations):
-        before, origins = cupy.launches, rng.integers(0, 400, 30)
-        found = distance_block(on_gpu, origins, destinations)
-        np.testing.assert_array_equal(found.get(), distance_block(hierarchy, origins, destinations))
-        return cupy.launches - before
 
-    launches(one)
-    again, anew = launches(one.copy()), launches(other)
-    assert again == anew - 1 == launches(other)
-    other[3] = (other[3] + 1) % 400  # the caller's array is not the one that is kept
-    assert launches(other) == anew
+def test_other_weights_copy_no_structure(cupy, monkeypatch):
+    """A second hierarchy of the same structure takes only its own tables."""
+    hierarchy = grid_hierarchy(30, brick=64)
+    distance_rows(hierarchy.on_gpu(), np.arange(40))
+    other = replace(hierarchy, out=hierarchy.out + 1).on_gpu()
+    copied, asarray = [], cupy.asarray
+    monkeypatch.setattr(cupy, "asarray", lambda x: copied.append(x.size) or asarray(x))
+    distance_rows(other, np.arange(40))
+    assert sum(copied) < 100
 
 
 def test_out_is_filled_where_it_lies(cupy):
@@ -143,8 +142,8 @@ def test_out_is_filled_where_it_lies(cupy):
 # --- Sources ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", ["SOURCES_BYTES", "_MOST_SOURCES"])
-def test_sources_in_pieces(cupy, monkeypatch, limit):
+@pytest.mark.parametrize("limit", ["bytes", "count"])
+def test_sources_in_batches(cupy, monkeypatch, limit):
     """More sources than blocks of a grid, or memory for the distances to the upper tree, allow."""
     hierarchy, rng = grid_hierarchy(12), np.random.default_rng(0)
     on_gpu, origins, destinations = hierarchy.on_gpu(), rng.integers(0, 144, 300), np.arange(40)
@@ -156,43 +155,45 @@ def test_sources_in_pieces(cupy, monkeypatch, limit):
 
     launches()
     at_once = launches()
-    monkeypatch.setattr(blocks_cuda, limit, 128)
-    assert launches() == 3 * at_once
+    if limit == "bytes":
+        monkeypatch.setattr(memory_cuda, "SOURCES_BYTES", 128)
+    else:
+        monkeypatch.setattr(sources_cuda, "_MOST_SOURCES", 128)
+    of_block, of_rows = 7, 6  # begin, home, upper, gather, arrive, stay; for a block, meet
+    assert launches() >= at_once + 2 * (of_block + of_rows)
 
 
 def test_closed_sources_with_many_arcs_are_divided(monkeypatch):
-    """In each piece, tables for all starts and columns of closed destinations fit into the stated memory."""
+    """In each batch, tables for all starts and columns of closed destinations fit into the stated memory."""
     hierarchy = hierarchy_of(hubs(300, 6), "int32", brick=40)
-    tables = blocks_cuda.tables_of(hierarchy.on_gpu())
-    structure, origins = hierarchy.structure, np.tile(np.arange(6), 40)
-    monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 2_000_000)
-    most = blocks_cuda._batch_bytes(structure, np.dtype("int32"))
-    pieces = list(tables._batches(hierarchy, np.arange(6, 300), origins))
-    open_, closed = (next(tables._batches(hierarchy, some, np.full(900, 20))) for some in (np.arange(6, 300), None))
-    assert len(closed) * hierarchy.closed.entering.starts[-1] * 4 <= most < len(open_) * 6 * 300 * 4
-    assert np.sort(np.concatenate(pieces)).tolist() == list(range(240))
-    for piece in pieces:
-        starts = starts_of(hierarchy, structure.place[origins[piece]])
-        assert len(starts.places) * tables.width * 4 <= most
-    assert 1 < len(pieces) < 240
+    tree = blocks_cuda.answers_of(hierarchy.on_gpu()).tree
+    origins, most = np.tile(np.arange(6), 40), 2_000_000
 
+    def ordered(origins):
+        vertices = sources_cuda.int32_on_device(origins)
+        return columns_cuda.lay_out(tree, vertices, vertices[:0])[:2]
 
-def test_no_two_starts_of_a_round_have_one_source():
-    hierarchy = hierarchy_of(hubs(50, 3), "int32", brick=12)
-    starts = starts_of(hierarchy, hierarchy.structure.place[[0, 20, 1, 2, 20]])
-    rounds = blocks_cuda._rounds(starts)
-    for each in rounds:
-        assert len(np.unique(each.sources)) == len(each.sources) > 0
-    found = [np.concatenate(each) for each in zip(*rounds, strict=True)]
-    assert sorted(zip(*found, strict=True)) == sorted(zip(*starts, strict=True))
+    monkeypatch.setattr(memory_cuda, "SOURCES_BYTES", most)
+    batches = list(sources_cuda.batches(tree, *ordered(origins), 300))
+    assert np.sort(np.concatenate([batch.rows.get() for batch in batches])).tolist() == list(range(240))
+    for batch in batches:
+        counts = [hierarchy.closed.leaving.starts[v + 1] - hierarchy.closed.leaving.starts[v] for v in range(6)]
+        starts = np.array(counts)[hierarchy.structure.place[batch.vertices.get()] - hierarchy.structure.open]
+        assert batch.starts == starts.sum()
+        np.testing.assert_array_equal(batch.first_start.get(), np.cumsum(starts) - starts)
+        assert (batch.starts * tree.structure.width + batch.size * 300) * 4 <= most
+    assert 1 < len(batches) < 240
+    narrow, wide = (next(sources_cuda.batches(tree, *ordered(np.full(900, 20)), columns)) for columns in (0, 3000))
+    assert wide.size * 3000 * 4 <= most < narrow.size * 3000 * 4
 
 
 @pytest.mark.parametrize("dtype", ["int32", *(pytest.param(d, marks=SLOW) for d in ("float64", "int16"))])
 def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
     hierarchy = grid_hierarchy(30, dtype, brick=64, high=5)
     structure, on_gpu = hierarchy.structure, hierarchy.on_gpu()
-    monkeypatch.setattr(blocks_cuda, "fits_windows", lambda *_: True)
-    monkeypatch.setattr(blocks_cuda, "SOURCES_BYTES", 128 * blocks_cuda._source_bytes(structure, hierarchy.dtype))
+    fronts, upper = len(structure.bricks.front), structure.bricks.upper
+    of_source = memory_cuda.source_bytes(fronts, upper, memory_cuda.width_of(structure), hierarchy.dtype)
+    monkeypatch.setattr(memory_cuda, "SOURCES_BYTES", 128 * of_source)
     out, empty, most = cupy.empty((300, 900), dtype), cupy.empty, 0
 
     def allocated():
@@ -208,10 +209,10 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
     monkeypatch.setattr(cupy, "empty", counted)
     distance_rows(on_gpu, np.arange(300), out=out)
     taken = most - before
-    stated = blocks_cuda.answering_bytes(structure, dtype)
+    stated = memory_cuda.answering_bytes(structure, dtype)
     assert taken <= stated <= 1.3 * taken
     kept = allocated() - before
-    assert kept <= stated - blocks_cuda._batch_bytes(structure, hierarchy.dtype) <= 1.1 * kept
+    assert kept <= stated - memory_cuda.batch_bytes(of_source) <= 1.1 * kept
 
 
 # --- Kernels ----------------------------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
 def test_every_kernel_runs_here(cupy):
     cupy.start()
     for dtype in DISTANCE_DTYPES:
-        check(grid_hierarchy(5, dtype, brick=6, through=np.arange(25) != 12), np.random.default_rng(0))
+        check(grid_hierarchy(7, dtype, brick=6, high=20, through=np.arange(49) != 12), np.random.default_rng(0))
     programs = [program for program in _cuda.declared() if program.file in FILES]
     declared = {(p.source(), p.options, entry) for p in programs for entry in p.entries}
     assert declared
@@ -228,24 +229,25 @@ def test_every_kernel_runs_here(cupy):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [1, 20, 70])
+@pytest.mark.parametrize("count", [33, 70])
 def test_all_that_lies_between_the_launches_is_written(cupy, monkeypatch, count, dtype):
-    """Sources that fill no warp and no row of panels."""
+    """Sources that fill no row of panels."""
     cupy.start()
     launch, seen = _cuda.Program.launch, []
 
     def looked_at(program, entry, grid, arguments, **options):
         if entry == "arrive":
-            seen.extend(arguments[name].get() for name in ("onward", "arrival"))
-            assert (seen[-2][:, -1].view(dtype) == infinity(dtype)).all()  # the row after the last front
+            fronts = len(hierarchy.structure.bricks.front)
+            onward, panels = (arguments[i].get() for i in (7, 9))
+            seen.extend([onward[:, : fronts + 1], panels])  # after that, only rows for the upper tree that are needed
         launch(program, entry, grid, arguments, **options)
 
-    monkeypatch.setattr(_cuda.Program, "launch", looked_at)
     hierarchy = grid_hierarchy(dtype=dtype)
+    monkeypatch.setattr(_cuda.Program, "launch", looked_at)
     compare(hierarchy, hierarchy.on_gpu(), np.arange(count), np.arange(150))
     assert len(seen) == 4
     for words in seen:
-        elements = words.view(dtype)
+        elements = np.ascontiguousarray(words).view(dtype)
         assert ((elements >= 0) & (elements <= infinity(dtype))).all()
 
 
@@ -272,9 +274,9 @@ def test_threads_do_not_race_in_shared_memory(cupy):
 
 
 BARRIERS = lines_with("hierarchy/sweeps.cu", r"__sync\w+\(\);", "")
-# Barriers that are not needed here: of a warp before a shuffle, where its threads meet anyway; and of a block around
-# the barrier of all blocks, as a block has its turn until all of its threads wait.
-del BARRIERS[5:7], BARRIERS[3]
+# Not of a warp before a shuffle, where its threads meet anyway; nor the barrier without which threads follow pointers
+# that are not there yet, which ends the process.
+del BARRIERS[5], BARRIERS[3]
 MUTANTS = BARRIERS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
 
 

@@ -1,13 +1,11 @@
-"""The order of sweeps, and the slots of columns, on which the kernels of answers rely."""
+"""The order of sweeps, on which the kernels of answers rely."""
 
 import numpy as np
 import pytest
 from answer_cases import grid
 from road_graphs import hierarchy_of, made, random_graph
 
-from gpuops.hierarchy.slots import share_out, sort_by_part, window_of
-from gpuops.hierarchy.slots_numba import number_absent
-from gpuops.hierarchy.sweeps import CHUNK, SweepOrder
+from gpuops.hierarchy.sweep_order import CHUNK, SweepOrder
 
 GRAPHS = {
     "grid": lambda: made(225, grid(15)),
@@ -88,32 +86,3 @@ def test_a_chunk_pulls_from_all_nodes_below(structure):
     above = np.flatnonzero(structure.bricks.of_node == len(structure.bricks.sizes))
     expected = [(node, *each) for node in above for each in enumerate(front_of(structure, node))]
     assert sorted(found) == expected
-
-
-@pytest.mark.parametrize(("of_thread", "threads"), [(4, 32), (8, 64), (4, 256)])
-@pytest.mark.parametrize(("parts", "count"), [(1, 100), (7, 333), (500, 2000), (3, 0), (5, 1)])
-def test_each_column_has_a_slot_of_a_thread_of_its_part(parts, count, of_thread, threads):
-    part = np.random.default_rng(parts).integers(0, parts, count).astype(np.int32)
-    window = window_of(part, parts, of_thread, threads)
-    slots = share_out(part, parts, window, of_thread, threads)
-    there = slots.columns >= 0
-    np.testing.assert_array_equal(np.sort(slots.columns[there]), np.arange(count))
-    np.testing.assert_array_equal(np.repeat(slots.thread_part, of_thread)[there], part[slots.columns[there]])
-    of_slot = np.arange(len(there)) // (threads * of_thread)
-    np.testing.assert_array_equal(slots.columns[there], (slots.numbers + of_slot * window)[there])
-    assert (slots.thread_part[~there.reshape(-1, of_thread).any(axis=1)] == -1).all()
-    for w, own in enumerate(slots.thread_part.reshape(-1, threads)):
-        counts = np.bincount(part[w * window : (w + 1) * window], minlength=parts)
-        np.testing.assert_array_equal(np.bincount(own[own >= 0], minlength=parts), -(-counts // of_thread))
-    number_absent(slots.numbers, threads * of_thread, window, count)
-    for numbers in slots.numbers.reshape(-1, threads * of_thread):
-        np.testing.assert_array_equal(np.sort(numbers), np.arange(threads * of_thread))
-    starts, columns = sort_by_part(part, parts)
-    np.testing.assert_array_equal(columns, np.argsort(part, kind="stable"))
-    np.testing.assert_array_equal(np.diff(starts), np.bincount(part, minlength=parts))
-
-
-def test_windows_are_as_wide_as_threads_allow():
-    """With one part, every thread is full; with a part for each column, every thread has one column."""
-    assert window_of(np.zeros(10_000, np.int32), 1, 4, 64) == 256
-    assert window_of(np.arange(10_000, dtype=np.int32), 10_000, 4, 64) == 64

@@ -1,4 +1,4 @@
-"""The loops of `slots`. Each passes over the columns once or twice; parts without columns take no time.
+"""The loops of `windows`. Each passes over the columns once or twice; parts without columns take no time.
 
 Numba tests whether a signed index counts from the end; unsigned ones take half of the time.
 """
@@ -11,24 +11,18 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def look_up(places, node_of, brick, node_row, starts, bricks):
-    """Return the part of each place, its row in the table of its brick, and the rows of the places in the upper tree.
+    """Return the brick of each place and its row there.
 
-    Parts from `bricks` + 1 on have one vertex of the upper tree each. The part `bricks` is for closed vertices.
+    The number of the upper tree is `bricks`; closed vertices have the number `bricks` + 1.
     """
     part, row = np.empty(places.size, np.int32), np.zeros(places.size, np.int32)
-    above, count = np.empty(places.size, np.int32), 0
     for i in range(places.size):
         if places[i] >= node_of.size:
-            part[i] = bricks
-            continue
-        node = node_of[places[i]]
-        row[i] = node_row[node] + places[i] - starts[node]
-        part[i] = brick[node]
-        if part[i] == bricks:
-            above[count] = row[i]
-            count += 1
-            part[i] = bricks + count
-    return part, row, above[:count]
+            part[i] = bricks + 1
+        else:
+            node = node_of[places[i]]
+            part[i], row[i] = brick[node], node_row[node] + places[i] - starts[node]
+    return part, row
 
 
 @njit(nogil=True, cache=True)
@@ -87,17 +81,3 @@ def number_absent(numbers, of_window, window, count):
             absent = numbers[slot] < 0
             numbers[slot] = number if absent else numbers[slot]
             number += absent
-
-
-@njit(nogil=True, cache=True)
-def sort_by_part(part, starts, columns):
-    """Sort stably; `starts` is 0 before."""
-    for column in range(part.size):
-        starts[part[column] + 1] += 1
-    for p in range(1, starts.size):
-        starts[p] += starts[p - 1]
-    ends = starts[:-1].copy()
-    for column in range(part.size):
-        own = np.uint64(part[column])
-        columns[np.uint64(ends[own])] = column
-        ends[own] += 1

@@ -1,51 +1,19 @@
-"""The two ends of a search: where sources enter the tree, and what completes the distances that the tree gives."""
+"""What completes the distances that the tree gives: arcs between closed vertices, potentials, and the user's dtype."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import library_of, like
+from gpuops.arrays import library_of, like, on_host
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.numbers import distance_limit, outside_infinity
 
 _PIECE = 2**20  # distances from which potentials are removed at a time
 
 
-class Starts(NamedTuple):
-    """The open vertices where searches start, by rising place.
-
-    An open source starts at itself. A closed source starts at the open heads of its arcs.
-
-    Attributes
-    ----------
-    places : (s,) int32
-        The place of each start.
-    sources : (s,) int32
-        The number of the source of each start: its position among all sources.
-    lengths : (s,) array of the distance dtype
-        The distance from the source to the start.
-    """
-
-    places: np.ndarray
-    sources: np.ndarray
-    lengths: np.ndarray
-
-
-def starts_of(hierarchy: Hierarchy, places: np.ndarray) -> Starts:
-    """Return the starts of sources, given by their places."""
-    open_ = hierarchy.structure.open
-    inside, outside = np.flatnonzero(places < open_), np.flatnonzero(places >= open_)
-    owners, heads, lengths = hierarchy.closed.leaving.rows(places[outside] - open_)
-    all_places = np.concatenate([places[inside], heads]).astype(np.int32)
-    sources = np.concatenate([inside, outside[owners]]).astype(np.int32)
-    all_lengths = np.concatenate([np.zeros(len(inside), lengths.dtype), lengths])
-    order = np.argsort(all_places, kind="stable")
-    return Starts(all_places[order], sources[order], all_lengths[order])
-
-
-def finish(hierarchy: Hierarchy, found: Any, origins: np.ndarray, destinations: np.ndarray | None) -> None:
+def finish(hierarchy: Hierarchy, found: Any, origins: Any, destinations: Any) -> None:
     """Complete distances that the tree gives, in place.
 
     Arcs between closed vertices count as paths, potentials are removed, and a closed vertex has the distance 0 to
@@ -55,12 +23,14 @@ def finish(hierarchy: Hierarchy, found: Any, origins: np.ndarray, destinations: 
     ----------
     found : (k, l) array of NumPy or CuPy
         The distances by paths through the tree. Unreachable is +inf, or the maximum of an integer dtype.
-    origins, destinations : (k,), (l,) arrays of vertices
+    origins, destinations : (k,), (l,) arrays of vertices, NumPy or CuPy
         As destinations, None stands for all vertices.
     """
     structure = hierarchy.structure
     if hierarchy.potentials is None and structure.open == len(structure.order):
         return
+    origins = on_host(origins)
+    destinations = None if destinations is None else on_host(destinations)
     from_ = structure.place[origins] - structure.open
     rows = np.flatnonzero(from_ >= 0)
     if len(rows) == 0 and hierarchy.potentials is None:

@@ -1,0 +1,173 @@
+"""A hierarchy on a GPU: the arrays that the kernels of answers read (tree.cuh).
+
+Arrays that depend on the structure alone are computed on the host, and copied once for each structure and device. Other
+weights then cost the tables of all bricks, which the device computes, and no copies except the arcs of closed vertices.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpuops._arithmetic import arithmetic_of
+from gpuops._cuda import Program
+from gpuops._strips import SHAPES, WORDS
+from gpuops.hierarchy.closing import Hierarchy
+from gpuops.hierarchy.memory_cuda import width_of
+from gpuops.hierarchy.structure import HierarchyStructure
+from gpuops.hierarchy.sweep_order import CHUNK
+from gpuops.hierarchy.windows import Windows, windows_of_all
+
+ARITHMETIC_NAMES = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
+NULL = np.uint64(0)  # a pointer
+# Threads of a block of `home` and `tables`.
+BRICK_THREADS = 128
+SWEEPS = {
+    name: Program(
+        "hierarchy/sweeps.cu",
+        ("begin", "home", "upper", "tables"),
+        (f"ARITHMETIC={name}", f"CHUNK={CHUNK}"),
+        threads=256,
+        blocks=2,
+    )
+    for name in ARITHMETIC_NAMES
+}
+
+_lock = threading.Lock()
+
+
+class StructureOnDevice:
+    """What all hierarchies of one structure share on the current device.
+
+    Attributes
+    ----------
+    pointers : list of int
+        The first members of `Tree` in tree.cuh: addresses of arrays, and numbers.
+    by_depth : array
+        The bricks, by rising size of their fronts.
+    closed : array
+        The closed vertices, in the order of their numbers.
+    bricks, fronts, most : int
+        Number of bricks, of the vertices of all their fronts, and of the vertices of the largest front.
+    width : int
+        The most vertices of a brick and its front.
+    upper, upper_nodes : int
+        Numbers of vertices and of nodes in the upper tree.
+    widest_level : int
+        The most chunks of a level of the upper tree.
+    """
+
+    def __init__(self, structure: HierarchyStructure):
+        import cupy
+
+        bricks, order = structure.bricks, structure.sweep_order
+        depths = np.diff(bricks.front_starts)
+        self.structure, self.open = structure, structure.open
+        self.bricks, self.fronts, self.upper = len(bricks.sizes), len(bricks.front), bricks.upper
+        self.most, self.width = int(depths.max(initial=0)), width_of(structure)
+        self.upper_nodes = int((order.upper >= 0).sum())
+        self.widest_level = int(np.diff(order.chunk_levels).max(initial=0))
+        table_starts = np.concatenate([[0], np.cumsum(bricks.sizes * depths)])
+        self.table_entries = int(table_starts[-1])
+        *arrays, self.by_depth, self.closed = on_device(
+            structure.starts, structure.front_starts, bricks.rows, structure.parent, bricks.of_node, bricks.node_row,
+            order.upper, structure.place, structure.node_of, bricks.sizes, bricks.front_starts, bricks.front,
+            order.level_starts, order.brick_levels, order.node, order.row, order.chunk_levels, order.chunk_node,
+            order.chunk_row, order.chunk_size, order.pull_starts, order.pull_node, order.pull_place, order.pull_mask,
+            np.argsort(depths, kind="stable"), structure.order[self.open :],
+        )  # fmt: skip
+        arrays.insert(7, cupy.asarray(structure.out_starts))
+        arrays.insert(13, cupy.asarray(table_starts))
+        self._arrays = arrays  # keeps alive the memory that the pointers refer to
+        numbers = len(order.chunk_levels) - 1, self.open, self.bricks, self.upper, self.upper_nodes, self.width
+        self.pointers = [*(array.data.ptr for array in arrays), *numbers]
+        self._windows: dict[tuple[int, int], Windows] = {}
+
+    @cached_property
+    def into_starts(self) -> Any:
+        """Where the `into` table of each node begins, if the graph is directed."""
+        import cupy
+
+        return cupy.asarray(self.structure.into_starts[:-1])
+
+    @cached_property
+    def back_starts(self) -> Any:
+        """Where the columns of the front begin in the `out` table of each node, if the graph is undirected."""
+        import cupy
+
+        return cupy.asarray(self.structure.out_starts[:-1] + np.diff(self.structure.starts))
+
+    def windows(self, of_thread: int, threads: int) -> Windows:
+        """Return the layout of all vertices as columns, on the device."""
+        if (of_thread, threads) not in self._windows:
+            found = windows_of_all(self.structure, of_thread, threads)
+            arrays = on_device(*found.arrays())
+            self._windows[of_thread, threads] = Windows(found.columns, found.window, *arrays)
+        return self._windows[of_thread, threads]
+
+
+_structures: WeakKeyDictionary[HierarchyStructure, dict[int, StructureOnDevice]] = WeakKeyDictionary()
+
+
+def _structure_on_device(structure: HierarchyStructure) -> StructureOnDevice:
+    import cupy
+
+    device = cupy.cuda.Device().id
+    with _lock:
+        known = _structures.setdefault(structure, {})
+        if device not in known:
+            known[device] = StructureOnDevice(structure)
+        return known[device]
+
+
+class HierarchyOnDevice:
+    """The arrays of a hierarchy that the kernels read, on the current device.
+
+    Attributes
+    ----------
+    tree : array
+        A `Tree` of tree.cuh.
+    table : array
+        For each brick, the distances from its front, a row for each vertex of the brick.
+    lanes, word, of_thread : int, dtype, int
+        Elements of a word, its dtype, and the columns of a thread of `arrive`.
+    """
+
+    def __init__(self, hierarchy: Hierarchy):
+        import cupy
+
+        arithmetic = arithmetic_of(hierarchy.dtype, True)
+        self.dtype, self.word, self.lanes = hierarchy.dtype, arithmetic.word, arithmetic.lanes
+        self.arithmetic, self.shape, self.sweeps = arithmetic.name, SHAPES[arithmetic.name], SWEEPS[arithmetic.name]
+        self.of_thread = WORDS * self.lanes
+        self.structure = shared = _structure_on_device(hierarchy.structure)
+        self.has_closed = shared.open < len(hierarchy.structure.order)
+        undirected = hierarchy.into is None
+        tables = hierarchy.out, hierarchy.out if undirected else hierarchy.into
+        starts = shared.back_starts if undirected else shared.into_starts
+        links = [
+            cupy.asarray(array)
+            for each in (hierarchy.closed.leaving, hierarchy.closed.entering)
+            for array in (each.starts, each.ends, each.lengths)
+            if self.has_closed
+        ]
+        self._arrays = *tables, *links  # keeps alive the memory that the pointers refer to
+        own = [*(array.data.ptr for array in (*tables, starts)), undirected]
+        own += [array.data.ptr for array in links] or [0] * 6
+        self.tree = cupy.asarray(np.array([*shared.pointers, *own], np.uint64))
+        self.table = cupy.empty((max(1, shared.table_entries),), self.dtype)
+        if shared.table_entries:
+            self.sweeps.launch("tables", shared.bricks, (self.tree, self.table), threads=BRICK_THREADS)
+
+
+def on_device(*arrays: np.ndarray) -> list[Any]:
+    """Copy integers to the device as int32, by one copy."""
+    import cupy
+
+    ends = np.cumsum([len(array) for array in arrays])
+    together = cupy.asarray(np.concatenate(arrays, dtype=np.int32, casting="same_kind"))
+    return [together[end - len(array) : end] for array, end in zip(arrays, ends.tolist(), strict=True)]
