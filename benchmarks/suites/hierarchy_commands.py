@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 
 from benchmarks.harness import Bench
 from benchmarks.suites.hierarchy import NETWORKS
-from pipelines.generators import generate
+from pipelines import generate
 
 CONVENTION = "wall seconds of a command, one run, the start of Python included; peak_bytes of all its processes"
 PLACES, COMPARED = 10_000, 3
