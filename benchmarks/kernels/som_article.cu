@@ -8,9 +8,10 @@
 // (length) is global memory, as in the article, which could not use shared memory. One launch a sample; the minima of
 // blocks stay until all samples are done.
 //
-// Two things are mended. There the barrier of the first kernel is called by thread 0 alone, and in the second several
-// threads store to the minimum of a block unsynchronized, so that the larger of two may stay. Here all threads come to
-// the barriers, thread 0 alone sets the minimum to infinity, and atomics lower it: first the distance, then the unit.
+// Two errors of the article are corrected. In its first kernel only thread 0 calls the barrier. In its second kernel
+// several threads store the minimum of a block without synchronization, so that the larger of two may stay. Here all
+// threads come to the barriers, thread 0 alone sets the minimum to infinity, and atomics lower it: first the distance,
+// then the unit.
 //
 // Launch: said at each kernel.
 //

@@ -18,8 +18,9 @@ extern "C" __global__ void count_doors(const Tree* tree_, const int* vertices, i
     if (i < count) doors[i] = Doors(*tree_, entering ? tree_->entering : tree_->leaving, vertices[i]).count;
 }
 
-// Bricks have `counts` elements each, and last come those of the upper tree. Brick order[i] gets the room number i, in
-// multiples of `unit` elements; `order` is null for rising order. All threads of a block take part.
+// Brick i has counts[i] elements; the last count is that of the upper tree. The ranges of the bricks follow each other
+// in the order `order` (null: rising), and the range of the upper tree comes last. The length of a range is a multiple
+// of `unit`. starts[i] becomes the begin of range i. All threads of a block take part.
 __device__ inline void scan(const int* counts, const int* order, int bricks, int unit, int* starts,
                             int (&of_warps)[THREADS / WARP]) {
     const int each = (bricks + THREADS) / THREADS, lane = threadIdx.x % WARP;
@@ -44,8 +45,8 @@ __device__ inline void scan(const int* counts, const int* order, int bricks, int
     }
 }
 
-// Sources become `sorted` by brick, and `rows` the number that each source had before. Closed sources count as vertices
-// of the upper tree.
+// `sorted` becomes the sources, sorted by brick, and `rows` the number that each of these sources had before. Closed
+// sources count as vertices of the upper tree.
 //
 // Destination t has the columns from first_column[t] on, or column t if `first_column` is null; all together have
 // `columns` columns. The slots of brick J are those from slot_starts[J] on. `column_of` becomes the number of each

@@ -1,4 +1,4 @@
-"""Columns on a GPU (columns.cuh): destinations laid out by brick for a product, or all vertices in windows.
+"""Columns of products on a GPU (columns.cuh): destinations laid out by brick, or all vertices laid out in windows.
 
 A counting sort on the device (columns.cu) deals destinations to threads. Bricks with fronts of similar size become
 neighbours, so that the threads of a block take about the same time.

@@ -1,4 +1,4 @@
-"""What completes the distances that the tree gives: arcs between closed vertices, potentials, and the user's dtype."""
+"""Complete the distances by paths through the tree: arcs between closed vertices, and potentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory that answers of a GPU take."""
+"""The memory that a GPU takes to answer from a hierarchy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources on a GPU: sorted by brick, and their distances to the upper tree (sweeps.cu)."""
+"""Sort sources by brick on a GPU, and compute their distances to the upper tree (sweeps.cu)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where sources enter the tree, on the CPU."""
+"""The open vertices where searches from sources start, on the CPU."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A hierarchy on a GPU: the arrays that the kernels of answers read (tree.cuh).
 
-Arrays that depend on the structure alone are computed on the host, and copied once for each structure and device. Other
-weights then cost the tables of all bricks, which the device computes, and no copies except the arcs of closed vertices.
+Arrays that depend on the structure alone are computed on the host, and copied once for each structure and device. For
+other weights, the device computes the tables of all bricks, and only the arcs of closed vertices are copied.
 """
 
 from __future__ import annotations

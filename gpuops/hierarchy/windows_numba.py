@@ -1,6 +1,6 @@
 """The loops of `windows`. Each passes over the columns once or twice; parts without columns take no time.
 
-Numba tests whether a signed index counts from the end; unsigned ones take half of the time.
+Indices are unsigned: Numba tests whether a signed index counts from the end, which doubles the time.
 """
 
 from __future__ import annotations

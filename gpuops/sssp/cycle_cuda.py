@@ -1,4 +1,4 @@
-"""A look for a negative cycle during a search on a GPU, with the kernel of cycle.cu."""
+"""Look for a negative cycle during a search on a GPU, with the kernel of cycle.cu."""
 
 from __future__ import annotations
 

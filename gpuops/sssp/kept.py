@@ -1,4 +1,4 @@
-"""What searches compute for a graph once. The graph keeps it, so that it is freed with the graph."""
+"""Results that searches compute once for a graph. The graph keeps them, so that they are freed with the graph."""
 
 from __future__ import annotations
 

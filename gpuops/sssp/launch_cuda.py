@@ -1,4 +1,4 @@
-"""What all searches on a GPU share: macros, the first arguments of kernels, and the control block (search.cuh)."""
+"""The parts that all searches on a GPU share: macros, first kernel arguments, and the control block (search.cuh)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Shortest paths from a set of vertices on a GPU, with the kernel of search.cu.
 
 A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
-only for the end. With negative weights a launch stops from time to time, for a look for a negative cycle.
+only for the end. With negative weights a launch stops from time to time, to look for a negative cycle.
 
 CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 """

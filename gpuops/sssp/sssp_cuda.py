@@ -1,7 +1,7 @@
 """Shortest paths on a GPU: the CUDA half of `gpuops.sssp`. Each kernel file has a module of its name.
 
 search.cu searches from one set of sources, tree.cu finds predecessors, batched.cu runs up to 32 separate searches, and
-cycle.cu looks for a negative cycle. What their launches share is in `launch_cuda` and `memory_cuda`.
+cycle.cu looks for a negative cycle. `launch_cuda` and `memory_cuda` have the parts that all launches share.
 
 **Why the result does not depend on the order of relaxations.** A relaxation takes the minimum of a distance and a
 rounded sum, and the rounded sum never falls when the distance of the tail rises. So every stored distance is the

@@ -1,4 +1,4 @@
-"""Distances without a matrix: rows that are searched for in a graph when they are read, and blocks from a hierarchy."""
+"""Distances without a matrix: rows that searches of a graph compute when they are read, and blocks from a hierarchy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that stay on a worker, and the tasks that update these rows (`pipelines.apsp.stage_graph` orders them).
+"""The rows that stay on a worker, and the tasks that update these rows; `pipelines.apsp.stage_graph` orders the tasks.
 
 **Undirected graphs with integer weights**: the upper half of the matrix is enough, and half of the work.
 
