@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numba
 import numpy as np
 
 from gpuops._threads import for_all
@@ -34,8 +33,6 @@ from gpuops.numbers import outside_infinity
 _BATCH = 64
 # Most distances to the upper tree that are kept at a time; and most distances in float64 before their conversion.
 _ROUND = 2**24
-# Most distances to a large upper tree that are kept at a time, so that every thread has a batch.
-_ROUND_OF_THREADS = 2**27
 # Number of tasks into which computing the tables is cut.
 _TASKS = 16
 # Estimated relaxations for an entry of a table.
@@ -229,24 +226,17 @@ def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, out: np.ndarra
     out[:, plan.destinations.missing] = outside_infinity(hierarchy.dtype)
     # Sort the origins by place, so that the sources of a batch are near each other in the tree.
     order = np.argsort(hierarchy.structure.place[origins])
-    size = max(1, hierarchy.structure.bricks.upper) * _BATCH
-    most = max(1, _ROUND // size, min(_ROUND_OF_THREADS // size, numba.config.NUMBA_NUM_THREADS))
-    # All rounds have the same memory, because the system fills new memory with zeros.
-    columns = min(_BATCH, len(order))
-    batches = min(most, -(-len(order) // _BATCH))
-    memory = [np.empty(hierarchy.structure.bricks.upper * columns, hierarchy.dtype) for _ in range(batches)]
-    for first in range(0, len(order), most * _BATCH):
-        _fill_some(hierarchy, plan, origins, order[first : first + most * _BATCH], memory, out)
+    step = max(1, _ROUND // max(1, hierarchy.structure.bricks.upper) // _BATCH) * _BATCH
+    for first in range(0, len(order), step):
+        _fill_some(hierarchy, plan, origins, order[first : first + step], out)
 
 
-def _fill_some(
-    hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, rows: np.ndarray, memory: list[np.ndarray], out: np.ndarray
-) -> None:
-    """Fill some rows of `out`, with their distances to the upper tree all in `memory`, an array for each batch."""
+def _fill_some(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """Fill some rows of `out`, with their distances to the upper tree all in memory."""
     there, upper = plan.destinations, hierarchy.structure.bricks.upper
     batches = [rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)]
     starts = [starts_of(hierarchy, hierarchy.structure.place[origins[batch]]) for batch in batches]
-    above = [memory[i][: upper * len(batch)].reshape(upper, len(batch)) for i, batch in enumerate(batches)]
+    above = [np.empty((upper, len(batch)), hierarchy.dtype) for batch in batches]
 
     def depart(i: int) -> None:
         plan.kernels.depart(above[i], *starts[i], there.needed, plan.tree)

@@ -63,21 +63,16 @@ def compile_for(dtype: np.dtype) -> Kernels:
 
 
 def _depart(d, places, sources, lengths, needed, tree, unreachable):
-    """Fill `d`, (upper, k), with the distances from k sources to the needed nodes of the upper tree.
-
-    Starts are sorted by place. Rows of nodes that are neither needed nor touched by a climb are not written: in a large
-    network these are most rows, and the time is that of the memory.
-    """
+    """Fill `d`, (upper, k), with the distances from k sources to the upper tree. Starts are sorted by place."""
+    d[:] = unreachable
     touched = np.zeros(len(tree.parent), np.bool_)
-    _touch(places, touched, tree)
-    _clear(d, len(tree.sizes), touched, tree, unreachable)
     first = 0
     while first < len(places):
         brick, last = np.int64(tree.brick[tree.node_of[places[first]]]), first + 1
         while last < len(places) and tree.brick[tree.node_of[places[last]]] == brick:
             last += 1
         if brick == len(tree.sizes):
-            _enter(d, places[first:last], sources[first:last].copy(), lengths[first:last], tree)
+            _enter(d, places[first:last], sources[first:last].copy(), lengths[first:last], touched, tree)
         else:
             local = _climbed(brick, places[first:last], lengths[first:last], touched, tree, unreachable)
             begin, behind = tree.brick_fronts[brick], tree.brick_fronts[brick + 1]
@@ -87,7 +82,7 @@ def _depart(d, places, sources, lengths, needed, tree, unreachable):
                     row[sources[first + i]] = min(row[sources[first + i]], values[i])
         first = last
     _climb(d, len(tree.sizes), touched, tree)
-    _sweep(d, len(tree.sizes), needed, touched, tree, unreachable)
+    _sweep(d, len(tree.sizes), needed, tree)
 
 
 def _tables(
@@ -95,17 +90,16 @@ def _tables(
     run_targets, run_again, arc_starts, arc_rows, arc_lengths, needed, table_starts, tree, unreachable,
 ):  # fmt: skip
     """Compute the tables of some groups of `Destinations`. `table` begins with the table of `first_group`."""
-    touched = np.zeros(len(tree.parent), np.bool_)
     for group in range(first_group, last_group):
         brick, columns = np.int64(group_brick[group]), group_starts[group + 1] - group_starts[group]
         if brick == len(tree.sizes):
             continue
         size, depth = tree.sizes[brick], tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
         local = np.empty((size + depth, depth), table.dtype)
-        local[size:] = unreachable
+        local[:] = unreachable
         for f in range(depth):
             local[size + f, f] = 0
-        _sweep(local, brick, needed, touched, tree, unreachable)
+        _sweep(local, brick, needed, tree)
         begin = table_starts[group] - table_starts[first_group]
         own = table[begin : begin + depth * columns].reshape(depth, columns)
         arcs = arc_starts[group_starts[group] : group_starts[group + 1] + 1]
@@ -178,10 +172,9 @@ def _reach(
     while first < last and sources[last - 1] >= start + len(found):
         last -= 1
     if first < last:  # paths that stay in the brick
-        _touch(places[first:last], touched, tree)
         local = _climbed(brick, places[first:last], lengths[first:last], touched, tree, unreachable)
         local[tree.sizes[brick] :] = unreachable
-        _sweep(local, brick, needed, touched, tree, unreachable)
+        _sweep(local, brick, needed, tree)
         for i in range(first, last):
             if start <= sources[i] < start + len(found):
                 _lower(found, sources[i] - start, local, i - first, i - first + 1, arcs, arc_rows, arc_lengths)
@@ -193,8 +186,8 @@ def _product(found, d, start, front, table, unreachable):
     (k, columns), depth = found.shape, len(front)
     if 2 * columns < k:  # vectors of sources are fuller than vectors of columns
         turned, some = np.empty((columns, k), d.dtype), d[:, start : start + k]
-        _relax_rows(turned, 0, columns, 0, k, table, 0, 1, columns, some, front, 0, depth, unreachable)
         for c in range(columns):
+            relax(turned, c, 0, k, table, c, columns, some, front, 0, depth, unreachable)
             for source in range(k):
                 found[source, c] = turned[c, source]
         return
@@ -204,66 +197,34 @@ def _product(found, d, start, front, table, unreachable):
             values[f, source] = d[front[f], start + source]
     for begin in range(0, columns, _STRIP):
         end = min(begin + _STRIP, columns)
-        _relax_rows(found, 0, k, begin, end, values, 0, 1, k, own, None, 0, depth, unreachable)
+        for source in range(k):
+            relax(found, source, begin, end, values, source, k, own, None, 0, depth, unreachable)
 
 
 @njit(nogil=True)
-def _relax_rows(to, row, count, begin, end, values, first, apart, step, table, rows, at, depth, most):
-    """Call `relax` for `count` successive rows, whose values begin `apart` entries from each other."""
-    for i in range(0, count - 1, 2):
-        of_two = first + i * apart, first + (i + 1) * apart
-        relax(to, (row + i, row + i + 1), begin, end, values, of_two, step, table, rows, at, depth, most)
-    if count % 2:
-        of_last = first + (count - 1) * apart
-        relax(to, row + count - 1, begin, end, values, of_last, step, table, rows, at, depth, most)
-
-
-@njit(nogil=True)
-def _touch(places, touched, tree):
-    """Mark the nodes on the paths from starts to the root as touched."""
-    for place in places:
-        node = np.int64(tree.node_of[place])
-        while node >= 0 and not touched[node]:
-            touched[node] = True
-            node = np.int64(tree.parent[node])
-
-
-@njit(nogil=True)
-def _clear(d, brick, touched, tree, unreachable):
-    """Fill the rows of the touched nodes of a brick or of the upper tree with `unreachable`."""
-    for at in range(tree.brick_nodes[brick], tree.brick_nodes[brick + 1]):
-        node = tree.nodes[at]
-        if touched[node]:
-            d[tree.row[node] : tree.row[node] + tree.starts[node + 1] - tree.starts[node]] = unreachable
-
-
-@njit(nogil=True)
-def _enter(d, places, columns, lengths, tree):
-    """Lower the rows of starts in a table to the lengths of the starts."""
+def _enter(d, places, columns, lengths, touched, tree):
+    """Lower the rows of starts in a table to the lengths of the starts, and mark the nodes of the starts as touched."""
     for i in range(len(places)):
         node = tree.node_of[places[i]]
         row = tree.row[node] + places[i] - tree.starts[node]
         d[row, columns[i]] = min(d[row, columns[i]], lengths[i])
+        touched[node] = True
 
 
 @njit(nogil=True)
 def _climbed(brick, places, lengths, touched, tree, unreachable):
-    """Return a table for a brick and its front after starts in the brick have climbed, with a column for each start.
-
-    The nodes on the paths from the starts to the root are marked as touched already.
-    """
+    """Return a table for a brick and its front after starts in the brick have climbed, with a column for each start."""
     depth = tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
     d = np.empty((tree.sizes[brick] + depth, len(places)), lengths.dtype)
-    d[tree.sizes[brick] :] = unreachable
-    _clear(d, brick, touched, tree, unreachable)
-    _enter(d, places, np.arange(len(places)).astype(np.int32), lengths, tree)
+    d[:] = unreachable
+    _enter(d, places, np.arange(len(places)).astype(np.int32), lengths, touched, tree)
     _climb(d, brick, touched, tree)
     return d
 
 
 @njit(nogil=True)
 def _climb(d, brick, touched, tree):
-    """Climb through the touched nodes of a brick or of the upper tree."""
+    """Climb through the touched nodes of a brick or of the upper tree, and mark their parents as touched."""
     widest = 0
     for at in range(tree.brick_nodes[brick], tree.brick_nodes[brick + 1]):
         node = tree.nodes[at]
@@ -273,6 +234,8 @@ def _climb(d, brick, touched, tree):
         node = tree.nodes[at]
         if not touched[node]:
             continue
+        if tree.parent[node] >= 0:
+            touched[tree.parent[node]] = True
         first, begin = tree.row[node], tree.front_starts[node]
         width, size = tree.starts[node + 1] - tree.starts[node], tree.front_starts[node + 1] - begin
         for i in range(width):
@@ -285,20 +248,18 @@ def _climb(d, brick, touched, tree):
 
 
 @njit(nogil=True)
-def _sweep(d, brick, needed, touched, tree, unreachable):
-    """Sweep the needed nodes of a brick or of the upper tree. Only rows of touched nodes have distances before."""
+def _sweep(d, brick, needed, tree):
+    """Sweep the needed nodes of a brick or of the upper tree."""
     for at in range(tree.brick_nodes[brick + 1] - 1, tree.brick_nodes[brick] - 1, -1):
         node = tree.nodes[at]
-        if not needed[node]:
-            continue
-        begin, width = tree.front_starts[node], tree.starts[node + 1] - tree.starts[node]
+        begin = tree.front_starts[node]
         size = tree.front_starts[node + 1] - begin
-        step, values = width + size if tree.undirected else size, tree.back_starts[node]
-        row, k = np.int64(tree.row[node]), d.shape[1]
-        if touched[node]:
-            _relax_rows(d, row, width, 0, k, tree.back, values, step, 1, d, tree.rows, begin, size, None)
-        else:
-            _relax_rows(d, row, width, 0, k, tree.back, values, step, 1, d, tree.rows, begin, size, unreachable)
+        if size > 0 and needed[node]:
+            width = tree.starts[node + 1] - tree.starts[node]
+            step = width + size if tree.undirected else size
+            for i in range(width):
+                values = tree.back_starts[node] + i * step
+                relax(d, tree.row[node] + i, 0, d.shape[1], tree.back, values, 1, d, tree.rows, begin, size, None)
 
 
 @njit(nogil=True)

@@ -30,9 +30,6 @@ def relax(
     None, else from `most`. `to` and `table` are matrices of one dtype with contiguous rows; `values` is C-contiguous,
     and indexed as if it had one dimension. Sums of integers may wrap.
 
-    `row` and `first` may be tuples of one length. These rows are then lowered together, each with values of its own, so
-    that a vector of the table is loaded once for all of them.
-
     One long function: it emits one loop, whose parts share the builder and the types.
     """
 
@@ -50,11 +47,7 @@ def relax(
         size = scalar.bitwidth // 8
         lanes = _VECTOR_BYTES // size
         vector, mask = ir.VectorType(element, lanes), ir.VectorType(bit, lanes)
-        begin, end, step, at, count = (arguments[i] for i in (2, 3, 6, 9, 10))
-        targets, firsts = (
-            cgutils.unpack_tuple(builder, arguments[i]) if isinstance(row, types.UniTuple) else [arguments[i]]
-            for i in (1, 5)
-        )
+        row, begin, end, first, step, at, count = (arguments[i] for i in (1, 2, 3, 5, 6, 9, 10))
 
         def intrinsic_of(name: str, kind: Any) -> Any:
             return cgutils.get_or_insert_function(builder.module, kind, name)
@@ -81,40 +74,35 @@ def relax(
             return builder.inttoptr(builder.add(start, builder.mul(column, index(size))), pointer)
 
         def lower(column: Any, vectors: int, inside: Any) -> None:
-            """Lower some vectors of the rows, or with a mask `inside` one vector in part."""
+            """Lower some vectors of the row, or with a mask `inside` one vector in part."""
 
             def load(start: Any, v: int) -> Any:
                 if inside is not None:
                     return builder.call(load_some, [start, align, inside, ir.Constant(vector, ir.Undefined)])
                 return builder.load(builder.gep(start, [index(v)]), align=size)
 
-            starts = [start_of("to", target, column) for target in targets]
-            keep = signature.args[11] is types.none
-            best = [
-                [
-                    cgutils.alloca_once_value(builder, load(start, v) if keep else spread(arguments[11]))
-                    for v in range(vectors)
-                ]
-                for start in starts
+            target = start_of("to", row, column)
+            before = [
+                load(target, v) if signature.args[11] is types.none else spread(arguments[11]) for v in range(vectors)
             ]
+            best = [cgutils.alloca_once_value(builder, value) for value in before]
             with cgutils.for_range(builder, count) as loop:
                 turn = builder.add(at, loop.index)
                 if "rows" in made:
                     turn = builder.sext(builder.load(builder.gep(made["rows"].data, [turn])), index)
-                source, past = start_of("table", turn, column), builder.mul(loop.index, step)
-                lengths = [load(source, v) for v in range(vectors)]
-                for first, own in zip(firsts, best, strict=True):
-                    value = spread(builder.load(builder.gep(made["values"].data, [builder.add(first, past)])))
-                    for length, kept in zip(lengths, own, strict=True):
-                        old, new = builder.load(kept), (builder.fadd if is_float else builder.add)(value, length)
-                        less = builder.fcmp_ordered if is_float else builder.icmp_signed
-                        builder.store(builder.select(less("<", new, old), new, old), kept)
-            for start, own in zip(starts, best, strict=True):
-                for v, kept in enumerate(own):
-                    if inside is not None:
-                        builder.call(store_some, [builder.load(kept), start, align, inside])
-                    else:
-                        builder.store(builder.load(kept), builder.gep(start, [index(v)]), align=size)
+                source = start_of("table", turn, column)
+                place = builder.add(first, builder.mul(loop.index, step))
+                value = spread(builder.load(builder.gep(made["values"].data, [place])))
+                for v in range(vectors):
+                    old, length = builder.load(best[v]), load(source, v)
+                    length = builder.fadd(value, length) if is_float else builder.add(value, length)
+                    less = builder.fcmp_ordered if is_float else builder.icmp_signed
+                    builder.store(builder.select(less("<", length, old), length, old), best[v])
+            for v in range(vectors):
+                if inside is not None:
+                    builder.call(store_some, [builder.load(best[v]), target, align, inside])
+                else:
+                    builder.store(builder.load(best[v]), builder.gep(target, [index(v)]), align=size)
 
         block = index(_VECTORS * lanes)
         blocks = builder.sdiv(builder.sub(end, begin), block)
@@ -126,6 +114,5 @@ def relax(
             lower(column, 1, builder.icmp_signed("<", number_of, spread(builder.sub(end, column))))
         return context.get_dummy_value()
 
-    several = types.UniTuple(types.intp, len(row)) if isinstance(row, types.UniTuple) else types.intp
-    longs = [types.intp] * 2
-    return types.void(to, several, *longs, values, several, types.intp, table, rows, *longs, most), codegen
+    longs = [types.intp] * 3
+    return types.void(to, *longs, values, *longs[:2], table, rows, *longs[:2], most), codegen

@@ -20,7 +20,7 @@ ANSWER_BYTES = 300
 # The same, where only blocks of distances are computed.
 BLOCK_BYTES = 100
 # Most bytes of intermediate tables of one call, together with distances that wait to be converted to integers.
-CALL_BYTES = 1 << 30
+CALL_BYTES = 1 << 29
 # Blocks of distances in the memory of a GPU: one is computed; the others are converted or saved.
 GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
