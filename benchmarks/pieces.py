@@ -80,6 +80,7 @@ SPLITS = {
     "reduction": Split(),
     "graphs": Split(only("near", "random")),
     "hierarchy": Split(only("rome", "road-340-0.95", "road-340-0.7", "grid-250")),
+    "hierarchy-commands": Split(only("road-4900-0.95", "road-4900-0.7"), "cpu"),
     "imports": Split(only("edge-list", "gr", "road", "integer", "real", "pattern"), "cpu"),
     "distinct": Split(),
     "sequences": Split(only("look-and-say", "spectra", "permutations")),

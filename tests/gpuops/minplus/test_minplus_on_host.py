@@ -326,6 +326,7 @@ MUTANTS = [
     for place, line in LINES.items()
     for pattern, replacement, what in BARRIERS
     if re.search(pattern, line)
+    if not place.startswith("grid_barrier.cuh")  # its struct with barriers serves hierarchies, whose tests remove them
 ]
 
 
