@@ -27,6 +27,7 @@ KERNELS = {
     "fw-table": ("gpuops/minplus", "benchmarks/kernels"),
     "graphs": ("gpuops/graphs", "gpuops/csr"),
     "hierarchy": ("gpuops/hierarchy", "gpuops/minplus"),
+    "hierarchy-commands": ("gpuops/hierarchy",),
     "imports": ("pipelines/formats",),
     "limits": ("benchmarks/kernels/limits.cu",),
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/euler"),
