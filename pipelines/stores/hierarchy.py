@@ -47,7 +47,7 @@ from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import Grown, StoreWriter
-from pipelines.stores.schema import StoreError, counted, disk_errors, number, open_store, remove_leftovers
+from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
 
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
 STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
@@ -307,7 +307,7 @@ def create_hierarchy(
 def open_hierarchy(path: str | os.PathLike[str]) -> HierarchyStore:
     """Open a finished hierarchy store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     found = HierarchyWriter.read_finished(path)
-    return view(HierarchyStore, found | {"seal": str(open_store(path).attrs["seal"])})
+    return view(HierarchyStore, found | {"seal": str(attribute(path, open_store(path), "seal"))})
 
 
 def _reopened(path: str, seal: str) -> HierarchyStore:

@@ -157,7 +157,7 @@ def damaged_attributes(path: Any, what: str = "the attributes are") -> Iterator[
         yield
     except StoreError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StoreError(f"{path}: {what} damaged ({brief(error)}); recreate the store") from error
 
 

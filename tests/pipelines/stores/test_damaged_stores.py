@@ -428,6 +428,7 @@ def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_st
         ("graph", "weight_dtype", "(2,)f4"),
         ("graph", "contents", [1]),
         ("samples", "largest_weight", "heavy"),
+        ("samples", "origins", [[5]]),
         ("codebook", "committed", "all"),
         ("codebook", "options", 1),
         ("part-codebook", "sigmas", None),
@@ -440,6 +441,13 @@ def test_damaged_attributes_are_named(tiny_stores, tmp_path, name, attribute, va
     zarr.open_group(path).attrs[attribute] = value
     with pytest.raises(StoreError, match=rf"{path}.*(again|recreate)"):
         outcome(path)
+
+
+def test_a_hierarchy_without_its_seal_is_damaged(tiny_stores, tmp_path):
+    path = copy_of(tiny_stores, tmp_path, "hierarchy")
+    del zarr.open_group(path).attrs["seal"]
+    with pytest.raises(StoreError, match=rf"{path}.*seal.*again"):
+        open_hierarchy(path)
 
 
 @pytest.mark.parametrize("word", ["blosc", "bytes", "crc32c"])
