@@ -59,7 +59,7 @@ class Columns(NamedTuple):
 
 
 class DestinationColumns(NamedTuple):
-    """DestinationColumns whose distances are the least of their columns.
+    """Destinations and their columns. The distance to a destination is the least of the distances to its columns.
 
     Attributes
     ----------

@@ -31,8 +31,8 @@ def has_metis() -> bool:
 def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough: bool = False) -> np.ndarray:
     """Return an order of the vertices for `gpuops.hierarchy_structure`.
 
-    Without `pymetis`, the order is worse: closing took 1.2 to 6 times the relaxations on road networks of up to a
-    million vertices, and the tables at most 1.5 times the memory. `gpuops.hierarchy_structure` returns the exact cost.
+    Without `pymetis`, the order is worse: closing takes more relaxations, and the tables more memory.
+    `gpuops.hierarchy_structure` returns the exact cost.
 
     Parameters
     ----------

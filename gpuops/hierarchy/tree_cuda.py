@@ -7,9 +7,9 @@ other weights, the device computes the tables of all bricks, and only the arcs o
 from __future__ import annotations
 
 import threading
+import weakref
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -41,7 +41,7 @@ _lock = threading.Lock()
 
 
 class StructureOnDevice:
-    """What all hierarchies of one structure share on the current device.
+    """What all hierarchies of one structure share on the current device, until the structure is freed.
 
     Attributes
     ----------
@@ -66,7 +66,9 @@ class StructureOnDevice:
 
         bricks, order = structure.bricks, structure.sweep_order
         depths = np.diff(bricks.front_starts)
-        self.structure, self.open = structure, structure.open
+        # A reference would keep this key of `_structures` alive for ever.
+        self._structure = weakref.ref(structure)
+        self.open = structure.open
         self.bricks, self.fronts, self.upper = len(bricks.sizes), len(bricks.front), bricks.upper
         self.most, self.width = int(depths.max(initial=0)), width_of(structure)
         self.upper_nodes = int((order.upper >= 0).sum())
@@ -86,6 +88,13 @@ class StructureOnDevice:
         numbers = len(order.chunk_levels) - 1, self.open, self.bricks, self.upper, self.upper_nodes, self.width
         self.pointers = [*(array.data.ptr for array in arrays), *numbers]
         self._windows: dict[tuple[int, int], Windows] = {}
+
+    @property
+    def structure(self) -> HierarchyStructure:
+        """The structure, which every hierarchy that uses these arrays keeps alive."""
+        structure = self._structure()
+        assert structure is not None
+        return structure
 
     @cached_property
     def into_starts(self) -> Any:
@@ -110,7 +119,7 @@ class StructureOnDevice:
         return self._windows[of_thread, threads]
 
 
-_structures: WeakKeyDictionary[HierarchyStructure, dict[int, StructureOnDevice]] = WeakKeyDictionary()
+_structures: weakref.WeakKeyDictionary[HierarchyStructure, dict[int, StructureOnDevice]] = weakref.WeakKeyDictionary()
 
 
 def _structure_on_device(structure: HierarchyStructure) -> StructureOnDevice:
@@ -133,17 +142,17 @@ class HierarchyOnDevice:
         A `Tree` of tree.cuh.
     table : array
         For each brick, the distances from its front, a row for each vertex of the brick.
-    lanes, word, of_thread : int, dtype, int
-        Elements of a word, its dtype, and the columns of a thread of `arrive`.
+    word, of_thread : dtype, int
+        The dtype of a word, and the number of columns of a thread of `arrive`.
     """
 
     def __init__(self, hierarchy: Hierarchy):
         import cupy
 
         arithmetic = arithmetic_of(hierarchy.dtype, True)
-        self.dtype, self.word, self.lanes = hierarchy.dtype, arithmetic.word, arithmetic.lanes
+        self.dtype, self.word = hierarchy.dtype, arithmetic.word
         self.arithmetic, self.shape, self.sweeps = arithmetic.name, SHAPES[arithmetic.name], SWEEPS[arithmetic.name]
-        self.of_thread = WORDS * self.lanes
+        self.of_thread = WORDS * arithmetic.lanes
         self.structure = shared = _structure_on_device(hierarchy.structure)
         self.has_closed = shared.open < len(hierarchy.structure.order)
         undirected = hierarchy.into is None

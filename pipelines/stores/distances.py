@@ -34,7 +34,7 @@ from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, option
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.place import take_place
-from pipelines.stores.resuming import Grown, StoreWriter
+from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.stores.schema import (
     StoreError,
@@ -97,7 +97,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True)
-class Distances(Grown, OfGraph):
+class Distances(FinishedStore, OfGraph):
     """A finished distances store, opened by `open_distances`. Pickles leave out the matrix.
 
     ``store[i, j]`` is the distance in row i and column j. Column j belongs to the vertex at position j. Row i belongs

@@ -46,7 +46,7 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
 from pipelines.stores.place import take_place
-from pipelines.stores.resuming import Grown, StoreWriter
+from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
 
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
@@ -97,7 +97,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchyStore(Grown, OnDemand):
+class HierarchyStore(FinishedStore, OnDemand):
     """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
 
     Attributes

@@ -26,7 +26,7 @@ from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.contents import StoredArray, row_blocks, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
-from pipelines.stores.resuming import Grown, NewArray, RowsWriter
+from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
 
@@ -62,7 +62,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Mapping(Grown):
+class Mapping(FinishedStore):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str

@@ -27,7 +27,7 @@ from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.resuming import Grown, NewArray, RowsWriter
+from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, distance_options
 from pipelines.stores.whole_chunks import WholeChunks
 
@@ -55,7 +55,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix(Grown):
+class Matrix(FinishedStore):
     """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays."""
 
     path: str

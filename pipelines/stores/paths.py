@@ -35,7 +35,7 @@ from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import OfGraph
-from pipelines.stores.resuming import Grown, NewArray, RowsWriter
+from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
 from pipelines.stores.whole_chunks import block_writer
 
@@ -83,7 +83,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Paths(Grown, OfGraph):
+class Paths(FinishedStore, OfGraph):
     """A finished paths store, opened by `open_paths`: rows are read on demand. Pickles leave out the rows.
 
     Columns, `sources`, `targets` and predecessors are positions of vertices. ``graph().names`` turns positions into

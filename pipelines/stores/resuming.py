@@ -173,7 +173,7 @@ class StoreWriter:
         raise NotImplementedError
 
 
-class Grown:
+class FinishedStore:
     """A finished store that was written by a `StoreWriter`."""
 
     path: str

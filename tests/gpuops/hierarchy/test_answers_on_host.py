@@ -1,5 +1,7 @@
 """The kernels of answers from a hierarchy on the host (host_shim/): bit for bit what the CPU answers."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +12,7 @@ from mutants import break_line, lines_with
 from road_graphs import hierarchy_of, made, random_graph
 
 from gpuops import _cuda, distance_block, distance_rows
-from gpuops.hierarchy import blocks_cuda, columns_cuda, memory_cuda, sources_cuda
+from gpuops.hierarchy import blocks_cuda, columns_cuda, memory_cuda, sources_cuda, tree_cuda
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
 FILES = "hierarchy/blocks.cu", "hierarchy/columns.cu", "hierarchy/sweeps.cu"
@@ -72,6 +74,17 @@ def test_distances_that_may_not_fit_are_computed_in_float64(dtype, high):
     with pytest.raises(OverflowError) as found:
         distance_rows(far.on_gpu(), [0])
     assert str(found.value) == str(expected.value)
+
+
+def test_what_is_on_the_device_goes_with_the_structure():
+    hierarchy = grid_hierarchy(8).on_gpu()
+    distance_rows(hierarchy, np.arange(64))
+    kept = weakref.ref(tree_cuda._structure_on_device(hierarchy.structure))
+    answers = weakref.ref(blocks_cuda.answers_of(hierarchy))
+    del hierarchy
+    gc.collect()
+    assert answers() is None
+    assert kept() is None
 
 
 # --- Destinations -----------------------------------------------------------------------------------------------------
