@@ -90,7 +90,7 @@ def _paths(path, graph, done, sources=(4, 1, 3), **options):
 def _hierarchy(path, graph):
     run = create_hierarchy(path, graph, dtype=np.dtype("float64"), options={})
     order = np.arange(5, dtype=np.int32)[::-1].copy()
-    run.commit_order(order)
+    run.commit_order(order, (order[1:], order[:1]))
     through = np.array([True, True, True, True, False])
     indptr, indices, weights = graph.rows()
     structure, cost = hierarchy_structure(indptr, indices, order, through)

@@ -175,7 +175,7 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
     else:
         writer = create_hierarchy(place, job.graph, dtype=job.dtype, options={})
     if writer.done() < 1:
-        writer.commit_order(plan.order)
+        writer.commit_order(plan.order, None)
     if writer.done() < 2:
         writer.commit_structure(plan.structure, plan.cost)
     if not writer.finished:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from distributed import Client, Future
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
+from pipelines.analysis.by_place import ByPlace, has_scipy, vertices_by_place
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     NO_METIS,
@@ -92,10 +94,24 @@ class Building(Attempt):
 def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
     clear()
     keep(attempt, True)
-    if job.like is not None:
-        writer.commit_order(open_hierarchy(job.like).hierarchy.structure.order)
-        return
-    writer.commit_order(order_vertices(job.graph, partial(held, attempt), job.thorough))
+    pool = ThreadPoolExecutor(1)
+    try:
+        by_place = pool.submit(_by_place, job.graph)  # while METIS uses one core
+        if job.like is not None:
+            order = open_hierarchy(job.like).hierarchy.structure.order
+        else:
+            order = order_vertices(job.graph, partial(held, attempt), job.thorough)
+        writer.commit_order(order, by_place.result())
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _by_place(graph: Graph) -> ByPlace | None:
+    """Return the vertices by place, None if places cannot be snapped to them."""
+    coordinates = graph.coordinates()
+    if coordinates is None or not np.isfinite(coordinates).all(axis=1).any() or not has_scipy():
+        return None
+    return vertices_by_place(graph, coordinates)
 
 
 def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuops.hierarchy import Cost, HierarchyStructure
 from gpuops.hierarchy.memory import answering_bytes, brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
+from pipelines.analysis.by_place import by_place_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
@@ -48,8 +49,9 @@ def table_bytes(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
 
 
 def ordering_memory(graph: Graph) -> int:
-    """Return the bytes that ordering takes, with the graph."""
-    return _graph_bytes(graph) + order_bytes(graph.n, graph.m)
+    """Return the bytes that ordering takes, and sorting by place beside it, with the graph."""
+    placed = by_place_bytes(graph) if "coordinates" in graph.optional else 0
+    return _graph_bytes(graph) + order_bytes(graph.n, graph.m) + placed
 
 
 def closing_memory(structure: HierarchyStructure, cost: Cost, graph: Graph, dtype: np.dtype) -> int:

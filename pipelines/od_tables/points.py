@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.analysis.by_place import EARTH_RADIUS, nearest, vertices_by_place
 from pipelines.analysis.structure import are_degrees, are_geographic
 from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
 from pipelines.od_tables.places import (
@@ -23,8 +25,6 @@ from pipelines.od_tables.places import (
 )
 from pipelines.stores import Graph
 from pipelines.stores.vertex_names import VertexNameList
-
-EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
 
 
 class Points(NamedTuple):
@@ -72,6 +72,7 @@ def read_points(
     columns: Sequence[str] = (),
     *,
     snap_limit: float | None = None,
+    snapping: Snapping | None = None,
 ) -> Points:
     """Read points from a table.
 
@@ -83,6 +84,7 @@ def read_points(
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
     snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates; None for any
+    snapping : the vertices by place, if other points of the graph were or will be read too
 
     Raises
     ------
@@ -113,8 +115,9 @@ def read_points(
     on_the_globe = axes == ("lon", "lat")
     if on_the_globe:
         refuse_off_the_globe(places, name)
-    vertices, snapped, passed = snap(graph, places, on_the_globe=on_the_globe)
-    network = Network(_coordinates(graph), on_the_globe)
+    snapping = snapping or Snapping(graph)
+    vertices, snapped, passed = snapping.snap(places, on_the_globe=on_the_globe)
+    network = Network(snapping.coordinates, on_the_globe)
     refuse_exchanged(places, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
@@ -128,54 +131,65 @@ def points_of(graph: Graph, vertices: VertexNameList) -> Points:
     return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
 
 
-def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nearest vertices of the largest strongly connected component, where paths lead both ways.
+class Snapping:
+    """Moves places to the nearest vertices of the largest strongly connected component, where paths lead both ways.
 
     Parameters
     ----------
-    places : (k, 2) float64
-        Longitude and latitude in degrees if `on_the_globe`, else x and y.
-
-    Returns
-    -------
-    (k,) int64, (k,) float64 and (k,) bool
-        The vertices; their distances from the places, in metres or in units of the coordinates; and whether a vertex
-        outside the component is nearer.
-
-    Raises
-    ------
-    ValueError
-        The graph has no coordinates, or they are not longitudes and latitudes.
-    ImportError
-        SciPy is not installed.
+    by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
     """
-    try:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-        from scipy.spatial import cKDTree
-    except ImportError as error:
-        raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
-    coordinates = _coordinates(graph)
-    if on_the_globe and not are_degrees(coordinates):
-        raise ValueError(
-            f"{graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among them;"
-            " give places by x and y"
-        )
-    indptr, indices, _ = graph.rows()
-    _, component = connected_components(
-        csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
-    )
-    within, placed = component == np.bincount(component).argmax(), np.isfinite(coordinates).all(axis=1)
-    largest, others = np.flatnonzero(within & placed), np.flatnonzero(~within & placed)
-    if not len(largest):
-        raise ValueError(
-            f"{graph.path} has no coordinates in its largest strongly connected component; name vertices instead"
-        )
-    spots, wanted = (_on_sphere(p) if on_the_globe else p for p in (coordinates, places))
-    apart, nearest = cKDTree(spots[largest]).query(wanted)
-    passed = cKDTree(spots[others]).query(wanted)[0] < apart if len(others) else np.zeros(len(places), bool)
-    metres = 2 * EARTH_RADIUS * np.arcsin(np.minimum(apart / 2, 1)) if on_the_globe else apart
-    return largest[nearest], metres, passed
+
+    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None):
+        self.graph, self._by_place = graph, by_place
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """The coordinates of the vertices, float64 (n, 2); raises ValueError if the graph has none."""
+        found = self.graph.coordinates()
+        if found is None:
+            raise ValueError(f"{self.graph.path} has no coordinates; name vertices, or import it with --coordinates")
+        return found
+
+    @cached_property
+    def by_place(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vertices of the component, and the other vertices, sorted by place."""
+        return self._by_place or vertices_by_place(self.graph, self.coordinates)
+
+    def snap(self, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the nearest vertices.
+
+        Parameters
+        ----------
+        places : (k, 2) float64
+            Longitude and latitude in degrees if `on_the_globe`, else x and y.
+
+        Returns
+        -------
+        (k,) int64, (k,) float64 and (k,) bool
+            The vertices; their distances from the places, in metres or in units of the coordinates; and whether a
+            vertex outside the component is nearer.
+
+        Raises
+        ------
+        ValueError
+            The graph has no coordinates, or they are not longitudes and latitudes.
+        ImportError
+            SciPy is not installed, and the vertices are not sorted by place.
+        """
+        coordinates = self.coordinates
+        if on_the_globe and not are_degrees(coordinates):
+            raise ValueError(
+                f"{self.graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among"
+                " them; give places by x and y"
+            )
+        component, others = self.by_place
+        if not len(component):
+            raise ValueError(
+                f"{self.graph.path} has no coordinates in its largest strongly connected component; name vertices"
+                " instead"
+            )
+        vertices, apart = nearest(component, coordinates, places, on_the_globe=on_the_globe)
+        return vertices, apart, nearest(others, coordinates, places, on_the_globe=on_the_globe)[1] < apart
 
 
 def length_of(
@@ -198,13 +212,6 @@ def length_of(
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
-
-
-def _coordinates(graph: Graph) -> np.ndarray:
-    found = graph.coordinates()
-    if found is None:
-        raise ValueError(f"{graph.path} has no coordinates; name vertices, or import it with --coordinates")
-    return found
 
 
 def _on_sphere(degrees: np.ndarray) -> np.ndarray:

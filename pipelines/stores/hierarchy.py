@@ -17,10 +17,14 @@ leaving_lengths   number (L)       the length of each arc
 entering_...                       the same for arcs from open vertices to closed vertices
 beside_...                         the same for arcs between closed vertices; ends are numbers of closed vertices
 potentials        number (2, n)    potentials of tails and of heads; left out if no weight is negative
+component         int32 (s)        vertices of the largest strongly connected component, sorted by place
+others            int32 (r)        the other vertices, sorted by place
 ================= ================ ================================================================================
 
 `gpuops.Hierarchy` and `gpuops.HierarchyStructure` describe the arrays. Unreachable is +inf, or, as the tables are in
-inside form, `gpuops.numbers.infinity` of an integer dtype. The order is committed first, then the structure, which
+inside form, `gpuops.numbers.infinity` of an integer dtype. `component` and `others` are k-d trees
+(`pipelines.analysis.by_place`) of the vertices that have coordinates, to find those near a place; they are left out if
+no vertex has coordinates. The order is committed first, then the structure, which
 does not depend on the weights, then the tables.
 """
 
@@ -73,6 +77,8 @@ DECLARED = Schema(
     ),
     arrays=(
         Array("elimination", ("int32",), ("n",), commit="order", until="structure"),
+        Array("component", ("int32",), ("component",), commit="order", optional=True),
+        Array("others", ("int32",), ("others",), commit="order", optional=True),
         Array("order", ("int32",), ("n",), commit="structure"),
         Array("starts", ("int64",), ("nodes + 1",), commit="structure"),
         Array("front_starts", ("int64",), ("nodes + 1",), commit="structure"),
@@ -104,10 +110,12 @@ class HierarchyStore(FinishedStore, OnDemand):
     ----------
     cost : the exact cost of the hierarchy
     seal : a hash of the contents. Tables are read from a store with this hash only
+    arrays : names of the arrays of the store
     """
 
     cost: Cost
     seal: str
+    arrays: tuple[str, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.seal)
@@ -129,6 +137,16 @@ class HierarchyStore(FinishedStore, OnDemand):
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
         tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(writer.group().attrs["bound"])
         return Hierarchy(_structure(arrays), *tables)
+
+    @cached_property
+    def by_place(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The arrays `component` and `others`, mapped at the first access; None if the store lacks them."""
+        if "component" not in self.arrays:
+            return None
+        chunks = {name: StoredArray(self.path, name).places() for name in ("component", "others")}
+        arrays = load_arrays(self.path, open_store(self.path, SCHEMA), chunks)
+        _refuse_replaced(self.path, self.seal)
+        return arrays["component"], arrays["others"]
 
     @cached_property
     def on_gpu(self) -> Hierarchy:
@@ -237,9 +255,10 @@ class HierarchyWriter(StoreWriter):
         """Map the committed arrays; raises StoreError unless every byte is as it was written."""
         return load_arrays(self.path, self.group(), self.chunks_committed())
 
-    def commit_order(self, order: np.ndarray) -> None:
-        """Write and commit the order, int32 (n)."""
-        self._commit("order", {"elimination": order}, {})
+    def commit_order(self, order: np.ndarray, by_place: tuple[np.ndarray, np.ndarray] | None) -> None:
+        """Write and commit the order, int32 (n), and the vertices by place, if any has coordinates."""
+        placed = {} if by_place is None else dict(zip(("component", "others"), by_place, strict=True))
+        self._commit("order", {"elimination": order, **placed}, {})
 
     def commit_structure(self, structure: HierarchyStructure, cost: Cost) -> None:
         """Write and commit the structure. Its order has the vertices of each subtree next to each other."""

@@ -72,7 +72,7 @@ def od(
     from pipelines import open_graph
     from pipelines.files.tables import has_column
     from pipelines.od_tables.blocks import parse_reduction
-    from pipelines.od_tables.points import read_points
+    from pipelines.od_tables.points import Snapping, read_points
     from pipelines.od_tables.write import refuse_workers, write_od_table
     from pipelines.stores.on_demand import open_on_demand
     from pipelines.stores.place import refuse_inputs
@@ -86,9 +86,11 @@ def od(
     if asked:
         refuse_workers(source, reduce)
     column = parse_reduction(reduce).column if reduce else None
-    begins = read_points(origins, opened, "origin", snap_limit=snap_limit)
+    snapping = Snapping(opened, source.by_place if computed else None)
+    begins = read_points(origins, opened, "origin", snap_limit=snap_limit, snapping=snapping)
     what = "destination" if destinations else "origin"
-    ends = read_points(destinations or origins, opened, what, [column] if column else [], snap_limit=snap_limit)
+    columns = [column] if column else []
+    ends = read_points(destinations or origins, opened, what, columns, snap_limit=snap_limit, snapping=snapping)
     for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
         click.echo(warning, err=True)
     if destinations is None and has_column(origins, "destination"):

@@ -25,7 +25,7 @@ def solved(solve, tmp_path):
         structure, cost = hierarchy_structure(indptr, indices, hierarchy_order(indptr, indices, through), through)
         potentials = find_potentials(indptr, indices, weights, through) if (weights < 0).any() else None
         run = create_hierarchy(tmp_path / "h", graph, dtype=np.dtype(dtype), options={})
-        run.commit_order(structure.order)
+        run.commit_order(structure.order, None)
         run.commit_structure(structure, cost)
         run.complete(close_hierarchy(structure, indptr, indices, weights, potentials=potentials))
         return distances, open_hierarchy(tmp_path / "h")

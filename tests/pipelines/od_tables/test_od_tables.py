@@ -19,13 +19,15 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
+from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.files.output_file import growing_file
 from pipelines.od_tables import forms, on_workers
+from pipelines.od_tables import points as points_module
 from pipelines.od_tables import write as od_tables
 from pipelines.od_tables.blocks import Reducing
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
-from pipelines.od_tables.points import EARTH_RADIUS, points_of, read_points
+from pipelines.od_tables.points import Snapping, points_of, read_points
 from pipelines.od_tables.write import Reduction, parse_reduction, write_od_table
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
@@ -164,6 +166,21 @@ def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path)
         assert found.vertices[i] == metres(place).argmin()  # not 55 itself: nothing leads there
         assert found.snapped[i] == pytest.approx(metres(place).min(), rel=1e-6)
     assert found.ids.to_pylist() == ["a", "b"]
+
+
+def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_path, monkeypatch):
+    component, others = store.by_place
+    assert sorted(component) == list(range(50))
+    assert sorted(others) == list(range(50, 60))
+    (tmp_path / "o.csv").write_text("lon,lat\n7,48\n12,50\n")
+    found = read_points(tmp_path / "o.csv", graph, "origin")
+    # Nothing is sorted, not even for the destinations.
+    monkeypatch.setattr(points_module, "vertices_by_place", lambda *_: 1 / 0)
+    arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
+    assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
+    again = read_points(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place))
+    np.testing.assert_array_equal(again.vertices, found.vertices)
+    np.testing.assert_array_equal(again.snapped, found.snapped)
 
 
 def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
