@@ -6,7 +6,7 @@
 
 NAME is a key of `TABLES`, FILE a file of benchmarks/results.
 
-python -m benchmarks.document_tables    fills docs/benchmarks.md and docs/butterfly.md
+python -m benchmarks.document_tables    fills the pages of `PAGES`
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "hierarchy.md"))
 RESULTS = ROOT / "benchmarks" / "results"
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]
@@ -303,6 +303,25 @@ def _coefficient(seconds: float) -> str:
     return f"{seconds / 1e-15:.3g} fs"
 
 
+# --- Hierarchies by commands ------------------------------------------------------------------------------------------
+
+
+def commands(records: Records) -> str:
+    """Return seconds and gigabytes of each command, by road network."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for record in records:
+        network, _, case = record["case"].partition(": ")
+        found.setdefault(case, {})[network] = record["seconds"]["median"], record["peak_bytes"] / 1e9
+    networks = list(dict.fromkeys(network for values in found.values() for network in values))
+    missing = [f"`missing` {network.rpartition('-')[2]}" for network in networks]
+    header = ["", *(f"{each}, {unit}" for each in missing for unit in ("s", "GB"))]
+    rows = (
+        [case, *(_digits(number) for network in networks for number in values[network])]
+        for case, values in found.items()
+    )
+    return _markdown(header, rows)
+
+
 TABLES: dict[str, Callable[[Records], str]] = {
     "sssp-rates": sssp_rates,
     "sssp-race": sssp_race,
@@ -313,6 +332,7 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "blocks": blocks,
     "searches": searches,
     "orders": orders,
+    "commands": commands,
 }
 
 
