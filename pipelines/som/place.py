@@ -50,7 +50,7 @@ def map_samples(
     Returns
     -------
     Mapping
-        The finished store, opened; it also gives hits and errors.
+        The finished store, opened; `pipelines.mapping_quality` computes its errors.
 
     Raises
     ------
