@@ -21,7 +21,7 @@ from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
-from pipelines.stores.on_demand import Solution, open_solution
+from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
 
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
@@ -66,7 +66,7 @@ def picture_graph(
     wash : fade all arcs that are not in the spanning tree or on the route
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
-    distances : a store of distances or paths, or a store that computes distances; its row of `source` colours the
+    distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
         vertices, and a ring marks the source
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or

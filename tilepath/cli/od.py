@@ -69,19 +69,18 @@ def od(
     --workers or another cluster option, the workers of that cluster make the table; this needs --reduce and a hierarchy
     store.
     """
-    from pipelines import open_graph
+    from pipelines import open_graph, open_hierarchy
     from pipelines.files.tables import has_column
     from pipelines.od_tables.blocks import parse_reduction
     from pipelines.od_tables.points import read_points
     from pipelines.od_tables.write import refuse_workers, write_od_table
-    from pipelines.stores.on_demand import open_on_demand
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted, kind_of
 
     asked = is_asked_for()
     refuse_inputs(out, [origins, destinations])
-    computed = kind_of(store).on_demand
-    source: Any = open_on_demand(store) if computed else open_graph(store)
+    computed = kind_of(store).schema == "hierarchy/1"
+    source: Any = open_hierarchy(store) if computed else open_graph(store)
     opened = source.graph(graph) if computed else source
     if asked:
         refuse_workers(source, reduce)

@@ -18,6 +18,7 @@ from pipelines import (
     build_hierarchy,
     distances_between,
     generate,
+    open_hierarchy,
     paths_of_pairs,
     picture_bricks,
     positions,
@@ -30,7 +31,6 @@ from pipelines import (
 from pipelines.pictures import canvas, layout, separators
 from pipelines.pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
-from pipelines.stores.on_demand import open_on_demand
 from tilepath.cli import tilepath
 
 N = 400
@@ -65,7 +65,7 @@ def test_blocks_by_names_need_no_graph_for_positions(roads):
     again = pickle.loads(pickle.dumps(store))
     assert len(pickle.dumps(store)) < 500
     np.testing.assert_array_equal(again.row(5), store.row(5))
-    assert open_on_demand(store.path).digest == store.digest
+    assert open_hierarchy(store.path).digest == store.digest
     for wrong, message in (
         (["x"], "there is no vertex 'x'"),
         (positions([N]), "there is no vertex '#400'; give an index from 0 to 399"),
