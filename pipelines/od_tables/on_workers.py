@@ -72,7 +72,7 @@ def refuse_what_cannot_fit(store: HierarchyStore, reducing: Reducing, facts: lis
     gpu, width, hierarchy = any(fact.gpu for fact in facts), len(reducing.targets), store.hierarchy
     block = (reducing.rows_on_gpu if gpu else reducing.rows) * width * store.dtype.itemsize
     needs = answers(hierarchy.structure, store.dtype, store_bytes(store.path), hierarchy.fits, block, facts, rows=False)
-    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
+    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (device='cpu', --device cpu)" if gpu else "")
     needs.refuse_memory(f"to answer from {store.path}, the workers", facts, cure)
 
 

@@ -69,7 +69,8 @@ def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name:
     for row in np.flatnonzero(snapped > (np.inf if limit is None else limit))[:1].tolist():
         raise ValueError(
             f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"
-            f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (--snap-limit)"
+            f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (snap_limit,"
+            " --snap-limit)"
         )
 
 
@@ -82,7 +83,7 @@ def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
     places = "1 place is" if count == 1 else f"{count:,} places are"
     return (
         f"{name}: {places} farther than {network.say(network.far)} from the nearest vertex, the worst is row"
-        f" {worst + 1}, {network.say(snapped[worst])} away; --snap-limit refuses such rows"
+        f" {worst + 1}, {network.say(snapped[worst])} away; snap_limit (--snap-limit) refuses such rows"
     )
 
 

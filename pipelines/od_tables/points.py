@@ -203,7 +203,9 @@ def length_of(
 def _coordinates(graph: Graph) -> np.ndarray:
     found = graph.coordinates()
     if found is None:
-        raise ValueError(f"{graph.path} has no coordinates; name vertices, or import it with --coordinates")
+        raise ValueError(
+            f"{graph.path} has no coordinates; name vertices, or import it with coordinates (--coordinates)"
+        )
     return found
 
 

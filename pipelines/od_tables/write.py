@@ -170,12 +170,12 @@ def refuse_workers(source: HierarchyStore | Graph, reduce: str | None) -> None:
     if reduce is None:
         raise ValueError(
             "workers of a cluster only make reduced tables; give reduce (--reduce), or leave out the cluster "
-            "(--device, --workers, --scheduler)"
+            "(client, --device, --workers, --scheduler)"
         )
     if isinstance(source, Graph):
         raise ValueError(
             f"{source.path} is a graph store, but workers of a cluster need a hierarchy store; make one "
-            "(tilepath hierarchy), or leave out the cluster (--device, --workers, --scheduler)"
+            "(tilepath hierarchy), or leave out the cluster (client, --device, --workers, --scheduler)"
         )
 
 

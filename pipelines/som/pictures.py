@@ -115,7 +115,7 @@ def picture_map(
     if kind in WITHOUT_CELLS and (text or ways):
         raise ValueError(f"text and ways are drawn over cells, which {kind} does not have; leave them out")
     if ways and mapping is None:
-        raise ValueError("the ways of samples come from a mapping store; name it (--mapping)")
+        raise ValueError("the ways of samples come from a mapping store; name it (mapping, --mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
     if title is None:
@@ -278,5 +278,7 @@ def _chosen(codebook: Codebook, columns: Sequence[str] | None) -> list[int]:
                 raise ValueError(f"{codebook.path}: there is no column {name!r}; it has {', '.join(codebook.columns)}")
         return [codebook.columns.index(name) for name in columns]
     if codebook.d > MOST_PLANES:
-        raise ValueError(f"{codebook.path} has {codebook.d} columns; name up to {MOST_PLANES} of them (--column)")
+        raise ValueError(
+            f"{codebook.path} has {codebook.d} columns; name up to {MOST_PLANES} of them (columns, --column)"
+        )
     return list(range(codebook.d))

@@ -226,7 +226,9 @@ class HierarchyStore(FinishedStore, OfGraph):
             return answer(*vertices)
         except OverflowError as error:
             fault, larger = str(error).partition(";")[0], {"int16": "int32"}.get(str(self.dtype), "float64")
-            raise WeightRangeError(f"{self.path}: {fault}; make the store again with --dtype {larger}") from None
+            raise WeightRangeError(
+                f"{self.path}: {fault}; make the store again with dtype={larger!r} (--dtype {larger})"
+            ) from None
 
     def division(self) -> Division:
         """Return the bricks, and the vertices of the upper tree and closed vertices, which separate them."""

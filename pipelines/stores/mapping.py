@@ -91,7 +91,7 @@ class Mapping(FinishedStore):
         """Return the samples that were mapped; if they were moved, pass them or their path."""
         if given is None and not os.path.isdir(self.samples_path):
             raise StoreError(
-                f"{self.path}: its samples are no longer at {self.samples_path}; give their path (--samples)"
+                f"{self.path}: its samples are no longer at {self.samples_path}; give their path (samples, --samples)"
             )
         samples = given if isinstance(given, Samples) else open_samples(self.samples_path if given is None else given)
         if samples.digest != self.samples_digest:

@@ -60,7 +60,8 @@ def certify_paths(
         return certify_generated(paths, graph, rows)
     if not paths.has_predecessors:
         raise StoreError(
-            f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
+            f"{paths.path}: holds no predecessors, which certificates need; compute it again; pass "
+            "predecessors=True (leave out --no-predecessors)"
         )
     cutoff = reach(paths.cutoff, paths.dtype)
     arcs, through = graph.rows(), graph.through()

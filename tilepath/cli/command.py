@@ -81,7 +81,8 @@ def _say(message: object) -> str:
 def with_options(message: str, options: dict[str, str]) -> str:
     """Return a message of the Python interface with each argument replaced by the command's option for it.
 
-    If the message names an argument and then, in parentheses, its option, only the option is kept.
+    If the message names an argument and then, in parentheses, its option, only the option is kept, also if it is an
+    option of another command.
 
     >>> options = {"tip_letters": "--tips", "device": "--device", "overwrite": "--overwrite"}
     >>> with_options("tip_letters is -5", options), with_options("use device='cpu'", options)
@@ -101,7 +102,8 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return f"{options[name]} {'' if value == 'True' else value.strip(chr(39))}".rstrip()
 
     def kept(found: re.Match[str]) -> str:
-        named = "=" in found["name"] or options.get(found["name"]) == found["option"]
+        option_of_name = options.get(found["name"]), "--" + found["name"].replace("_", "-")
+        named = "=" in found["name"] or found["option"] in option_of_name
         return (found["without"] or found["verb"] or "") + found["option"] if named else found[0]
 
     both = rf"(?P<verb>pass )?(?P<name>{_ASSIGNED}|{_WORD}) \((?P<without>leave out )?(?P<option>--[^()]+)\)"

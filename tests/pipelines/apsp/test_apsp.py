@@ -269,7 +269,7 @@ def test_a_disk_too_small_for_commits_is_refused_with_what_would_do(client, tmp_
     graph = store_arcs(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     solve = functools.partial(all_pairs_shortest_paths, client, graph, method="floyd-warshall", sources=[0])
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: _Usage(2 * 100 * 100 * 4 - 1))
-    with pytest.raises(DoesNotFitError, match=r"or do without commits \(--commit-seconds none\)$"):
+    with pytest.raises(DoesNotFitError, match=r"or do without commits \(commit_seconds=None, --commit-seconds none\)$"):
         solve(tmp_path / "d", commit_seconds=0)
     solve(tmp_path / "d", commit_seconds=None)
 

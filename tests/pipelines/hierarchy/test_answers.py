@@ -82,7 +82,7 @@ def test_names_need_the_graph_wherever_it_is(client, roads, tmp_path):
     store = build_hierarchy(client, tmp_path / "g", tmp_path / "h").path
     (tmp_path / "g").rename(tmp_path / "moved")
     assert distances_between(store, positions([3]), positions([5])) == expected[3, 5]
-    with pytest.raises(StoreError, match=r"its graph is no longer at .*g; give its path \(--graph\)"):
+    with pytest.raises(StoreError, match=r"its graph is no longer at .*g; give its path \(graph, --graph\)"):
         distances_between(store, ["v3"], ["v5"])
     assert distances_between(store, ["v3"], ["v5"], graph=tmp_path / "moved") == expected[3, 5]
 
@@ -257,7 +257,9 @@ def test_the_tree_has_all_vertices_and_nodes_above_their_subtrees(grid, tmp_path
 
 def test_pictures_of_levels_need_separators(roads, grid, tmp_path):
     for kind in "levels", "tree":
-        with pytest.raises(ValueError, match=r"the bricks hold all vertices .*; draw the bricks \(--kind bricks\)"):
+        with pytest.raises(
+            ValueError, match=r"the bricks hold all vertices .*; draw the bricks \(kind='bricks', --kind bricks\)"
+        ):
             picture_bricks(roads[1], tmp_path / "p.png", kind)
     with pytest.raises(ValueError, match=r"'heat'; choose one of bricks, levels, tree"):
         picture_bricks(grid[1], tmp_path / "p.png", "heat")

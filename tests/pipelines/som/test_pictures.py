@@ -384,7 +384,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     others = write_samples(tmp_path / "others", np.ones((40, 3)), labels=["a"] * 40)
     refused("does not map .*others", "labels", StoreError, mapping=mapping, samples=others)
     wide = replace(codebook, columns=tuple(map(str, range(65))))
-    with pytest.raises(ValueError, match=r"has 65 columns; name up to 64 of them \(--column\)"):
+    with pytest.raises(ValueError, match=r"has 65 columns; name up to 64 of them \(columns, --column\)"):
         picture_map(wide, tmp_path / "x.png", "planes")
     codebook, _, _ = made(Grid(4, 4))
     refused("maps to another map", "hits", StoreError, mapping=mapping)

@@ -372,7 +372,7 @@ def test_a_mapping_holds_what_a_search_finds(client, three, tmp_path, monkeypatc
         map_samples(client, found, samples, tmp_path / "p")
     assert map_samples(client, found, samples, tmp_path / "p", resume=True).n == 900
     named = write_samples(tmp_path / "named", values, columns="abcd")
-    with pytest.raises(ValueError, match=r"named has columns .* \(--like .*m\)"):
+    with pytest.raises(ValueError, match=r"named has columns .* \(like, --like .*m\)"):
         map_samples(client, found, named, tmp_path / "q")
     rounded = write_samples(tmp_path / "rounded", values, dtype="float32")
     with pytest.raises(ValueError, match="rounded has dtype float32, the map float64"):

@@ -235,7 +235,7 @@ def test_an_unfinished_mapping_goes_on_where_it_was(tmp_path, samples):
     run = create_mapping(tmp_path / "p", samples, codebook)
     run.write(2, UNITS[2:], DISTANCES[2:])
     run.record(np.array([False, False, True, True]))
-    with pytest.raises(StoreError, match=r"2 of 4 samples done; .*som map .*m .*s\.zarr .*p` with .* --resume"):
+    with pytest.raises(StoreError, match=r"2 of 4 samples done; .*som map .*m .*s\.zarr .*p` with .*--resume"):
         open_mapping(tmp_path / "p")
     again = resume_mapping(tmp_path / "p", samples, codebook)
     assert again.rows_done().tolist() == [False, False, True, True]
