@@ -443,7 +443,8 @@ def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.nd
 
 
 @numba.njit(nogil=True, cache=True)
-def _count(tails: np.ndarray, degrees: np.ndarray) -> None:
+@no_type_check
+def _count(tails, degrees):
     for tail in tails:
         degrees[tail] += 1
 
