@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 from tilepath import cli
 from tilepath.cli import cluster, main
-from tilepath.cli.command import SECTIONS, with_options
+from tilepath.cli.command import SECTIONS
+from tilepath.cli.messages import with_options
 
 ROOT = Path(__file__).parents[2]
 ROME = "scripts/data/rome99.gr"

@@ -10,6 +10,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
+from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
 
 POINTS = (
@@ -89,7 +90,7 @@ def od(
     what = "destination" if destinations else "origin"
     ends = read_points(destinations or origins, opened, what, [column] if column else [], snap_limit=snap_limit)
     for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
-        click.echo(warning, err=True)
+        say(warning, err=True)
     if destinations is None and has_column(origins, "destination"):
         click.echo(
             f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "

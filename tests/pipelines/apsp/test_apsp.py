@@ -227,7 +227,7 @@ def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_p
     for pair in (1, last), (last, 1), (limit // 2, limit // 2), (2, last), (last - 1, last), (last, last):
         graph = write_graph(tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array(pair), overwrite=True)
         for sources in None, [0]:
-            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .* --dtype"):
+            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .*--dtype"):
                 all_pairs_shortest_paths(users, graph, tmp_path / "d", dtype=dtype, sources=sources, overwrite=True)
 
 

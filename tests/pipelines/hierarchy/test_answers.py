@@ -264,7 +264,7 @@ def test_pictures_of_levels_need_separators(roads, grid, tmp_path):
     with pytest.raises(ValueError, match=r"'heat'; choose one of bricks, levels, tree"):
         picture_bricks(grid[1], tmp_path / "p.png", "heat")
     for wrong in {"sample": 5}, {"around": 7}:
-        with pytest.raises(ValueError, match="a tree has all vertices; leave out sample and around"):
+        with pytest.raises(ValueError, match=r"a tree has all vertices; leave out sample \(--sample\) and around"):
             picture_bricks(grid[1], tmp_path / "p.png", "tree", **wrong)
     assert not list(tmp_path.iterdir())
 

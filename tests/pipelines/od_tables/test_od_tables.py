@@ -263,7 +263,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     table.write_text(f"lon,lat\n{lon!r},{lat!r}\n-3,40\n30,60\n")
     found = read_points(table, graph, "origin")
     assert re.search(
-        r"o.csv: 2 places are farther than 1,000 m from the .*, the worst is row 3, 1,\d{3} km away; --snap-limit",
+        r"o.csv: 2 places are farther than 1,000 m from .*, the worst is row 3, 1,\d{3} km away; snap_limit .--snap",
         found.warning,
     )
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):

@@ -376,7 +376,7 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("tilepath som cluster", text=True)
     refused("an integer for each of the units", clusters=np.zeros(3, int))
     refused("which tree does not have", "tree", text=True, clusters=np.zeros(12, int))
-    refused("name it .--mapping", ways=[(0, 3)])
+    refused("name it .mapping, --mapping", ways=[(0, 3)])
     refused("has the rows 0 to 39; it has no way from 30 to 41", mapping=mapping, ways=[(30, 41)])
     refused("--mapping", "labels", samples=samples)
     refused("pictures end in .*\\.png", path="x")
