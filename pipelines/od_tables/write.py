@@ -166,7 +166,7 @@ def write_od_table(
 
 
 def refuse_workers(source: HierarchyStore | Graph, reduce: str | None) -> None:
-    """Raise ValueError if workers cannot make the table, which must be reduced, and not be searched for."""
+    """Raise ValueError unless workers can make the table: they only make reduced tables, from a hierarchy store."""
     if reduce is None:
         raise ValueError(
             "workers of a cluster only make reduced tables; give reduce (--reduce), or leave out the cluster "

@@ -232,7 +232,9 @@ def _grid(
     known = {**known, **{name: value for name, value in asked.items() if value is not None}}
     if "rows" not in known or "columns" not in known:
         if not isinstance(initial, str):
-            raise ValueError("say how many rows and columns the map has, as it begins with an array")
+            raise ValueError(
+                "an array (initial) does not say the sides of the grid; pass rows (--rows) and columns (--columns)"
+            )
         known = {**known, **_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
     return Grid(**known)
 

@@ -876,7 +876,7 @@ def test_the_grid_of_the_map_to_begin_with_need_not_be_said(client, tmp_path):
         metric="cosine",
     )
     assert (other.grid, other.metric) == (Grid(4, 3, toroidal=True), "cosine")
-    with pytest.raises(ValueError, match="say how many rows and columns the map has, as it begins with an array"):
+    with pytest.raises(ValueError, match=r"an array \(initial\) does not say the sides of the grid"):
         train_som(client, samples, tmp_path / "d", rows=3, initial=np.zeros((9, 3)))
     arguments = [
         "som",
