@@ -112,10 +112,8 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         except ValueError as error:  # closing takes more relaxations than the limit
             fault, _, cure = str(error).partition(". ")
             if like is not None:
-                fault, cure = (
-                    f"{fault}, on the order of {like.path}",
-                    "Leave out like (--like), or use batched searches",
-                )
+                fault = f"{fault}, on the order of {like.path}"
+                cure = "Leave out like (--like), or use batched searches"
             elif not has_metis():
                 cure = NO_METIS
             raise SearchesAreFasterError(
