@@ -11,20 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.analysis.structure import are_degrees, are_geographic
+from pipelines.analysis.structure import are_geographic
 from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
-from pipelines.od_tables.places import (
+from pipelines.od_tables.snapping import (
+    EARTH_RADIUS,
     Network,
+    coordinates_of,
     far_away,
     moved_on,
+    on_sphere,
     refuse_exchanged,
     refuse_far,
     refuse_off_the_globe,
+    snap,
 )
 from pipelines.stores import Graph
 from pipelines.stores.vertex_names import VertexNameList
-
-EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
 
 
 class Points(NamedTuple):
@@ -114,7 +116,7 @@ def read_points(
     if on_the_globe:
         refuse_off_the_globe(places, name)
     vertices, snapped, passed = snap(graph, places, on_the_globe=on_the_globe)
-    network = Network(_coordinates(graph), on_the_globe)
+    network = Network(coordinates_of(graph), on_the_globe)
     refuse_exchanged(places, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
@@ -126,56 +128,6 @@ def points_of(graph: Graph, vertices: VertexNameList) -> Points:
     """Return points from names of vertices, or from `tilepath.positions`."""
     found = graph.vertices(vertices)
     return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
-
-
-def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nearest vertices of the largest strongly connected component, where paths lead both ways.
-
-    Parameters
-    ----------
-    places : (k, 2) float64
-        Longitude and latitude in degrees if `on_the_globe`, else x and y.
-
-    Returns
-    -------
-    (k,) int64, (k,) float64 and (k,) bool
-        The vertices; their distances from the places, in metres or in units of the coordinates; and whether a vertex
-        outside the component is nearer.
-
-    Raises
-    ------
-    ValueError
-        The graph has no coordinates, or they are not longitudes and latitudes.
-    ImportError
-        SciPy is not installed.
-    """
-    try:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-        from scipy.spatial import cKDTree
-    except ImportError as error:
-        raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
-    coordinates = _coordinates(graph)
-    if on_the_globe and not are_degrees(coordinates):
-        raise ValueError(
-            f"{graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among them;"
-            " give places by x and y"
-        )
-    indptr, indices, _ = graph.rows()
-    _, component = connected_components(
-        csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
-    )
-    within, placed = component == np.bincount(component).argmax(), np.isfinite(coordinates).all(axis=1)
-    largest, others = np.flatnonzero(within & placed), np.flatnonzero(~within & placed)
-    if not len(largest):
-        raise ValueError(
-            f"{graph.path} has no coordinates in its largest strongly connected component; name vertices instead"
-        )
-    spots, wanted = (_on_sphere(p) if on_the_globe else p for p in (coordinates, places))
-    apart, nearest = cKDTree(spots[largest]).query(wanted)
-    passed = cKDTree(spots[others]).query(wanted)[0] < apart if len(others) else np.zeros(len(places), bool)
-    metres = 2 * EARTH_RADIUS * np.arcsin(np.minimum(apart / 2, 1)) if on_the_globe else apart
-    return largest[nearest], metres, passed
 
 
 def length_of(
@@ -192,26 +144,12 @@ def length_of(
         return None, ""
     if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
         return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
-    spots = _on_sphere(places)
+    spots = on_sphere(places)
 
     def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
-
-
-def _coordinates(graph: Graph) -> np.ndarray:
-    found = graph.coordinates()
-    if found is None:
-        raise ValueError(
-            f"{graph.path} has no coordinates; name vertices, or import it with coordinates (--coordinates)"
-        )
-    return found
-
-
-def _on_sphere(degrees: np.ndarray) -> np.ndarray:
-    lon, lat = np.radians(degrees).T
-    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
 
 def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:

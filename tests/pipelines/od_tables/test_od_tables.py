@@ -25,7 +25,8 @@ from pipelines.od_tables import write as od_tables
 from pipelines.od_tables.blocks import Reducing
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
-from pipelines.od_tables.points import EARTH_RADIUS, points_of, read_points
+from pipelines.od_tables.points import points_of, read_points
+from pipelines.od_tables.snapping import EARTH_RADIUS
 from pipelines.od_tables.write import Reduction, parse_reduction, write_od_table
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption

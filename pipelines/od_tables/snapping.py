@@ -1,4 +1,7 @@
-"""Find places that are probably wrong: off the globe, with their two numbers exchanged, or far from every road."""
+"""Snap places to the nearest vertices of a network, and find places that are probably wrong.
+
+A place is probably wrong if it is off the globe, has its two numbers exchanged, or is far from every road.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,79 @@ from functools import cached_property
 
 import numpy as np
 
+from pipelines.analysis.structure import are_degrees
+from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 
+EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
 FAR_METRES = 1000.0  # a place this far from its vertex is far, if places are longitudes and latitudes
 FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the network
+
+
+def snap(graph: Graph, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the nearest vertices of the largest strongly connected component, where paths lead both ways.
+
+    Parameters
+    ----------
+    places : (k, 2) float64
+        Longitude and latitude in degrees if `on_the_globe`, else x and y.
+
+    Returns
+    -------
+    (k,) int64, (k,) float64 and (k,) bool
+        The vertices; their distances from the places, in metres or in units of the coordinates; and whether a vertex
+        outside the component is nearer.
+
+    Raises
+    ------
+    ValueError
+        The graph has no coordinates, or they are not longitudes and latitudes.
+    ImportError
+        SciPy is not installed.
+    """
+    try:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+        from scipy.spatial import cKDTree
+    except ImportError as error:
+        raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
+    coordinates = coordinates_of(graph)
+    if on_the_globe and not are_degrees(coordinates):
+        raise ValueError(
+            f"{graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among them;"
+            " give places by x and y"
+        )
+    indptr, indices, _ = graph.rows()
+    _, component = connected_components(
+        csr_array((np.ones(graph.m, bool), indices, indptr), shape=(graph.n, graph.n)), connection="strong"
+    )
+    within, placed = component == np.bincount(component).argmax(), np.isfinite(coordinates).all(axis=1)
+    largest, others = np.flatnonzero(within & placed), np.flatnonzero(~within & placed)
+    if not len(largest):
+        raise ValueError(
+            f"{graph.path} has no coordinates in its largest strongly connected component; name vertices instead"
+        )
+    spots, wanted = (on_sphere(p) if on_the_globe else p for p in (coordinates, places))
+    apart, nearest = cKDTree(spots[largest]).query(wanted)
+    passed = cKDTree(spots[others]).query(wanted)[0] < apart if len(others) else np.zeros(len(places), bool)
+    metres = 2 * EARTH_RADIUS * np.arcsin(np.minimum(apart / 2, 1)) if on_the_globe else apart
+    return largest[nearest], metres, passed
+
+
+def coordinates_of(graph: Graph) -> np.ndarray:
+    """Return the coordinates of the vertices, (n, 2); raises ValueError if the graph has none."""
+    found = graph.coordinates()
+    if found is None:
+        raise ValueError(
+            f"{graph.path} has no coordinates; name vertices, or import it with coordinates (--coordinates)"
+        )
+    return found
+
+
+def on_sphere(degrees: np.ndarray) -> np.ndarray:
+    """Return longitudes and latitudes, (k, 2), as points of the unit sphere, (k, 3)."""
+    lon, lat = np.radians(degrees).T
+    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
