@@ -21,8 +21,8 @@ KERNELS = {
     "apsp": ("gpuops/minplus", "gpuops/sssp", "gpuops/hierarchy"),
     "choice": ("gpuops/minplus", "gpuops/sssp", "gpuops/hierarchy"),
     "cores": ("gpuops/sssp", "gpuops/minplus"),
-    "csgraph": ("gpuops/sssp", "gpuops/minplus", "gpuops/dijkstra"),
-    "distinct": ("gpuops/distinct",),
+    "csgraph": ("gpuops/sssp", "gpuops/minplus", "gpuops/label_setting"),
+    "distinct": ("gpuops/compaction",),
     "euler": ("gpuops/euler",),
     "fw-table": ("gpuops/minplus", "benchmarks/kernels"),
     "graphs": ("gpuops/graphs", "gpuops/csr"),
@@ -33,15 +33,17 @@ KERNELS = {
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/euler"),
     "od-tables": ("gpuops/hierarchy",),
     "out-of-core": ("gpuops/minplus",),
-    "reduction": ("gpuops/reduction", "gpuops/dijkstra"),
+    "reduction": ("gpuops/reduction", "gpuops/label_setting"),
     "scaling": ("gpuops/minplus",),
     "sequences": ("gpuops/sequences", "benchmarks/kernels/sequences.cu"),
     "som": ("gpuops/som", "benchmarks/kernels"),
     "som-training": ("gpuops/som",),
     "sources": ("gpuops/sssp",),
     "sssp": ("gpuops/sssp",),
-    "sssp-table": ("gpuops/sssp", "gpuops/dijkstra", "benchmarks/kernels/edge_sweep.cu"),
+    "sssp-table": ("gpuops/sssp", "gpuops/label_setting", "benchmarks/kernels/edge_sweep.cu"),
 }  # the code that each suite measures; a file that is of no suite counts as one of all of gpuops
+# Folders that were renamed, with their names before.
+RENAMED = {"gpuops/compaction": "gpuops/distinct", "gpuops/label_setting": "gpuops/dijkstra"}
 
 
 def describe(results: Iterable[Path], files: bool = False) -> Iterator[str]:
@@ -66,10 +68,12 @@ def describe(results: Iterable[Path], files: bool = False) -> Iterator[str]:
 @functools.cache
 def changed_files(commit: str, paths: tuple[str, ...]) -> list[str]:
     """Return the files below `paths` whose code differs from that of `commit`, by their names today, or then."""
-    changed = []
-    for line in _git("diff", "--name-status", "-M", commit, "--", *paths).splitlines():
+    changed, earlier = [], [RENAMED[path] for path in paths if path in RENAMED]
+    for line in _git("diff", "--name-status", "-M", commit, "--", *paths, *earlier).splitlines():
         status, *names = line.split("\t")
         before = "" if status == "A" else _git("show", f"{commit}:{names[0]}")
+        for now, then in RENAMED.items():
+            before = before.replace(f"from {then.replace('/', '.')}", f"from {now.replace('/', '.')}")
         after = "" if status == "D" else (ROOT / names[-1]).read_text()
         if code_of(before, names[0]) != code_of(after, names[-1]):
             changed.append(names[-1])

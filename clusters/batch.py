@@ -167,7 +167,7 @@ def _wait_for_workers(client: Client, needed: int, deadline: float, timeout: flo
     except TimeoutError as error:
         raise ClusterError(
             f"{len(client.nthreads())} of {needed} workers came to {client.scheduler.address} within {timeout:g} s;"
-            " look at the workers' logs, ask for fewer (--workers), or give a longer timeout (--timeout)"
+            " look at the workers' logs, ask for fewer (workers, --workers), or give a longer timeout (--timeout)"
         ) from error
 
 

@@ -6,22 +6,18 @@ and returned without a copy: `gpuops.arrays.of_any_library` converts the argumen
 Each name is imported at its first use: importing Numba and all operations takes most of a second.
 """
 
-import sys
 from importlib import import_module
 from inspect import isfunction
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
-    from gpuops.dijkstra import dijkstra as dijkstra
-    from gpuops.dijkstra import dijkstra_rows as dijkstra_rows
-    from gpuops.distinct import Distinct as Distinct
-    from gpuops.distinct import compact as compact
-    from gpuops.distinct import distinct as distinct
-    from gpuops.distinct import exclusive_scan as exclusive_scan
-    from gpuops.distinct import inclusive_scan as inclusive_scan
+    from gpuops.compaction import Distinct as Distinct
+    from gpuops.compaction import compact as compact
+    from gpuops.compaction import distinct as distinct
+    from gpuops.compaction import exclusive_scan as exclusive_scan
+    from gpuops.compaction import inclusive_scan as inclusive_scan
     from gpuops.errors import NegativeCycleError as NegativeCycleError
     from gpuops.errors import NotEulerianError as NotEulerianError
     from gpuops.errors import VerificationError as VerificationError
@@ -54,6 +50,8 @@ if TYPE_CHECKING:
     from gpuops.hierarchy import hierarchy_structure as hierarchy_structure
     from gpuops.hierarchy import one_to_all as one_to_all
     from gpuops.hops import hop_distances as hop_distances
+    from gpuops.label_setting import dijkstra as dijkstra
+    from gpuops.label_setting import dijkstra_rows as dijkstra_rows
     from gpuops.minplus import minplus_product as minplus_product
     from gpuops.minplus import minplus_update as minplus_update
     from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
@@ -86,7 +84,7 @@ if TYPE_CHECKING:
     from gpuops.sssp.graph_layout import search_graph as search_graph
 
 _MODULES = offered_names(__file__)
-_PARTS = {module.split(".")[1] for module in _MODULES.values()} - _MODULES.keys()
+_PARTS = {module.split(".")[1] for module in _MODULES.values()}
 
 if not TYPE_CHECKING:  # type checkers read the imports above; they cannot evaluate this expression
     __all__ = sorted(_MODULES)
@@ -107,14 +105,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
-
-
-class _Face(ModuleType):
-    """Keeps the name of an operation when the subpackage of the same name is imported (`dijkstra`, `distinct`)."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _MODULES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Face

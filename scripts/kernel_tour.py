@@ -279,7 +279,7 @@ def searches_in_batches(xp: Any) -> None:
                 gpuops.batched_shortest_distances(graph, [2] * 3)
 
 
-@operation("csr/csr.cu", "dijkstra/dijkstra.cu")
+@operation("csr/csr.cu", "label_setting/dijkstra.cu")
 def dijkstra_by_rounds(xp: Any) -> None:
     rng = np.random.default_rng(8)
     for dtype in SEARCHED:
@@ -337,7 +337,7 @@ def rmat_graphs(xp: Any) -> None:
 NUMBERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)] + ["float16", "float32", "float64"]
 
 
-@operation("distinct/distinct.cu", "distinct/compaction.cu")
+@operation("compaction/distinct.cu", "compaction/compaction.cu")
 def distinct_values(xp: Any) -> None:
     rng = np.random.default_rng(11)
     for dtype in NUMBERS:
@@ -352,7 +352,7 @@ def distinct_values(xp: Any) -> None:
             gpuops.distinct(x, order="first")
 
 
-@operation("distinct/compaction.cu", "distinct/scan.cu")
+@operation("compaction/compaction.cu", "compaction/scan.cu")
 def compaction_and_scans(xp: Any) -> None:
     rng = np.random.default_rng(12)
     for dtype in NUMBERS:

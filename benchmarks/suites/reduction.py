@@ -21,7 +21,7 @@ from numba import njit
 from benchmarks.harness import KERNELS, Bench
 from gpuops import butterfly_reduction
 from gpuops._cuda import Program
-from gpuops.dijkstra import solve
+from gpuops.label_setting import solve
 from pipelines.generators import RMat, csr
 
 CONVENTION = (

@@ -44,7 +44,7 @@ from benchmarks.kernels.edge_sweeps import (
     sorted_by_segments,
 )
 from gpuops import search_graph, shortest_distances
-from gpuops.dijkstra import solve
+from gpuops.label_setting import solve
 from pipelines.generators import RMat
 
 CONVENTION = (

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -96,6 +96,7 @@ def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _reduce_rows(block, sources, unreachable):
     """Return for each row the largest finite distance, its column, the number of finite distances, and their sum."""
     rows, n = block.shape

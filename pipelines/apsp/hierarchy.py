@@ -95,8 +95,10 @@ def estimate(request: Request) -> Estimate:
     seconds += rows * (_row_work(plan.structure) / rate + n * entry)
 
     def refuse(out: str | os.PathLike[str]) -> None:
-        needs.refuse_memory("the hierarchy and its rows", facts, "Use --method batched, or free memory")
-        refuse_disk(needs.disk, out, "keep the rows of some sources only (--source)")
+        needs.refuse_memory(
+            "the hierarchy and its rows", facts, "Use method='batched' (--method batched), or free memory"
+        )
+        refuse_disk(needs.disk, out, "keep the rows of some sources only (sources, --source)")
 
     return Estimate(
         seconds=seconds,
@@ -146,7 +148,9 @@ def _plan(request: Request) -> Plan:
         )
     except ValueError as error:  # closing takes more relaxations than the limit
         fault, _, cure = str(error).partition(". ")
-        cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure if has_metis() else NO_METIS}, --method batched")
+        cause = SearchesAreFasterError(
+            f"{graph.path}: {fault}. {cure if has_metis() else NO_METIS}, method='batched' (--method batched)"
+        )
         raise Obstacle("the hierarchy would take longer than searches") from cause
     return Plan(order, structure, cost)
 

@@ -166,7 +166,7 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         try:
             estimate = method.estimate(request)
         except Obstacle as obstacle:
-            cure = f"leave that option out, or use --method {methods[0].name}"
+            cure = f"leave that option out, or use method={methods[0].name!r} (--method {methods[0].name})"
             raise obstacle.__cause__ or ValueError(f"{obstacle}; {cure}") from None
         if request.writer is not None:
             return method, estimate, f"{method.title}, as before: {estimate.summary}"
@@ -208,5 +208,7 @@ def _refuse(estimate: Estimate, others: list[tuple[Method, Estimate]], out: str 
     try:
         estimate.refuse(out)
     except DoesNotFitError as error:
-        fit = [f"--method {method.name} (about {duration(other.seconds)})" for method, other in others]
-        raise DoesNotFitError(f"{error}. These methods fit: {', '.join(fit)}" if fit else str(error)) from None
+        fit = [f"{method.name} (about {duration(other.seconds)})" for method, other in others]
+        raise DoesNotFitError(
+            f"{error}. These methods fit (method, --method): {', '.join(fit)}" if fit else str(error)
+        ) from None

@@ -148,7 +148,9 @@ def all_pairs_shortest_paths(
             return _verified(open_distances(out), graph, verify)
         method, block = writer.options.get("method", "floyd-warshall"), writer.options["block"]
         if method not in (known.name for known in METHODS):
-            raise StoreError(f"{out}: was begun with method {method}, which is unknown; begin again (--overwrite)")
+            raise StoreError(
+                f"{out}: was begun with method {method}, which is unknown; begin again with overwrite (--overwrite)"
+            )
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
     with Progress(1, "workers", progress) as shown:

@@ -119,7 +119,10 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
             "closed vertices, too"
         )
     if directed and not graph.directed:
-        notes.append("the graph is undirected: each edge is walked in both directions; --undirected walks it once")
+        notes.append(
+            "the graph is undirected: each edge is walked in both directions; pass directed=False (--undirected) to "
+            "walk it once"
+        )
     return notes
 
 

@@ -91,4 +91,4 @@ def _what_would_fit(graph: Graph, method: str, directed: bool, worker: WorkerFac
     if not worker.gpu:
         return f"{there}: take a machine with more memory"
     on_cpu = size(memory_needed(graph, "stages", directed, False))
-    return f"{there}: take a larger GPU, or the CPU with {on_cpu} of host memory (--device cpu)"
+    return f"{there}: take a larger GPU, or the CPU with {on_cpu} of host memory (device='cpu', --device cpu)"

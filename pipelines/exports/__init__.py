@@ -81,7 +81,7 @@ def export_store(
     """
     suffix = _suffix(out)
     schema = store_schema(store)
-    if schema == "matrix/1" or (schema in KINDS and KINDS[schema].on_demand):
+    if schema in ("matrix/1", "hierarchy/1"):
         raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
         raise unknown_schema(store, schema)

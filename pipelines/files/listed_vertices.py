@@ -35,7 +35,7 @@ def listed_vertices(graph: Graph, what: str, listed: VertexNameList) -> tuple[in
     """
     vertices = graph.vertices(listed, what)
     if len(vertices) == 0:
-        raise ValueError(f"there is no {what}; name at least one (--{what})")
+        raise ValueError(f"there is no {what}; name at least one ({what}s, --{what})")
     different, counts = np.unique(vertices, return_counts=True)
     if len(different) < len(vertices):
         twice = graph.label(different[counts > 1][0])

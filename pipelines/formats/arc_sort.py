@@ -385,7 +385,7 @@ class _Spool:
             if arcs.n is None:
                 cure += ", or if the numbers are names, pass labels=True (--labels)"
             elif label_bytes:
-                cure += ", or leave out the labels (--no-labels)"
+                cure += ", or leave out the labels (labels=False, --no-labels)"
             raise FormatError(
                 f"{arcs.source or 'the source'}: {counted} need {size(n * vertex_bytes)} of memory, but only "
                 f"{size(self._free)} are free; {cure}"
@@ -443,7 +443,8 @@ def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.nd
 
 
 @numba.njit(nogil=True, cache=True)
-def _count(tails: np.ndarray, degrees: np.ndarray) -> None:
+@no_type_check
+def _count(tails, degrees):
     for tail in tails:
         degrees[tail] += 1
 

@@ -128,7 +128,8 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         except ValueError as error:  # closing takes more relaxations than the limit
             fault, _, cure = str(error).partition(". ")
             if like is not None:
-                fault, cure = f"{fault}, on the order of {like.path}", "Leave out --like, or use batched searches"
+                fault = f"{fault}, on the order of {like.path}"
+                cure = "Leave out like (--like), or use batched searches"
             elif not has_metis():
                 cure = NO_METIS
             raise SearchesAreFasterError(
@@ -151,8 +152,8 @@ def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -
         weights = weights.astype(job.dtype, copy=False)
         found = close_hierarchy(writer.structure(), indptr, indices, weights, potentials=job.potentials)
     except OverflowError as error:
-        fault, cures = str(error).partition(";")[0], {"int16": "use --dtype int32", "float64": "scale the weights down"}
-        cure = cures.get(str(job.dtype), "use --dtype float64")
+        fault, larger = str(error).partition(";")[0], {"int16": "int32", "float64": ""}.get(str(job.dtype), "float64")
+        cure = f"use dtype={larger!r} (--dtype {larger})" if larger else "scale the weights down"
         raise WeightRangeError(f"{job.graph.path}: {fault}; {cure}") from None
     writer.complete(found)
 

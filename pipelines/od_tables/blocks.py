@@ -15,7 +15,7 @@ from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.stores import Graph
-from pipelines.stores.on_demand import OnDemand
+from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.workers.device_arrays import to_host
 
 Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some origins to a row for each origin
@@ -91,8 +91,8 @@ def _limit(dtype: np.dtype, within: float | None) -> float:
 class Distances:
     """Distances from any vertices to some targets; unreachable is +inf, or the maximum of an integer dtype."""
 
-    def __init__(self, source: OnDemand | Graph, targets: np.ndarray):
-        if isinstance(source, OnDemand):
+    def __init__(self, source: HierarchyStore | Graph, targets: np.ndarray):
+        if isinstance(source, HierarchyStore):
             self.dtype = source.dtype
             self.rows: Ask = lambda v: source.between(v, targets)
             return
@@ -130,7 +130,7 @@ class Reducing:
         """Return a function that computes the values of origins from distances on the CPU."""
         return self._ask(found.rows, self.values, self.rows)
 
-    def on_gpu(self, store: Any) -> Ask:
+    def on_gpu(self, store: HierarchyStore) -> Ask:
         """Return a function that computes the values of origins on the GPU; the tables of `store` are copied there now.
 
         A GPU adds sums in another order than a CPU does, so that their rounding differs.

@@ -69,7 +69,7 @@ class TableForm:
             write(batch)
         data = piece.getvalue()
         if file.ends:  # to join the pieces takes as much disk as the pieces
-            cure = "go on later (--resume); a table of text (.csv) needs no joining"
+            cure = "go on later (resume, --resume); a table of text (.csv) needs no joining"
             refuse_disk(file.ends[-1] + 2 * len(data), file.out, cure)
         with open(file.path, "ab") as stream:
             stream.write(data)

@@ -13,7 +13,6 @@ from pipelines.hierarchy.plan import answers
 from pipelines.od_tables.blocks import Distances, Reducing
 from pipelines.stores import store_bytes
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.on_demand import OnDemand
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
@@ -60,7 +59,7 @@ class Landing:
 
 
 def reduce_on_workers(
-    client: Client, store: OnDemand, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
+    client: Client, store: HierarchyStore, reducing: Reducing, origins: np.ndarray, landing: Landing, shown: Progress
 ) -> None:
     """Let the workers compute all blocks that are not written yet."""
     facts = measure_workers(client, None)
@@ -68,13 +67,12 @@ def reduce_on_workers(
     Run(client, [fact.address for fact in facts], landing, shown).attempts(Blocks, store, reducing, origins)
 
 
-def refuse_what_cannot_fit(store: OnDemand, reducing: Reducing, facts: list[WorkerFacts]) -> None:
+def refuse_what_cannot_fit(store: HierarchyStore, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
-    assert isinstance(store, HierarchyStore)
     gpu, width, hierarchy = any(fact.gpu for fact in facts), len(reducing.targets), store.hierarchy
     block = (reducing.rows_on_gpu if gpu else reducing.rows) * width * store.dtype.itemsize
     needs = answers(hierarchy.structure, store.dtype, store_bytes(store.path), hierarchy.fits, block, facts, rows=False)
-    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (--device cpu)" if gpu else "")
+    cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (device='cpu', --device cpu)" if gpu else "")
     needs.refuse_memory(f"to answer from {store.path}, the workers", facts, cure)
 
 
@@ -89,7 +87,7 @@ class Blocks(RowsAttempt):
         run: Run,
         members: list[str],
         before: Blocks | None,
-        store: OnDemand,
+        store: HierarchyStore,
         reducing: Reducing,
         origins: np.ndarray,
     ):
@@ -108,7 +106,7 @@ class Blocks(RowsAttempt):
             self.out.put(start, values)
 
 
-def _load(attempt: str, store: OnDemand, reducing: Reducing) -> None:
+def _load(attempt: str, store: HierarchyStore, reducing: Reducing) -> None:
     clear()
     on_cpu = array_library() is np
     keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))

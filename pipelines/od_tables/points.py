@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.analysis.by_place import EARTH_RADIUS, nearest, vertices_by_place
-from pipelines.analysis.structure import are_degrees, are_geographic
+from pipelines.analysis.by_place import EARTH_RADIUS
+from pipelines.analysis.structure import are_geographic
 from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
-from pipelines.od_tables.places import (
+from pipelines.od_tables.snapping import (
     Network,
+    Snapping,
     far_away,
     moved_on,
+    on_sphere,
     refuse_exchanged,
     refuse_far,
     refuse_off_the_globe,
@@ -131,67 +132,6 @@ def points_of(graph: Graph, vertices: VertexNameList) -> Points:
     return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
 
 
-class Snapping:
-    """Moves places to the nearest vertices of the largest strongly connected component, where paths lead both ways.
-
-    Parameters
-    ----------
-    by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
-    """
-
-    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None):
-        self.graph, self._by_place = graph, by_place
-
-    @cached_property
-    def coordinates(self) -> np.ndarray:
-        """The coordinates of the vertices, float64 (n, 2); raises ValueError if the graph has none."""
-        found = self.graph.coordinates()
-        if found is None:
-            raise ValueError(f"{self.graph.path} has no coordinates; name vertices, or import it with --coordinates")
-        return found
-
-    @cached_property
-    def by_place(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vertices of the component, and the other vertices, sorted by place."""
-        return self._by_place or vertices_by_place(self.graph, self.coordinates)
-
-    def snap(self, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the nearest vertices.
-
-        Parameters
-        ----------
-        places : (k, 2) float64
-            Longitude and latitude in degrees if `on_the_globe`, else x and y.
-
-        Returns
-        -------
-        (k,) int64, (k,) float64 and (k,) bool
-            The vertices; their distances from the places, in metres or in units of the coordinates; and whether a
-            vertex outside the component is nearer.
-
-        Raises
-        ------
-        ValueError
-            The graph has no coordinates, or they are not longitudes and latitudes.
-        ImportError
-            SciPy is not installed, and the vertices are not sorted by place.
-        """
-        coordinates = self.coordinates
-        if on_the_globe and not are_degrees(coordinates):
-            raise ValueError(
-                f"{self.graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among"
-                " them; give places by x and y"
-            )
-        component, others = self.by_place
-        if not len(component):
-            raise ValueError(
-                f"{self.graph.path} has no coordinates in its largest strongly connected component; name vertices"
-                " instead"
-            )
-        vertices, apart = nearest(component, coordinates, places, on_the_globe=on_the_globe)
-        return vertices, apart, nearest(others, coordinates, places, on_the_globe=on_the_globe)[1] < apart
-
-
 def length_of(
     graph: Graph, on_the_globe: bool | None
 ) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray] | None, str]:
@@ -206,17 +146,12 @@ def length_of(
         return None, ""
     if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
         return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
-    spots = _on_sphere(places)
+    spots = on_sphere(places)
 
     def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
-
-
-def _on_sphere(degrees: np.ndarray) -> np.ndarray:
-    lon, lat = np.radians(degrees).T
-    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
 
 def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:

@@ -1,6 +1,6 @@
 """Tables and matrices of distances from origins to destinations, of all or of near destinations, or reduced to values.
 
-Distances come from a store that computes them, or from searches in a graph, for a block of origins at a time. Memory
+Distances come from a hierarchy store, or from searches in a graph, for a block of origins at a time. Memory
 holds one block. A block becomes a piece of the file (`pipelines.files.output_file`), or some rows of the matrix
 store. So a run that was killed resumes after the last block written, and the result has the same bytes.
 """
@@ -21,8 +21,8 @@ from pipelines.od_tables.blocks import Ask, Distances, Reducing, Reduction, pars
 from pipelines.od_tables.forms import ArrayForm, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
-from pipelines.stores.on_demand import OnDemand
 from pipelines.stores.place import refuse_both
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
@@ -47,7 +47,7 @@ class Written(NamedTuple):
 
 
 def write_od_table(
-    source: OnDemand | Graph,
+    source: HierarchyStore | Graph,
     origins: Points,
     destinations: Points,
     out: str | os.PathLike[str],
@@ -86,7 +86,7 @@ def write_od_table(
         path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
     graph : graph of the store `source`, if it was moved
     client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
-        needs a store that computes distances, and `reduce`. By default this process makes the table
+        needs a hierarchy store, and `reduce`. By default this process makes the table
     resume : continue an unfinished `out`; begin if `out` does not exist; leave a finished `out` unchanged
     overwrite : replace `out` if it exists
     progress : show progress; by default if standard error is a terminal
@@ -139,7 +139,7 @@ def write_od_table(
         reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
         ask = reducing.of(rows_of)
         # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
-        if isinstance(source, OnDemand):
+        if isinstance(source, HierarchyStore):
             least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
             step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
     else:
@@ -153,7 +153,7 @@ def write_od_table(
         def write(start: int, found: np.ndarray) -> None:
             file.commit(form.append(file, slice(start, start + len(found)), found))
 
-        if client is None or not isinstance(source, OnDemand):
+        if client is None or not isinstance(source, HierarchyStore):
             _each(ask, points, starts, step, write, progress)
         else:
             from pipelines.od_tables.on_workers import Landing, reduce_on_workers
@@ -165,23 +165,23 @@ def write_od_table(
         return Written(sum(file.rows), _left(count, starts, step) * width)
 
 
-def refuse_workers(source: OnDemand | Graph, reduce: str | None) -> None:
-    """Raise ValueError if workers cannot make the table, which must be reduced, and not be searched for."""
+def refuse_workers(source: HierarchyStore | Graph, reduce: str | None) -> None:
+    """Raise ValueError unless workers can make the table: they only make reduced tables, from a hierarchy store."""
     if reduce is None:
         raise ValueError(
             "workers of a cluster only make reduced tables; give reduce (--reduce), or leave out the cluster "
-            "(--device, --workers, --scheduler)"
+            "(client, --device, --workers, --scheduler)"
         )
     if isinstance(source, Graph):
         raise ValueError(
             f"{source.path} is a graph store, but workers of a cluster need a hierarchy store; make one "
-            "(tilepath hierarchy), or leave out the cluster (--device, --workers, --scheduler)"
+            "(tilepath hierarchy), or leave out the cluster (client, --device, --workers, --scheduler)"
         )
 
 
 def _write_matrix(
     rows_of: Distances,
-    source: OnDemand | Graph,
+    source: HierarchyStore | Graph,
     graph: Graph,
     points: tuple[Points, Points],
     out: str | os.PathLike[str],

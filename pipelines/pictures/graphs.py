@@ -21,7 +21,7 @@ from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
-from pipelines.stores.on_demand import Solution, open_solution
+from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
 
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
@@ -66,7 +66,7 @@ def picture_graph(
     wash : fade all arcs that are not in the spanning tree or on the route
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
-    distances : a store of distances or paths, or a store that computes distances; its row of `source` colours the
+    distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
         vertices, and a ring marks the source
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
@@ -157,11 +157,11 @@ def picture_bricks(
     if kind != "bricks" and not store.hierarchy.structure.bricks.upper:
         raise ValueError(
             f"{store.path}: the bricks hold all vertices of the tree, so that there are no levels and no tree; draw "
-            "the bricks (--kind bricks), or the hierarchy of a larger graph"
+            "the bricks (kind='bricks', --kind bricks), or the hierarchy of a larger graph"
         )
     if kind == "tree":
         if sample is not None or around is not None:
-            raise ValueError("a tree has all vertices; leave out sample and around (--sample, --around)")
+            raise ValueError("a tree has all vertices; leave out sample (--sample) and around (--around)")
         write_drawing(separator_tree(store), path, seed, title, overwrite)
         return
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
@@ -227,10 +227,11 @@ def _refuse_clashes(
         raise ValueError("a sample may lack vertices of a route; leave out sample (--sample) or route (--route)")
     if wash and not spanning_tree and route is None:
         raise ValueError(
-            "wash (--wash) leaves a spanning tree or a route; ask for one of them (--spanning-tree, --route)"
+            "wash (--wash) leaves a spanning tree or a route; ask for spanning_tree (--spanning-tree) or "
+            "route (--route)"
         )
     if (route is not None or source is not None) and distances is None:
-        raise ValueError("a route, or distances from a vertex, come from a store; name it (--distances)")
+        raise ValueError("a route, or distances from a vertex, come from a store; name it (distances, --distances)")
 
 
 def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
@@ -239,7 +240,7 @@ def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
     if not 0 < every < math.inf:
         raise ValueError(f"every is {every:g}; give the width of a band, above 0")
     if distances is None:
-        raise ValueError("bands of every (--every) are of distances; name their store (--distances)")
+        raise ValueError("bands of every (--every) are of distances; name their store (distances, --distances)")
     if coloured:
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
 

@@ -53,11 +53,13 @@ def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, 
     """
     if sample is None:
         if around is not None:
-            raise ValueError("around (--around) is the middle of a sample; give its size as well (--sample)")
+            raise ValueError("around (--around) is the middle of a sample; give its size as well (sample, --sample)")
         _refuse_large(graph, on_map)
         return Part(np.arange(graph.n), np.arange(graph.m), graph.indptr(), graph.indices())
     if sample < 1 or sample > MOST_VERTICES:
-        raise ValueError(f"a sample of {sample:,} vertices cannot be drawn; take 1 to {MOST_VERTICES:,} (--sample)")
+        raise ValueError(
+            f"a sample of {sample:,} vertices cannot be drawn; take 1 to {MOST_VERTICES:,} (sample, --sample)"
+        )
     if sample >= graph.n and around is None:
         return part_of(graph, sample=None, around=None, seed=seed, on_map=on_map)
     indptr, indices = graph.indptr(), graph.indices()
@@ -83,7 +85,7 @@ def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, 
 
 def _refuse_large(graph: Graph, on_map: bool) -> None:
     vertices, arcs = (MOST_ON_MAP, MOST_ARCS_ON_MAP) if on_map else (MOST_VERTICES, MOST_ARCS)
-    cure = "draw a sample of its vertices (--sample 100), around one that you name (--around)"
+    cure = "draw a sample of its vertices (sample=100, --sample 100), around one that you name (around, --around)"
     if not on_map:
         cure += f"; or import the graph with coordinates (--coordinates), since a map shows up to {MOST_ON_MAP:,}"
     for count, most, what in (graph.n, vertices, "vertices"), (graph.m, arcs, "arcs"):

@@ -28,7 +28,7 @@ from pipelines.pictures.drawing import (
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.stores import Graph
-from pipelines.stores.on_demand import Division
+from pipelines.stores.hierarchy import Division
 from pipelines.stores.schema import counted
 
 

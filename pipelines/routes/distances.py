@@ -14,7 +14,8 @@ from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError, WeightRangeError
 from pipelines.stores import Graph, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.on_demand import OnDemand, Solution, SolutionLike, open_on_demand, open_solution
+from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.solutions import Solution, SolutionLike, open_solution
 from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
@@ -123,7 +124,7 @@ def open_rows(given: RowsLike, graph: Graph | str | os.PathLike[str] | None = No
 
 
 def distances_between(
-    store: OnDemand | str | os.PathLike[str],
+    store: HierarchyStore | str | os.PathLike[str],
     sources: Any,
     targets: Any,
     *,
@@ -155,7 +156,7 @@ def distances_between(
     ValueError
         `sources` or `targets` are not a list of names.
     """
-    store = store if isinstance(store, OnDemand) else open_on_demand(store)
+    store = store if isinstance(store, HierarchyStore) else open_hierarchy(store)
     gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
     if isinstance(sources, Positions) and isinstance(targets, Positions):
         names = VertexNames(store.n, lambda: None, store.path)

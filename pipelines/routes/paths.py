@@ -27,7 +27,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -189,7 +189,7 @@ class PathFinder(Walker):
         return distances, *self.walk_from(row, distances, targets)
 
     def _exact(self, climbed: Climbed, targets: np.ndarray) -> np.ndarray | None:
-        """Return the distances to open targets if they are integers, which have one value; None if one does not fit."""
+        """Return the distances to open targets if they are integers, whose sums are exact; None if one does not fit."""
         dtype, arcs = self.distances.dtype, self._in_arcs
         if not arcs.exact or not arcs.through[targets].all():
             return None
@@ -338,11 +338,13 @@ def predecessors(
     return trees[places]
 
 
+@no_type_check
 def _distances(row, vertices, found):
     """Fill `found` with the distances to some vertices, from a row or from a source that climbed. In compiled code."""
 
 
 @overload(_distances)
+@no_type_check
 def _compiled_distances(row, vertices, found):
     if not isinstance(row, types.Array):
         return lambda row, vertices, found: distances_to(row, vertices, found)
@@ -355,6 +357,7 @@ def _compiled_distances(row, vertices, found):
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, relative_ladder, absolute_ladder):
     n = in_arcs[0].size - 1
     hops, paths, used = np.empty(targets.size, np.int64), np.empty(64 + n, np.int64), 0
@@ -381,6 +384,7 @@ def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, rel
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
     """Leave a path from target back to source in the stack; returns its number of arcs, or UNATTAINED."""
     indptr, tails, weights, through = in_arcs
@@ -428,6 +432,7 @@ def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _slot(slots, visited, v):
     """Return the slot that has the position of v in `visited`, or the empty slot where it belongs."""
     slot = ((v * 0x9E3779B1) >> 16) & (slots.size - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -174,6 +174,7 @@ def _follow(
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _count(predecessors, targets, reached):
     hops = np.full(targets.size, UNREACHABLE, np.int64)
     for i in range(targets.size):
@@ -187,6 +188,7 @@ def _count(predecessors, targets, reached):
 
 
 @njit(nogil=True, cache=True)
+@no_type_check
 def _collect(predecessors, targets, hops):
     vertices = np.empty((hops[hops >= 0] + 1).sum(), np.int64)
     used = 0

@@ -70,7 +70,9 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
     from pipelines.stores.schema import StoreError
 
     if mapping is None or samples is None:
-        raise ValueError("units get labels from the samples mapped to them; name the mapping store (--mapping)")
+        raise ValueError(
+            "units get labels from the samples mapped to them; name the mapping store (mapping, --mapping)"
+        )
     if mapping.samples_digest != samples.digest:
         raise StoreError(f"{mapping.path} does not map {samples.path}; name the right stores")
     names = samples.label_names()

@@ -78,7 +78,7 @@ def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int 
     samples : (N, d) float array without missing values
     metric : {"euclidean", "taxicab", "cosine"}
     clusters : int
-        Number of clusters, supposed alike in size.
+        Number of clusters, assumed to be alike in size.
 
     Notes
     -----

@@ -50,7 +50,7 @@ def draw_labels(
 def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) -> tuple[list[Any], list[Any]]:
     """Return the colour of every label, and the entries of a legend in natural order of names.
 
-    The most frequent labels get colours. Frequent are labels of most units, or with `all_of_them` of most samples.
+    The most frequent labels get colours. A label counts by its units, or with `all_of_them` by its samples.
     """
     weights = vote.labels if all_of_them else vote.winners[vote.winners >= 0]
     times = np.bincount(weights, vote.counts if all_of_them else None, minlength=len(names))

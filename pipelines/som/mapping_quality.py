@@ -56,10 +56,8 @@ def measured_quality(
     codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
     mapping.check_codebook(codebook)
     scaled = mapping.samples(samples).in_scaling(codebook.scaling)
-    found, left_out = {"quantization_error": mapping.quantization_error()}, {}
-    if mapping.top > 1:
-        found["topographic_error"] = mapping.topographic_error()
-    else:
+    found, left_out = mapping_errors(mapping), {}
+    if "topographic_error" not in found:
         left_out["topographic_error"] = "the mapping has one unit of each sample, not two"
     if scaled.missing:
         return found, left_out | dict.fromkeys(OF_VALUES, "values of the samples are missing")
@@ -87,3 +85,27 @@ def measured_quality(
     found |= kept_neighbours(samples_ranked, units_ranked, codebook.grid, codebook.metric)
     few = [name for name in OF_VALUES[1:] if name not in found]
     return found, left_out | dict.fromkeys(few, "the samples are too few")
+
+
+def mapping_errors(mapping: Mapping) -> dict[str, float]:
+    """Return the quantization error and, unless the map has one unit, the topographic error, by name.
+
+    Samples count by their weights. Only the mapping is read, not the samples.
+    """
+    sums, of_all = np.zeros(mapping.top), 0.0
+    for rows in mapping.ranges():
+        units, weights = mapping.units(*rows), mapping.weights(*rows)
+        values = [mapping.distances(*rows)[:, 0].astype(np.float64)]
+        if mapping.top > 1:
+            values.append(~mapping.grid.adjacent(units[:, 0], units[:, 1]))
+        sums += [(value * weights).sum() for value in values]
+        of_all += weights.sum()
+    return dict(zip(("quantization_error", "topographic_error"), (sums / of_all).tolist(), strict=False))
+
+
+def describe_mapping(mapping: Mapping) -> str:
+    """Return a one-line description of the store and its errors, for display."""
+    errors = mapping_errors(mapping)
+    digits = {"quantization_error": 6, "topographic_error": 4}
+    shown = (f"{name.replace('_', ' ')} {error:.{digits[name]}g}" for name, error in errors.items())
+    return ", ".join([mapping.describe(), *shown])

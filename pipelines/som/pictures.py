@@ -113,9 +113,12 @@ def picture_map(
     if clusters is None and (kind == "clusters" or (text and kind not in OF_LABELS)):
         raise ValueError("name the clusters of the units (clusters, --clusters); `tilepath som cluster` makes them")
     if kind in WITHOUT_CELLS and (text or ways):
-        raise ValueError(f"text and ways are drawn over cells, which {kind} does not have; leave them out")
+        raise ValueError(
+            f"text and trajectories are drawn over cells, and {kind} has no cells; leave out text (--text) and ways "
+            "(--way)"
+        )
     if ways and mapping is None:
-        raise ValueError("the ways of samples come from a mapping store; name it (--mapping)")
+        raise ValueError("trajectories are of the samples of a mapping store; name it (mapping, --mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
     if title is None:
@@ -214,13 +217,15 @@ def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
     starts = np.linspace(0, samples.n - rows, blocks).astype(np.int64).tolist()
     values = np.concatenate([samples.values(start, start + rows) for start in starts])
     if np.isnan(values).any():
-        raise ValueError(f"{samples.path} has missing values; densities are taken of samples that have none")
+        raise ValueError(f"{samples.path} has missing values; a density needs samples without missing values")
     return values
 
 
 def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
     if not 0 <= start < stop <= mapping.n:
-        raise ValueError(f"{mapping.path} has the rows 0 to {mapping.n - 1}; it has no way from {start} to {stop}")
+        raise ValueError(
+            f"{mapping.path} has rows 0 to {mapping.n - 1}; a trajectory cannot lead from row {start} to row {stop - 1}"
+        )
     return mapping.units(start, stop)[:, 0]
 
 
@@ -278,5 +283,7 @@ def _chosen(codebook: Codebook, columns: Sequence[str] | None) -> list[int]:
                 raise ValueError(f"{codebook.path}: there is no column {name!r}; it has {', '.join(codebook.columns)}")
         return [codebook.columns.index(name) for name in columns]
     if codebook.d > MOST_PLANES:
-        raise ValueError(f"{codebook.path} has {codebook.d} columns; name up to {MOST_PLANES} of them (--column)")
+        raise ValueError(
+            f"{codebook.path} has {codebook.d} columns; name up to {MOST_PLANES} of them (columns, --column)"
+        )
     return list(range(codebook.d))

@@ -50,7 +50,7 @@ def map_samples(
     Returns
     -------
     Mapping
-        The finished store, opened; it also gives hits and errors.
+        The finished store, opened; `pipelines.mapping_quality` computes its errors.
 
     Raises
     ------
@@ -66,7 +66,9 @@ def map_samples(
         if of_map != of_samples:
             what = f"{name} {of_samples}, the map {of_map}"
             what = what if len(what) < 120 else f"other {name} than the map"
-            raise ValueError(f"{samples.path} has {what}; import the samples like the map's (--like {codebook.path})")
+            raise ValueError(
+                f"{samples.path} has {what}; import the samples like the map's (like, --like {codebook.path})"
+            )
     scaled = samples.in_scaling(codebook.scaling)
     again = partial(resume_mapping, samples=samples, codebook=codebook)
     begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)

@@ -102,10 +102,10 @@ def make_som_plan(
     if resident is None:
         resident = needs(True).fits(facts)
     plan = SomPlan(bounds, rows, resident, needs(resident))
-    cure = "Use a smaller map, or smaller pieces (--piece-rows)"
+    cure = "Use a smaller map, or smaller pieces (piece_rows, --piece-rows)"
     if alone:
         cure = "Train in batches: leave out online (--online)"
     elif resident:
-        cure = "Let them be streamed (--streamed)"
+        cure = "Let them be streamed (resident=False, --streamed)"
     plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan

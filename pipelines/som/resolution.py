@@ -47,7 +47,7 @@ def refuse_unresolved(job: MapJob, read: Read, source: str, columns: Sequence[An
     if 0 < max(job.largest) < SMALLEST:
         raise ValueError(
             f"{source}: no value is larger than {max(job.largest):.3g}, and squares of such values vanish; multiply "
-            "them, or scale the columns (--scaling)"
+            "them, or scale the columns (scaling, --scaling)"
         )
     values, weights = _some_rows(job, read)
     apart = _distance(values)
@@ -77,7 +77,7 @@ def refuse_unresolved(job: MapJob, read: Read, source: str, columns: Sequence[An
         f"{source}: row {row} (from 0), column {columns[k]!r} is {value:.6g}, while most {what} differ by about "
         f"{typical:.3g}; sums over {job.n:,} samples cannot hold both. If it stands for a missing value, leave it "
         "empty and declare that (missing=True, --missing); else leave out the row or the column, or scale the columns "
-        "(--scaling)"
+        "(scaling, --scaling)"
     )
 
 

@@ -70,7 +70,7 @@ def sigma_schedule(
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
     if epochs < 1:
-        raise ValueError(f"epochs is {epochs}; a map is trained for one at least")
+        raise ValueError(f"epochs is {epochs}; give at least 1")
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")

@@ -176,7 +176,7 @@ def train_som(
 
     facts = measure_workers(client, None)
     plan = deal(facts)
-    cure = "train in several runs of fewer epochs, each from the map of the last (--from)"
+    cure = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
     refuse_disk(disk, growing_place(out, None if writer is None else writer.path), cure)
     stated = plan.describe(samples, grid.units, facts)
     state(stated, "online" if online else "batch", plan.needs)
@@ -194,7 +194,7 @@ def train_som(
     with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows and columns (--rows, --columns)")
+            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows (--rows) and columns (--columns)")
         shown.note(stated)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
@@ -232,7 +232,9 @@ def _grid(
     known = {**known, **{name: value for name, value in asked.items() if value is not None}}
     if "rows" not in known or "columns" not in known:
         if not isinstance(initial, str):
-            raise ValueError("say how many rows and columns the map has, as it begins with an array")
+            raise ValueError(
+                "an array (initial) does not say the sides of the grid; pass rows (--rows) and columns (--columns)"
+            )
         known = {**known, **_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
     return Grid(**known)
 
@@ -260,7 +262,7 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
         if initial.scaling != samples.scaling:
             raise ValueError(
                 f"{initial.path} was trained with samples that were scaled in another way than {samples.path}; "
-                f"import the new samples like the map's (--like {initial.path})"
+                f"import the new samples like the map's (like, --like {initial.path})"
             )
         if (initial.grid.rows, initial.grid.columns) != (grid.rows, grid.columns):
             raise ValueError(

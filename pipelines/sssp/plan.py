@@ -176,11 +176,13 @@ def make_search_plan(
     if pieces == 1 and not transposed:
         taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
     needs = Needs((fixed + taken,) * count, disk=rows * row)
-    needs.refuse_memory(f"pieces of {arcs:,} arcs", facts, "Use smaller pieces (--piece-arcs)")
+    needs.refuse_memory(f"pieces of {arcs:,} arcs", facts, "Use smaller pieces (piece_arcs, --piece-arcs)")
     return SearchPlan("vertices", reason, chunk, pieces, transposed, needs, together + writing)
 
 
-_SPREAD_CURE = "Spread them by vertices (--spread vertices), or use fewer workers on a machine, or free memory"
+_SPREAD_CURE = (
+    "Spread them by vertices (spread='vertices', --spread vertices), or use fewer workers on a machine, or free memory"
+)
 
 
 def _choose(rows: int, count: int, fits: bool, alone: float, together: float) -> tuple[Spread, str]:

@@ -172,7 +172,7 @@ def run_searches(
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:
-        raise WeightRangeError(f"{job.graph.path}: {error}; use --dtype float64") from None
+        raise WeightRangeError(f"{job.graph.path}: {error}; use dtype='float64' (--dtype float64)") from None
 
 
 def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
@@ -181,7 +181,7 @@ def _path_dtype(graph: Graph, asked: Any) -> np.dtype:
         raise WeightRangeError(f"{graph.path}: its weights have fractions, which {dtype} distances cannot have")
     if dtype not in PATH_DTYPES:
         raise ValueError(
-            f"paths have distances in float32, float64 or int32, not {dtype}; choose one of them (--dtype)"
+            f"paths have distances in float32, float64 or int32, not {dtype}; choose one of them (dtype, --dtype)"
         )
     return dtype
 

@@ -90,7 +90,7 @@ class ByVertices(SearchAttempt):
             if rounds > self.job.graph.n:  # a shortest path crosses from one piece to another fewer than n times
                 raise WeightRangeError(
                     f"{self.job.graph.path}: rounded to {self.job.dtype}, distances along a cycle of weight 0 fall "
-                    "forever; use integer weights, or another --dtype"
+                    "forever; use integer weights, or another dtype (--dtype)"
                 )
         if seeds.heads and self.job.graph.weight_min < 0:
             self._look_for_cycle(seeds.sources)  # searches go around a cycle through a closed source only once

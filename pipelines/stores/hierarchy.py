@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
@@ -48,11 +48,12 @@ from pipelines.stores.contents import StoredArray, record
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
-from pipelines.stores.on_demand import BATCH_BYTES, Division, OnDemand
+from pipelines.stores.origin import OfGraph
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
 
+BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
 STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
 LINKS = ("leaving", "entering", "beside")
@@ -102,17 +103,49 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True, eq=False)
-class HierarchyStore(FinishedStore, OnDemand):
-    """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
+class Division(NamedTuple):
+    """How a hierarchy divides its graph, for a picture.
 
     Attributes
     ----------
+    part : (n,) integers
+        The part of each vertex, from 0.
+    separates : (n,) bool
+        Whether the vertex separates parts.
+    parts : int
+        Number of parts.
+    names : pair of str
+        The name of a vertex that separates parts, and a line on the whole division.
+    """
+
+    part: np.ndarray
+    separates: np.ndarray
+    parts: int
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchyStore(FinishedStore, OfGraph):
+    """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
+
+    Rows are read by the same methods as from a `pipelines.stores.distances.Distances`, but each call computes them. The
+    methods take and return positions of vertices; `pipelines.distances_between` takes names. The store pickles as its
+    path, and maps its tables when they are first used.
+
+    Attributes
+    ----------
+    n : number of vertices
+    dtype : dtype of the distances
     cost : the exact cost of the hierarchy
     seal : a hash of the contents. Tables are read from a store with this hash only
     arrays : names of the arrays of the store
     """
 
+    path: str
+    n: int
+    dtype: np.dtype
+    graph_path: str
+    graph_digest: str
     cost: Cost
     seal: str
     arrays: tuple[str, ...]
@@ -121,9 +154,19 @@ class HierarchyStore(FinishedStore, OnDemand):
         return _reopened, (self.path, self.seal)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns: (n, n)."""
+        return self.n, self.n
+
+    @property
     def digest(self) -> str:
         """The hash of the contents as they were opened."""
         return self.seal
+
+    @cached_property
+    def named(self) -> Graph:
+        """The graph of the store, opened once, to look up names of vertices."""
+        return self.graph()
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -173,6 +216,10 @@ class HierarchyStore(FinishedStore, OnDemand):
             return self.whole_rows(sources, gpu=hierarchy is not self.hierarchy)
         return self._asked(partial(distance_block, hierarchy), sources, targets)
 
+    def row_vertices(self) -> np.ndarray:
+        """Return the vertex of each row, int64 (n)."""
+        return np.arange(self.n)
+
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n)."""
         return self._asked(partial(one_to_all, self.hierarchy), source)
@@ -197,7 +244,9 @@ class HierarchyStore(FinishedStore, OnDemand):
             return answer(*vertices)
         except OverflowError as error:
             fault, larger = str(error).partition(";")[0], {"int16": "int32"}.get(str(self.dtype), "float64")
-            raise WeightRangeError(f"{self.path}: {fault}; make the store again with --dtype {larger}") from None
+            raise WeightRangeError(
+                f"{self.path}: {fault}; make the store again with dtype={larger!r} (--dtype {larger})"
+            ) from None
 
     def division(self) -> Division:
         """Return the bricks, and the vertices of the upper tree and closed vertices, which separate them."""
@@ -212,6 +261,7 @@ class HierarchyStore(FinishedStore, OnDemand):
         return Division(part, between, count + others, ("between bricks", counts))
 
     def describe(self) -> str:
+        """Return a one-line description of the store, for display."""
         return (
             f"{self.path}: {self.dtype} distances of {self.graph_path}, {counted(self.n, 'vertex', 'vertices')} in "
             f"{counted(self.cost.nodes, 'node')}, {number(self.cost.into)} relaxations for a row"

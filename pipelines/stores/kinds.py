@@ -31,7 +31,6 @@ class Kind:
     name: str  # the word before "store" in messages
     made_by: str  # the command that makes such a store
     unit: str = ""  # unit of progress, unless the writer has an attribute `unit`; "" for stores written in one go
-    on_demand: bool = False  # whether `open` returns a `pipelines.stores.on_demand.OnDemand`
 
     def open(self, path: str | os.PathLike[str]) -> Any:
         """Open the finished store at `path`; raises StoreError if it is unfinished or damaged."""
@@ -60,7 +59,7 @@ KINDS = {
         Kind("graph/1", "graph", "tilepath import FILE STORE"),
         Kind("distances/1", "distances", "tilepath apsp GRAPH STORE", "stages"),
         Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "rows"),
-        Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE", "steps", on_demand=True),
+        Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE", "steps"),
         Kind("matrix/1", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
         Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),
         Kind("samples/1", "samples", "tilepath som import FILE STORE"),

@@ -15,7 +15,7 @@ The attribute `done` lists the complete rows and is written after them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,7 @@ class Mapping(FinishedStore):
         """Return the samples that were mapped; if they were moved, pass them or their path."""
         if given is None and not os.path.isdir(self.samples_path):
             raise StoreError(
-                f"{self.path}: its samples are no longer at {self.samples_path}; give their path (--samples)"
+                f"{self.path}: its samples are no longer at {self.samples_path}; give their path (samples, --samples)"
             )
         samples = given if isinstance(given, Samples) else open_samples(self.samples_path if given is None else given)
         if samples.digest != self.samples_digest:
@@ -124,39 +124,9 @@ class Mapping(FinishedStore):
         stop = self.n if stop is None else stop
         return (StoredArray(self.path, "weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
 
-    def quantization_error(self) -> float:
-        """Return the mean distance of the samples, weighted if they have weights, to their best matching units."""
-        return self._mean(lambda *rows: self.distances(*rows)[:, 0].astype(np.float64))
-
-    def topographic_error(self) -> float:
-        """Return the fraction of the samples, weighted if they have weights, whose two best units are not adjacent."""
-        if self.top == 1:
-            raise StoreError(f"{self.path}: the map has one unit, so there is no topographic error")
-
-        def apart(start: int, stop: int) -> np.ndarray:
-            units = self.units(start, stop)
-            return ~self.grid.adjacent(units[:, 0], units[:, 1])
-
-        return self._mean(apart)
-
-    def _mean(self, read: Callable[[int, int], np.ndarray]) -> float:
-        """Return the weighted mean over all samples of the values that `read` returns for a range of rows."""
-        total = of_all = 0.0
-        for rows in self.ranges():
-            weights = self.weights(*rows)
-            total += float((read(*rows) * weights).sum())
-            of_all += float(weights.sum())
-        return total / of_all
-
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
-        parts = [
-            f"{self.path}: units of {counted(self.n, 'sample')}",
-            f"quantization error {self.quantization_error():.6g}",
-        ]
-        if self.top > 1:
-            parts.append(f"topographic error {self.topographic_error():.4g}")
-        return ", ".join(parts)
+        return f"{self.path}: units of {counted(self.n, 'sample')}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,9 @@ class OfGraph:
         Warns if the names of the vertices have changed. Raises StoreError if the graph is gone or has changed.
         """
         if moved_to is None and not os.path.isdir(self.graph_path) and generator_of(self.graph_path) is None:
-            raise StoreError(f"{self.path}: its graph is no longer at {self.graph_path}; give its path (--graph)")
+            raise StoreError(
+                f"{self.path}: its graph is no longer at {self.graph_path}; give its path (graph, --graph)"
+            )
         graph = open_graph(self.graph_path if moved_to is None else moved_to)
         if graph.digest != self.graph_digest:
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")

@@ -116,7 +116,10 @@ class Paths(FinishedStore, OfGraph):
         Raises StoreError if predecessors were not kept.
         """
         if not self.has_predecessors:
-            raise StoreError(f"{self.path}: holds no predecessors; compute it again without --no-predecessors")
+            raise StoreError(
+                f"{self.path}: holds no predecessors; compute it again; pass predecessors=True (leave out "
+                "--no-predecessors)"
+            )
         return StoredArray(self.path, "predecessors", within=(-1, self.n - 1))[selection]
 
     def row_of(self, source: int) -> int:

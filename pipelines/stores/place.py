@@ -66,7 +66,7 @@ def standing(
     clear_leftovers(out)
     if resume:
         return growing_beside(out) or (os.fspath(out) if os.path.lexists(out) else None)
-    refuse_existing(out, schema, overwrite, "pass overwrite (--overwrite) or --resume")
+    refuse_existing(out, schema, overwrite, "pass overwrite (--overwrite) or resume (--resume)")
     return None
 
 
@@ -217,7 +217,7 @@ def unfinished(path: str | os.PathLike[str], command: str, done: str = "") -> St
     """Return the error for an unfinished store; `command` makes the store, and `done` says how much is done."""
     far = f", {done} done" if done else ""
     return StoreError(
-        f"{path}: unfinished{far}; repeat `tilepath {command} {place_of(path)}` with its options and --resume"
+        f"{path}: unfinished{far}; repeat `tilepath {command} {place_of(path)}` with its options and resume (--resume)"
     )
 
 

@@ -47,7 +47,9 @@ class RowFiles:
     def __init__(self, path: str | os.PathLike[str], name: str):
         array = StoredArray(path, name)
         if not array.raw or array.chunks[1] < array.shape[1]:
-            raise StoreError(f"{path}: `{name}` does not hold whole rows; compute the store again with --overwrite")
+            raise StoreError(
+                f"{path}: `{name}` does not hold whole rows; compute the store again with overwrite (--overwrite)"
+            )
         self._store, self._place = os.fspath(path), os.path.join(path, name)
         self.shape, self.dtype, self.piece = array.shape, array.dtype, array.chunks[0]
 

@@ -159,7 +159,7 @@ class Samples:
         Raises StoreError if no ids were imported.
         """
         if not self.identified:
-            raise StoreError(f"{self.path}: the samples have no ids; import them with their ids (--id)")
+            raise StoreError(f"{self.path}: the samples have no ids; import them with their ids (ids, --id)")
         return [str(name) for name in StoredArray(self.path, "ids").rows(start, self.n if stop is None else stop)]
 
     def origin_codes(self, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -220,7 +220,7 @@ class Samples:
 
     def _need_labels(self) -> None:
         if not self.labelled:
-            raise StoreError(f"{self.path}: the samples have no labels; import them with their labels (--label)")
+            raise StoreError(f"{self.path}: the samples have no labels; import them with their labels (label, --label)")
 
 
 def open_samples(path: str | os.PathLike[str]) -> Samples:

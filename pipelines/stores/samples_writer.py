@@ -284,7 +284,7 @@ class SamplesWriter:
 
     def _refuse(self, fault: str, at: np.ndarray) -> None:
         if at.any():
-            raise ValueError(f"{self.source}: {self._listed(at)} {fault}; leave it out (--exclude)")
+            raise ValueError(f"{self.source}: {self._listed(at)} {fault}; leave it out (exclude, --exclude)")
 
     def _listed(self, at: np.ndarray) -> str:
         names = [self.columns[i] for i in np.flatnonzero(at)]

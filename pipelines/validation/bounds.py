@@ -57,9 +57,9 @@ def distances_fit(graph: Graph, dtype: np.dtype, limit: float | None = None) -> 
         return True
     if dtype.kind == "i" and graph.weight_min >= 0 and largest < limit:
         return False
-    larger = {"int16": "int32", "int32": "float64", "float32": "float64"}.get(str(dtype), "float64 and smaller weights")
+    cure = _larger(dtype) if dtype != np.float64 else f"{_larger(dtype)} and smaller weights"
     raise WeightRangeError(
-        f"{graph.path}: distances may reach {bound:.6g}, but {dtype} needs them below {limit:.6g}; use --dtype {larger}"
+        f"{graph.path}: distances may reach {bound:.6g}, but {dtype} needs them below {limit:.6g}; {cure}"
     )
 
 
@@ -73,8 +73,13 @@ def refuse_overflow(block: Any, dtype: np.dtype) -> None:
     # `where` is used because a GPU would have to scan a mask to select by it.
     reached = library_of(block).where(block < infinity(dtype), block, dtype.type(0))
     if reached.size and int(reached.max()) >= limit:
-        larger = "int32" if dtype == np.int16 else "float64"
-        raise WeightRangeError(f"a distance exceeds {limit - 1:,}, the most that {dtype} holds; use --dtype {larger}")
+        raise WeightRangeError(f"a distance exceeds {limit - 1:,}, the most that {dtype} holds; {_larger(dtype)}")
+
+
+def _larger(dtype: np.dtype) -> str:
+    """Return the advice to use a dtype that holds larger distances."""
+    larger = "int32" if dtype == np.int16 else "float64"
+    return f"use dtype={larger!r} (--dtype {larger})"
 
 
 def arc_pieces(
@@ -112,7 +117,7 @@ def _refuse_fractions(graph: Graph, dtype: np.dtype) -> None:
             tail = first + int(np.searchsorted(indptr, arc, side="right")) - 1
             raise WeightRangeError(
                 f"{graph.path}: the arc {' -> '.join(graph.names([tail, indices[arc]]))} weighs {weights[arc]}, "
-                f"not an integer; use --dtype float32, or scale the weights to use {dtype}"
+                f"not an integer; use dtype='float32' (--dtype float32), or scale the weights to use {dtype}"
             )
 
 

@@ -8,8 +8,8 @@ from typing import Literal
 from gpuops.certificates import Certificate, join_certificates, verify_paths
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
-from pipelines.stores.on_demand import open_solution
 from pipelines.stores.schema import counted
+from pipelines.stores.solutions import open_solution
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
 from pipelines.validation.generated import certify_generated
@@ -60,7 +60,8 @@ def certify_paths(
         return certify_generated(paths, graph, rows)
     if not paths.has_predecessors:
         raise StoreError(
-            f"{paths.path}: holds no predecessors, which certificates need; compute it again without --no-predecessors"
+            f"{paths.path}: holds no predecessors, which certificates need; compute it again; pass "
+            "predecessors=True (leave out --no-predecessors)"
         )
     cutoff = reach(paths.cutoff, paths.dtype)
     arcs, through = graph.rows(), graph.through()

@@ -316,7 +316,7 @@ class Run:
         pipelines.workers.interruption.Interrupted
             Ctrl-C on the command line stopped the run; the store keeps the last commit.
         """
-        again = "run again with --resume" if self.resumes else "run again"
+        again = "run again with resume (--resume)" if self.resumes else "run again"
         latest: A | None = None
         members, failures, committed = self.members, 0, 0
         with boundaries() if self.resumes else nullcontext():

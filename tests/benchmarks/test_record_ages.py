@@ -15,6 +15,7 @@ BEFORE = {
     "gpuops/device/queue.cuh": "int q;\n",
     "gpuops/_cuda.py": "A = 1\n",
     "gpuops/sssp/search.cu": "int s;\n",
+    "gpuops/distinct/marks.py": "from gpuops.distinct.scans import scan\n\nMARKS = scan(1)\n",
 }
 
 
@@ -66,6 +67,16 @@ def test_comments_docstrings_and_moves_are_no_changes(history, tmp_path):
     assert "; no change in gpuops/som, benchmarks/kernels" in said
 
 
+def test_a_folder_that_was_renamed_has_not_changed(history, tmp_path):
+    marks = tmp_path / "gpuops/distinct/marks.py"
+    text = marks.read_text().replace("gpuops.distinct", "gpuops.compaction")
+    marks.unlink()
+    assert "; no change in gpuops/compaction" in history({"gpuops/compaction/marks.py": text}, "distinct-gpu.json")
+    record_ages.changed_files.cache_clear()
+    changed = {"gpuops/compaction/marks.py": text.replace("1", "2")}
+    assert "; 1 changed file in gpuops/compaction" in history(changed, "distinct-gpu.json")
+
+
 def test_changed_code_is_listed(history, tmp_path):
     (tmp_path / "gpuops/som/moved.py").unlink()
     after = {
@@ -84,7 +95,7 @@ def test_records_of_a_gpu_also_depend_on_the_shared_headers(history):
 
 
 def test_the_longest_suite_counts_and_files_of_no_suite_measure_everything(history):
-    assert "no change in gpuops/sssp, gpuops/dijkstra" in history({"a": ""}, "sssp-table-gpu.json")
+    assert "no change in gpuops/sssp, gpuops/label_setting" in history({"a": ""}, "sssp-table-gpu.json")
     assert "; no change in gpuops" in history({"b": ""}, "searches-gpu.json")
 
 

@@ -52,7 +52,7 @@ def test_only_public_modules_of_gpuops_are_imported():
         ("from gpuops._threads import for_all", "gpuops._threads"),
         ("from gpuops import _threads", "gpuops._threads"),
         ("def f():\n    import gpuops.sssp.sssp_cuda", "gpuops.sssp.sssp_cuda"),
-        ("from gpuops.dijkstra import dijkstra_numba", "gpuops.dijkstra.dijkstra_numba"),
+        ("from gpuops.label_setting import dijkstra_numba", "gpuops.label_setting.dijkstra_numba"),
         ("from gpuops.minplus.product_numba import ROWS", "gpuops.minplus.product_numba"),
         ("from gpuops.sssp import shortest_distances", None),
         ("import gpuops.numbers", None),

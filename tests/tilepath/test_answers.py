@@ -110,7 +110,7 @@ def test_measures_of_some_rows_say_so(tilepath, solve):
 def test_a_graph_that_was_moved(tilepath, stores, tmp_path):
     shutil.move(stores[2], tmp_path / "moved")
     for arguments in (("stats", stores[0]), ("picture", stores[0], "d.png"), ("path", stores[0], "3", "Ulm")):
-        tilepath(*arguments, fault="give its path (--graph)")
+        tilepath(*arguments, fault="give its path (graph, --graph)")
         assert tilepath(*arguments, "--graph", "moved")
 
 

@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 from tilepath import cli
 from tilepath.cli import cluster, main
-from tilepath.cli.command import SECTIONS, with_options
+from tilepath.cli.command import SECTIONS
+from tilepath.cli.messages import with_options
 
 ROOT = Path(__file__).parents[2]
 ROME = "scripts/data/rome99.gr"
@@ -224,6 +225,51 @@ def test_no_message_reaches_the_command_line_with_an_argument_of_python():
                 if " " in said:
                     found |= {name.rstrip("=") for name in ARGUMENT.findall(with_options(said, options))}
     assert found - {"True", "False", "None"} <= OF_SCRIPTS
+
+
+# In a message, commands and what stands in backticks; and an option with its argument of Python.
+COMMANDS = re.compile(r"`[^`]*`|\b(?:tilepath|dask scheduler) [^;,)]*")
+OPTION = re.compile(r"--[a-z][a-z-]*[a-z]")
+
+
+def texts(path):
+    """The texts of a module with blanks, apart from docstrings; 0 stands for the value of an expression."""
+    tree = ast.parse(path.read_text())
+    described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            described |= {id(part) for part in node.values}
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described:
+            yield node.value
+
+
+def test_a_message_of_python_names_the_argument_of_each_option():
+    """As `name (--option)`, `name=value (--option)` or `(name, --option)`."""
+
+    def every(command):
+        for each in getattr(command, "commands", {}).values():
+            yield from every(each)
+        yield from command.params
+
+    # Arguments of Python that commands call otherwise.
+    arguments = {"--device": {"client"}, "--scheduler": {"address", "client"}, "--workers": {"client"}}
+    arguments |= {"--from": {"initial"}, "--undirected": {"directed"}, "--unsorted": {"sorted_rows"}}
+    for param in every(cli.tilepath):
+        for option in (*param.opts, *param.secondary_opts):
+            arguments.setdefault(option, set()).add(param.name)
+    silent, named = [], 0
+    for path in (path for package in ("clusters", "gpuops", "pipelines") for path in (ROOT / package).rglob("*.py")):
+        for text in (COMMANDS.sub("", text) for text in texts(path) if " " in text):
+            for found in OPTION.finditer(text):
+                names = "|".join(arguments.get(found[0], {"no command has the option"}))
+                before = rf"\b(?:{names})(?:=[^()]*)?(?: \((?:leave out )?|, (?:--[a-z-]+, )*)$"
+                if re.search(before, text[: found.start()]):
+                    named += 1
+                else:
+                    silent.append((str(path.relative_to(ROOT)), found[0], text))
+    assert named > 100
+    assert not silent, silent
 
 
 def test_the_dashboard_is_served_and_its_address_is_printed(monkeypatch, capsys):

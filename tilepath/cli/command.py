@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import logging
 import os
-import re
 import shlex
 import signal
 import sys
@@ -24,6 +23,7 @@ from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.hierarchy import hierarchy
+from tilepath.cli.messages import in_options_of
 from tilepath.cli.od import od
 from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.picture import picture
@@ -31,13 +31,6 @@ from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
 from tilepath.cli.stores import info, verify
 from tilepath.cli.warm import warm
-
-# How a message of the Python interface writes an argument: as name=value, as a name of several words, or, where the
-# message begins, as `name is`. Elsewhere a name of one word is followed by its option in parentheses.
-_ASSIGNED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)*=(?:'[^']*'|[^\s,;:()'\"]*)"
-_NAMED = r"(?<![\w./'\"-])[a-z]+(?:_[a-z]+)+(?![\w./'\"-])"
-_LEADING = r"^[a-z]+(?= is )"
-_WORD = r"(?<![\w./'\"-])[a-z_]+"
 
 
 def main() -> None:
@@ -74,40 +67,7 @@ def _say(message: object) -> str:
         if not isinstance(command, click.Group) or word not in command.commands:
             break
         command = command.commands[word]
-    options = {param.name: option for param in command.params for option in param.opts if option.startswith("--")}
-    return with_options(str(message), options)
-
-
-def with_options(message: str, options: dict[str, str]) -> str:
-    """Return a message of the Python interface with each argument replaced by the command's option for it.
-
-    If the message names an argument and then, in parentheses, its option, only the option is kept.
-
-    >>> options = {"tip_letters": "--tips", "device": "--device", "overwrite": "--overwrite"}
-    >>> with_options("tip_letters is -5", options), with_options("use device='cpu'", options)
-    ('--tips is -5', 'use --device cpu')
-    >>> with_options("device is 'tpu'; pass overwrite=True", options)
-    "--device is 'tpu'; pass --overwrite"
-    >>> with_options("pass labels=True (--labels), or pass directed=True (leave out --undirected)", options)
-    'pass --labels, or leave out --undirected'
-    >>> with_options("tip_letters (--tips) is -5; choose another file (--out) or pass overwrite (--overwrite)", options)
-    '--tips is -5; choose another file (--out) or pass --overwrite'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        name, _, value = found[0].partition("=")
-        if name not in options:
-            return found[0]
-        return f"{options[name]} {'' if value == 'True' else value.strip(chr(39))}".rstrip()
-
-    def kept(found: re.Match[str]) -> str:
-        named = "=" in found["name"] or options.get(found["name"]) == found["option"]
-        return (found["without"] or found["verb"] or "") + found["option"] if named else found[0]
-
-    both = rf"(?P<verb>pass )?(?P<name>{_ASSIGNED}|{_WORD}) \((?P<without>leave out )?(?P<option>--[^()]+)\)"
-    message = re.sub(both, kept, message)
-    message = re.sub(rf"\((?:{_ASSIGNED}|{_WORD}), (--[^()]+)\)", r"(\1)", message)
-    return re.sub(f"{_ASSIGNED}|{_NAMED}|{_LEADING}", option, message)
+    return in_options_of(command, str(message))
 
 
 def _end_quietly() -> None:

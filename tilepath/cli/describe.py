@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipelines.som.mapping_quality import describe_mapping
 from pipelines.stores.contents import Verified
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import Kind
+from pipelines.stores.mapping import Mapping
 from pipelines.stores.place import growing_beside
 from pipelines.stores.schema import counted, kind_of, open_store, store_bytes
 from pipelines.workers.progress import size
@@ -29,7 +31,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = 
         _verify(kind, path, opened) if verify else None
     )  # before describe(): the error then names the damage itself
     if opened is not None:
-        yield opened.describe()
+        yield describe_mapping(opened) if isinstance(opened, Mapping) else opened.describe()
         if isinstance(opened, Graph):
             yield from structure_lines(opened, full)
     else:

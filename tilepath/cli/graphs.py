@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tilepath.cli.help_pages import page
+from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
 
 KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"]
@@ -65,7 +66,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     if options["memory"] is not None:
         options["memory"] <<= 20
     given = {name: value for name, value in options.items() if value is not None}
-    click.echo(import_graph(file, store, report=click.echo, **given).describe())
+    click.echo(import_graph(file, store, report=say, **given).describe())
 
 
 @page("generate", example="tilepath generate rmat rmat.zarr --scale 20")

@@ -10,6 +10,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
+from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
 
 POINTS = (
@@ -69,19 +70,19 @@ def od(
     --workers or another cluster option, the workers of that cluster make the table; this needs --reduce and a hierarchy
     store.
     """
-    from pipelines import open_graph
+    from pipelines import open_graph, open_hierarchy
     from pipelines.files.tables import has_column
     from pipelines.od_tables.blocks import parse_reduction
-    from pipelines.od_tables.points import Snapping, read_points
+    from pipelines.od_tables.points import read_points
+    from pipelines.od_tables.snapping import Snapping
     from pipelines.od_tables.write import refuse_workers, write_od_table
-    from pipelines.stores.on_demand import open_on_demand
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted, kind_of
 
     asked = is_asked_for()
     refuse_inputs(out, [origins, destinations])
-    computed = kind_of(store).on_demand
-    source: Any = open_on_demand(store) if computed else open_graph(store)
+    computed = kind_of(store).schema == "hierarchy/1"
+    source: Any = open_hierarchy(store) if computed else open_graph(store)
     opened = source.graph(graph) if computed else source
     if asked:
         refuse_workers(source, reduce)
@@ -92,7 +93,7 @@ def od(
     columns = [column] if column else []
     ends = read_points(destinations or origins, opened, what, columns, snap_limit=snap_limit, snapping=snapping)
     for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
-        click.echo(warning, err=True)
+        say(warning, err=True)
     if destinations is None and has_column(origins, "destination"):
         click.echo(
             f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "

@@ -91,10 +91,9 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a hierarchy
     as --kind says.
     """
-    from pipelines.stores import store_schema
     from pipelines.stores.schema import kind_of
 
-    schema = store_schema(store)
+    schema = kind_of(store).schema
     if schema == "graph/1":
         if graph is not None:
             raise click.UsageError("--graph names the graph of another store; STORE is a graph itself")
@@ -105,12 +104,12 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
         circuits = open_circuits(store)
         _refuse_options(options, "a store of circuits")
         _picture_graph(circuits.graph(graph), image, **{**options, "circuit": circuits})
-    elif kind_of(store).on_demand:
+    elif schema == "hierarchy/1":
         from pipelines import picture_bricks
 
         kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
         kept["kind"] = options.pop("kind") or "bricks"
-        _refuse_options(options, f"a {kind_of(store).name} store")
+        _refuse_options(options, "a hierarchy store")
         picture_bricks(store, image, graph=graph, **kept)
     elif schema == "paths/1":
         raise click.UsageError(

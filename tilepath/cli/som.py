@@ -244,6 +244,7 @@ def place(
     Samples with another scale, or none, are brought to the scale recorded in the map.
     """
     from pipelines import map_samples, open_codebook, open_samples
+    from pipelines.som.mapping_quality import describe_mapping
     from pipelines.stores.schema import counted
 
     codebook_store, samples_store = open_codebook(codebook), open_samples(samples)
@@ -253,7 +254,7 @@ def place(
         check_export(table, overwrite, array=False)
     with open_client() as client:
         mapping = map_samples(client, codebook_store, samples_store, out, progress=True, overwrite=overwrite, **options)
-    click.echo(mapping.describe())
+    click.echo(describe_mapping(mapping))
     if table is not None:
         write_units(mapping, table, samples=samples_store, overwrite=overwrite)
         click.echo(f"{table}: units of {counted(mapping.n, 'sample')}")

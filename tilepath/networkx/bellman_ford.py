@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
 
 import gpuops
-from tilepath.networkx.graph import Arcs
+from tilepath.networkx.graph import Arcs, ConvertedGraph
 from tilepath.networkx.searches import require, tree, trees
 
 _NEGATIVE_CYCLE = "Negative cycle detected."
 
 
-def single_source_bellman_ford(G, source, target=None, weight="weight"):
+def single_source_bellman_ford(
+    G: ConvertedGraph, source: Any, target: Any = None, weight: Any = "weight"
+) -> tuple[Any, Any]:
     if source == target:
         require(G, source, "Node {} is not found in the graph")
         return 0, [source]
@@ -26,20 +29,20 @@ def single_source_bellman_ford(G, source, target=None, weight="weight"):
     return found.length_to(target), found.path_to(target)
 
 
-def single_source_bellman_ford_path(G, source, weight="weight"):
+def single_source_bellman_ford_path(G: ConvertedGraph, source: Any, weight: Any = "weight") -> dict[Any, Any]:
     return single_source_bellman_ford(G, source, weight=weight)[1]
 
 
-def single_source_bellman_ford_path_length(G, source, weight="weight"):
+def single_source_bellman_ford_path_length(G: ConvertedGraph, source: Any, weight: Any = "weight") -> dict[Any, Any]:
     require(G, source, "Source {} not in G")
     return tree(G, G.arcs(weight), source).lengths()
 
 
-def bellman_ford_path(G, source, target, weight="weight"):
+def bellman_ford_path(G: ConvertedGraph, source: Any, target: Any, weight: Any = "weight") -> list[Any]:
     return single_source_bellman_ford(G, source, target, weight)[1]
 
 
-def bellman_ford_path_length(G, source, target, weight="weight"):
+def bellman_ford_path_length(G: ConvertedGraph, source: Any, target: Any, weight: Any = "weight") -> float:
     if source == target:
         require(G, source, "Node {} not found in graph")
         return 0
@@ -50,7 +53,9 @@ def bellman_ford_path_length(G, source, target, weight="weight"):
     return found.length_to(target)
 
 
-def bellman_ford_predecessor_and_distance(G, source, target=None, weight="weight", heuristic=False):
+def bellman_ford_predecessor_and_distance(
+    G: ConvertedGraph, source: Any, target: Any = None, weight: Any = "weight", heuristic: bool = False
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     arcs = G.arcs(weight)
     require(G, source, "Node {} is not found in the graph")
     if len(arcs.negative_loops):  # as in NetworkX, an error even if the source does not reach the loop
@@ -61,27 +66,27 @@ def bellman_ford_predecessor_and_distance(G, source, target=None, weight="weight
     return found.predecessors_of_all(), found.lengths()
 
 
-def all_pairs_bellman_ford_path(G, weight="weight"):
+def all_pairs_bellman_ford_path(G: ConvertedGraph, weight: Any = "weight") -> Iterator[tuple[Any, Any]]:
     return ((node, found.paths()) for node, found in trees(G, G.arcs(weight)))
 
 
-def all_pairs_bellman_ford_path_length(G, weight="weight"):
+def all_pairs_bellman_ford_path_length(G: ConvertedGraph, weight: Any = "weight") -> Iterator[tuple[Any, Any]]:
     return ((node, found.lengths()) for node, found in trees(G, G.arcs(weight)))
 
 
-def johnson(G, weight="weight"):
+def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:
     arcs = G.arcs(weight)
     if _negative_cycle(arcs, range(arcs.n)):
         raise nx.NetworkXUnbounded(_NEGATIVE_CYCLE)
     return {node: found.paths() for node, found in trees(G, arcs)}
 
 
-def negative_edge_cycle(G, weight="weight", heuristic=True):
+def negative_edge_cycle(G: ConvertedGraph, weight: Any = "weight", heuristic: bool = True) -> bool:
     arcs = G.arcs(weight)
     return bool(_negative_cycle(arcs, range(arcs.n)))
 
 
-def find_negative_cycle(G, source, weight="weight"):
+def find_negative_cycle(G: ConvertedGraph, source: Any, weight: Any = "weight") -> list[Any]:
     require(G, source, "Source {} not in G")
     cycle = _negative_cycle(G.arcs(weight), [G.numbers[source]])
     if not cycle:

@@ -5,6 +5,7 @@ The walks themselves are not offered: NetworkX's tests require the one walk, of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
@@ -14,18 +15,18 @@ import gpuops
 from tilepath.networkx.graph import ConvertedGraph
 
 
-def connected_components(G):
+def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:
     labels = _labels(G)
     order = labels.argsort(kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
     return (set(G.nodes[part].tolist()) for part in np.split(order, cuts) if len(part))
 
 
-def number_connected_components(G):
+def number_connected_components(G: ConvertedGraph) -> int:
     return int(_labels(G).max(initial=-1)) + 1
 
 
-def is_connected(G):
+def is_connected(G: ConvertedGraph) -> bool:
     if len(G) == 0:
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
     return number_connected_components(G) == 1
@@ -36,12 +37,12 @@ number_weakly_connected_components = number_connected_components
 is_weakly_connected = is_connected
 
 
-def is_eulerian(G):
+def is_eulerian(G: ConvertedGraph) -> bool:
     # A connected graph is strongly connected if every vertex has equally many arcs in and out.
     return bool((_imbalances(G) == 0).all()) and is_connected(G)
 
 
-def has_eulerian_path(G, source=None):
+def has_eulerian_path(G: ConvertedGraph, source: Any = None) -> bool:
     if is_eulerian(G):
         return True
     imbalances = _imbalances(G)
@@ -54,7 +55,7 @@ def has_eulerian_path(G, source=None):
     return bool(ends) and is_connected(G)
 
 
-def is_semieulerian(G):
+def is_semieulerian(G: ConvertedGraph) -> bool:
     return has_eulerian_path(G) and not is_eulerian(G)
 
 

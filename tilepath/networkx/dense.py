@@ -20,7 +20,7 @@ from tilepath.networkx.graph import Arcs, ConvertedGraph, library_of_config
 from tilepath.networkx.searches import trees
 
 
-def floyd_warshall(G, weight="weight"):
+def floyd_warshall(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:
     arcs = G.arcs(weight)
     closed = _closed(arcs)
     return {
@@ -28,7 +28,7 @@ def floyd_warshall(G, weight="weight"):
     }
 
 
-def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
+def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = "weight") -> np.ndarray:
     if nodelist is not None:
         if not len(nodelist) == len(G) == len(set(nodelist)):
             raise nx.NetworkXError(
@@ -45,7 +45,9 @@ def floyd_warshall_numpy(G, nodelist=None, weight="weight"):
     return closed[np.ix_(order, order)]
 
 
-def floyd_warshall_predecessor_and_distance(G, weight="weight"):
+def floyd_warshall_predecessor_and_distance(
+    G: ConvertedGraph, weight: Any = "weight"
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     arcs = G.arcs(weight)
     predecessors, distances = {}, {}
     loops = set(arcs.tails[arcs.tails == arcs.indices].tolist())

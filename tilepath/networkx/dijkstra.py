@@ -16,11 +16,11 @@ from tilepath.networkx.graph import Arcs, ConvertedGraph
 from tilepath.networkx.searches import Tree, require, tree, tree_of_nearest, trees
 
 
-def dijkstra_path(G, source, target, weight="weight"):
+def dijkstra_path(G: ConvertedGraph, source: Any, target: Any, weight: Any = "weight") -> list[Any]:
     return single_source_dijkstra(G, source, target, weight=weight)[1]
 
 
-def dijkstra_path_length(G, source, target, weight="weight"):
+def dijkstra_path_length(G: ConvertedGraph, source: Any, target: Any, weight: Any = "weight") -> float:
     arcs = _arcs(G, weight)
     require(G, source, "Node {} not found in graph")
     if source == target:
@@ -31,19 +31,27 @@ def dijkstra_path_length(G, source, target, weight="weight"):
     return found.length_to(target)
 
 
-def single_source_dijkstra(G, source, target=None, cutoff=None, weight="weight"):
+def single_source_dijkstra(
+    G: ConvertedGraph, source: Any, target: Any = None, cutoff: float | None = None, weight: Any = "weight"
+) -> tuple[Any, Any]:
     return multi_source_dijkstra(G, {source}, target, cutoff, weight)
 
 
-def single_source_dijkstra_path(G, source, cutoff=None, weight="weight"):
+def single_source_dijkstra_path(
+    G: ConvertedGraph, source: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> dict[Any, Any]:
     return _nearest(G, {source}, cutoff, weight).paths()
 
 
-def single_source_dijkstra_path_length(G, source, cutoff=None, weight="weight"):
+def single_source_dijkstra_path_length(
+    G: ConvertedGraph, source: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> dict[Any, Any]:
     return _nearest(G, {source}, cutoff, weight).lengths()
 
 
-def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight"):
+def multi_source_dijkstra(
+    G: ConvertedGraph, sources: Any, target: Any = None, cutoff: float | None = None, weight: Any = "weight"
+) -> tuple[Any, Any]:
     sources = _known_sources(G, sources)
     if target in sources:
         return 0, [target]
@@ -55,34 +63,46 @@ def multi_source_dijkstra(G, sources, target=None, cutoff=None, weight="weight")
     return found.length_to(target), found.path_to(target)
 
 
-def multi_source_dijkstra_path(G, sources, cutoff=None, weight="weight"):
+def multi_source_dijkstra_path(
+    G: ConvertedGraph, sources: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> dict[Any, Any]:
     return _nearest(G, sources, cutoff, weight).paths()
 
 
-def multi_source_dijkstra_path_length(G, sources, cutoff=None, weight="weight"):
+def multi_source_dijkstra_path_length(
+    G: ConvertedGraph, sources: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> dict[Any, Any]:
     return _nearest(G, sources, cutoff, weight).lengths()
 
 
-def dijkstra_predecessor_and_distance(G, source, cutoff=None, weight="weight"):
+def dijkstra_predecessor_and_distance(
+    G: ConvertedGraph, source: Any, cutoff: float | None = None, weight: Any = "weight"
+) -> tuple[dict[Any, Any], dict[Any, Any]]:
     arcs = _arcs(G, weight)
     require(G, source, "Node {} is not found in the graph")
     found = tree(G, arcs, source, cutoff)
     return found.predecessors_of_all(), found.lengths()
 
 
-def all_pairs_dijkstra(G, cutoff=None, weight="weight"):
+def all_pairs_dijkstra(
+    G: ConvertedGraph, cutoff: float | None = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, Any]]:
     return ((node, (found.lengths(), found.paths())) for node, found in _all(G, cutoff, weight))
 
 
-def all_pairs_dijkstra_path(G, cutoff=None, weight="weight"):
+def all_pairs_dijkstra_path(
+    G: ConvertedGraph, cutoff: float | None = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, Any]]:
     return ((node, found.paths()) for node, found in _all(G, cutoff, weight))
 
 
-def all_pairs_dijkstra_path_length(G, cutoff=None, weight="weight"):
+def all_pairs_dijkstra_path_length(
+    G: ConvertedGraph, cutoff: float | None = None, weight: Any = "weight"
+) -> Iterator[tuple[Any, Any]]:
     return ((node, found.lengths()) for node, found in _all(G, cutoff, weight))
 
 
-def all_pairs_shortest_path_length(G, cutoff=None):
+def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: float | None = None) -> Iterator[tuple[Any, Any]]:
     if cutoff is not None:  # NetworkX takes another step while the number of steps is below `cutoff`
         cutoff = 0 if math.isnan(cutoff) else float(np.ceil(cutoff))
     return ((node, found.lengths()) for node, found in _all(G, cutoff, None))

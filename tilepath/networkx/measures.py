@@ -14,33 +14,33 @@ from tilepath.networkx.graph import Arcs, ConvertedGraph
 from tilepath.networkx.searches import require, trees
 
 
-def eccentricity(G, v=None, sp=None, weight=None):
+def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
     bunch = G.bunch(v)
     found = _eccentricities(G, weight, bunch)
     return found[v] if v in G else found
 
 
-def diameter(G, e=None, usebounds=False, weight=None):
+def diameter(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> float:
     return max(_eccentricities(G, weight).values())
 
 
-def radius(G, e=None, usebounds=False, weight=None):
+def radius(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> float:
     return min(_eccentricities(G, weight).values())
 
 
-def center(G, e=None, usebounds=False, weight=None):
+def center(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     found = _eccentricities(G, weight)
     least = min(found.values())
     return [node for node, value in found.items() if value == least]
 
 
-def periphery(G, e=None, usebounds=False, weight=None):
+def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     found = _eccentricities(G, weight)
     largest = max(found.values())
     return [node for node, value in found.items() if value == largest]
 
 
-def barycenter(G, weight=None, attr=None, sp=None):
+def barycenter(G: ConvertedGraph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Any]:
     sums = {}
     for node, found in trees(G, _arcs(G, weight)):
         if not np.isfinite(found.distances).all():
@@ -52,7 +52,9 @@ def barycenter(G, weight=None, attr=None, sp=None):
     return [node for node, value in sums.items() if value == least]
 
 
-def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None):  # sp from NetworkX 3.7 on
+def closeness_centrality(
+    G: ConvertedGraph, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: Any = None
+) -> Any:  # sp from NetworkX 3.7 on
     if u is not None:
         require(G, u, "Source {} is not in G" if distance is None else "Node {} not found in graph")
     n = len(G)
@@ -68,7 +70,9 @@ def closeness_centrality(G, u=None, distance=None, wf_improved=True, *, sp=None)
     return closeness if u is None else closeness[u]
 
 
-def harmonic_centrality(G, nbunch=None, distance=None, sources=None):
+def harmonic_centrality(
+    G: ConvertedGraph, nbunch: Any = None, distance: Any = None, sources: Any = None
+) -> dict[Any, Any]:
     ends, begins = set(G.bunch(nbunch)), set(G.bunch(sources))
     arcs = _arcs(G, distance)
     transposed = len(ends) < len(begins)

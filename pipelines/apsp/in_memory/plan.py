@@ -98,18 +98,17 @@ def estimate(request: Request) -> Estimate:
 
     def cure(free: int) -> str:
         workers = -(-(n**2) * itemsize // max(1, int(MEMORY_SHARE * free / 1.5)))
-        smaller = {8: "float32", 4: "int16 (integer weights, short distances)"}.get(itemsize)
-        return (
-            f"Run on about {max(workers, 2)} such machines or GPUs"
-            + (f", or use --dtype {smaller}" if smaller else "")
-            + ", or free memory"
+        smaller, where = {8: ("float32", ""), 4: ("int16", " for integer weights and short distances")}.get(
+            itemsize, ("", "")
         )
+        narrower = f", use dtype={smaller!r} (--dtype {smaller}){where}" if smaller else ""
+        return f"Run on about {max(workers, 2)} such machines or GPUs{narrower}, or free memory"
 
     def refuse(out: str | os.PathLike[str]) -> None:
         plan.needs.refuse_memory(f"{n:,} vertices", facts, cure)
-        less = "keep the rows of some sources only (--source)"
+        less = "keep the rows of some sources only (sources, --source)"
         if plan.checkpoint_bytes:
-            less += ", or do without commits (--commit-seconds none)"
+            less += ", or do without commits (commit_seconds=None, --commit-seconds none)"
         refuse_disk(plan.needs.disk, out, less)
 
     return Estimate(

@@ -71,10 +71,10 @@ def estimate(request: Request) -> Estimate:
 
     def refuse(out: str | os.PathLike[str]) -> None:
         what, options = f"out of core, {plan.windows.n:,} vertices", _options(plan.needs, facts)
-        plan.needs.refuse_memory(what, facts, f"Set {options} or more, free memory, or use a smaller --block")
-        cure = "keep the rows of some sources only (--source)"
+        plan.needs.refuse_memory(what, facts, f"Set {options}, free memory, or use a smaller block (--block)")
+        cure = "keep the rows of some sources only (sources, --source)"
         if plan.commits and request.commit_seconds < math.inf:
-            cure += ", or do without commits (--commit-seconds none)"
+            cure += ", or do without commits (commit_seconds=None, --commit-seconds none)"
         refuse_disk(plan.needs.disk, out, cure)
 
     return Estimate(
@@ -193,9 +193,13 @@ def most_arcs(graph: Graph, rows: int) -> int:
 
 
 def _options(needs: Needs, facts: list[WorkerFacts]) -> str:
-    """Return the options that would make room."""
-    parts = {"--device-memory": Needs(needs.device), "--host-memory": Needs(host=needs.host)}
-    return " ".join(f"{name} {rounded_up(part.most(facts))}" for name, part in parts.items() if not part.fits(facts))
+    """Return the options that would make room, with their values."""
+    parts = {
+        "device_memory (--device-memory)": Needs(needs.device),
+        "host_memory (--host-memory)": Needs(host=needs.host),
+    }
+    least = {name: rounded_up(part.most(facts)) for name, part in parts.items() if not part.fits(facts)}
+    return " and ".join(f"{name} to {count} or more" for name, count in least.items())
 
 
 def rounded_up(count: int) -> str:

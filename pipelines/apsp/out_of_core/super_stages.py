@@ -82,7 +82,7 @@ class SuperStages(Staged):
         cards = [card for _, card in first + self.results(others)]
         shares = self.windows.sharers > 1
         if shares and len({card.gpu for card in cards}) > 1:
-            raise ConnectionError("workers of different kinds cannot share the work; run again with --resume")
+            raise ConnectionError("workers of different kinds cannot share the work; run again with resume (--resume)")
         exchange = Exchange(self, cards, "parts of row panels", self.shown)
         if shares:
             self.on_all(passing_rows.fill)

@@ -168,7 +168,7 @@ def _errors(source: str) -> Iterator[None]:
         ) from error
     except MemoryError as error:
         raise FormatError(
-            f"{source}: not enough memory ({error}); sort in less (--memory), or use a machine with more"
+            f"{source}: not enough memory ({error}); sort in less (memory, --memory), or use a machine with more"
         ) from error
 
 
@@ -196,7 +196,9 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
         if suffix == ".txt" and not tabular and looks_like_adjacency(name):
             format = "adjacency"
     if format not in FORMATS:
-        raise FormatError(f"{name}: unknown format {format or suffix!r}; choose one (--format {'|'.join(FORMATS)})")
+        raise FormatError(
+            f"{name}: unknown format {format or suffix!r}; choose one (format, --format {'|'.join(FORMATS)})"
+        )
     return FORMATS[format][0], name
 
 

@@ -213,5 +213,7 @@ def _numbered(text: TextFile, number: int, name: str, n: int | None) -> int:
     if vertex is None:
         raise text.error(f"{name[:80]!r} is not the number of a vertex; leave labels=False (--no-labels) out", number)
     if n is not None and vertex >= n:
-        raise text.error(f"names a vertex {vertex}, but there are {n}; correct the line or --vertices", number)
+        raise text.error(
+            f"names a vertex {vertex}, but there are {n}; correct the line or vertices (--vertices)", number
+        )
     return vertex

@@ -63,7 +63,7 @@ def choose_columns(
         A column is missing, or the choice is unclear.
     """
     known = f"columns are {listed(names)}" if names else f"columns are 0 to {width - 1}, without a header"
-    choice = "name tail, head and weight (--columns TAIL,HEAD,WEIGHT)"
+    choice = "name tail, head and weight (columns, --columns TAIL,HEAD,WEIGHT)"
     if columns is None:
         pairs = well_known_pairs(names, vague=False) or well_known_pairs(names)
         if len(pairs) > 1:
@@ -74,7 +74,8 @@ def choose_columns(
                 columns = [*columns, found]
         elif width < 2 or (width > 3 and weight is None):
             raise FormatError(
-                f"{source}: has {counted(width, 'column')} ({known}); {choice}, or give their separator (--delimiter)"
+                f"{source}: has {counted(width, 'column')} ({known}); {choice}, or give "
+                "their separator (delimiter, --delimiter)"
             )
         else:
             columns = range(2 if weight is not None else width)
@@ -82,10 +83,12 @@ def choose_columns(
     if weight is not None and len(columns) == 2:
         columns = [*columns, weight]
     elif weight is not None or len(columns) not in (2, 3):
-        raise FormatError(f"{source}: give two columns, tail and head, and optionally the weight (--columns 0,1,2)")
+        raise FormatError(
+            f"{source}: give two columns, tail and head, and optionally the weight (columns, --columns 0,1,2)"
+        )
     positions = [_position(source, column, width, names, known) for column in columns]
     if len(set(positions)) != len(positions):
-        raise FormatError(f"{source}: columns {positions} are not distinct; give each once (--columns)")
+        raise FormatError(f"{source}: columns {positions} are not distinct; give each once (columns, --columns)")
     return Columns(positions[0], positions[1], positions[2] if len(positions) == 3 else None)
 
 
@@ -125,7 +128,7 @@ def _weight_beside(source: str, ends: tuple[int, int], names: Sequence[str], kno
     if others:
         raise FormatError(
             f"{source}: it is unclear which column holds the weights; {known}; "
-            f"name it (--weight), or leave weights out (--columns {ends[0]},{ends[1]})"
+            f"name it (weight, --weight), or leave weights out (columns, --columns {ends[0]},{ends[1]})"
         )
     return None
 

@@ -28,7 +28,7 @@ def read_dimacs(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
     with TextFile(source) as text:
         n, m = _problem(text, ["p", "sp"], 2)
         layout = Layout("a TAIL HEAD WEIGHT", (VERTEX, VERTEX, NUMBER), comments="c", prefix="a", n=n)
-        yield ArcStream(_pieces(text, layout, m), n=n, labels=range(1, n + 1))
+        yield ArcStream(announced_arcs(text, layout, m, text.number), n=n, labels=range(1, n + 1))
 
 
 def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
@@ -40,11 +40,15 @@ def read_coordinates(source: str | os.PathLike[str], n: int) -> np.ndarray:
                 f"announces {counted(announced, 'vertex', 'vertices')}, but the graph has {n}; use the file of the "
                 "same graph"
             )
-        coordinates = np.full((n, 2), np.nan)
-        layout = Layout("v VERTEX X Y", (VERTEX, NUMBER, NUMBER), comments="c", prefix="v", n=n)
-        for columns in read_table(text, layout):
-            coordinates[columns[0]] = np.column_stack([columns[1], columns[2]])
-    return coordinates
+        return positions(text, Layout("v VERTEX X Y", (VERTEX, NUMBER, NUMBER), comments="c", prefix="v", n=n), n)
+
+
+def positions(text: TextFile, layout: Layout, n: int) -> np.ndarray:
+    """Return the positions of n vertices from lines of vertex, x and y, float64 (n, 2); NaN for a missing vertex."""
+    found = np.full((n, 2), np.nan)
+    for columns in read_table(text, layout):
+        found[columns[0]] = np.column_stack([columns[1], columns[2]])
+    return found
 
 
 def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
@@ -63,16 +67,18 @@ def _problem(text: TextFile, words: list[str], numbers: int) -> list[int]:
     raise FormatError(f"{text.path}: has no problem line `{form}`; check that the file has this format (--format)")
 
 
-def _pieces(text: TextFile, layout: Layout, announced: int) -> Iterator[Piece]:
-    header, arcs = text.number, 0
+def announced_arcs(
+    text: TextFile, layout: Layout, announced: int, line: int, places: tuple[int, int, int | None] = (0, 1, 2)
+) -> Iterator[Piece]:
+    """Yield the arcs of the lines; FormatError if their number differs from the number in the header, on `line`.
+
+    `places` are the columns of tails, heads and weights; without a column of weights every weight is 1.
+    """
+    arcs, (tail, head, weight) = 0, places
     for columns in read_table(text, layout):
-        arcs += len(columns[0])
-        yield columns[0], columns[1], columns[2]
-    check_count(text, arcs, announced, header)
-
-
-def check_count(text: TextFile, arcs: int, announced: int, line: int) -> None:
-    """Raise FormatError if the number of arcs differs from the number announced in the header, on `line`."""
+        lines = len(columns[tail])
+        arcs += lines
+        yield columns[tail], columns[head], np.ones(lines, np.int32) if weight is None else columns[weight]
     if arcs != announced:
         cure = "the file is truncated; get a complete copy" if arcs < announced else "correct the header"
         raise text.error(

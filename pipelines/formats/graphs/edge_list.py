@@ -73,7 +73,9 @@ def read_edge_list(
             text.line()
             names = rows.pop(0)
         if not rows and vertices is None:
-            raise text.error(f"is a header, and no edge follows; if it is an edge, pass --no-header; {empty}")
+            raise text.error(
+                f"is a header, and no edge follows; if it is an edge, pass header=False (--no-header); {empty}"
+            )
         width = len(names or (rows[0] if rows else "TH"))
         chosen = choose_columns(name, width, names, columns, weight)
         if labels is None and rows:
@@ -245,4 +247,7 @@ def _is_float(word: str) -> bool:
 def _doubt(text: TextFile, first: Sequence[str], why: str) -> FormatError:
     shown = ", ".join(map(repr, first))
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return text.error(f"{shown} may be a header or an edge: {why}; pass --header or --no-header", text.number + 1)
+    return text.error(
+        f"{shown} may be a header or an edge: {why}; pass header=True (--header) or header=False (--no-header)",
+        text.number + 1,
+    )

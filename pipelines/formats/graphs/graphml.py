@@ -142,7 +142,7 @@ class _Elements:
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self._weight_keys else "")
         if not self._weight_keys:
             others = listed(self._names_of_edges())
-            cure = f"; other attributes are {others} (--weight)" if others else ""
+            cure = f"; other attributes are {others} (weight, --weight)" if others else ""
             stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so every weight is 1{cure}")
 
     # --- Handlers of the parser ---------------------------------------------------------------------------------------

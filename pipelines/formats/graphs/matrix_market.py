@@ -17,11 +17,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
-from pipelines.formats.graphs.dimacs import check_count
-from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
+from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.graphs.dimacs import announced_arcs
+from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout
 from pipelines.formats.text_file import TextFile, count
 
 
@@ -36,7 +34,7 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
             "ROW COLUMN VALUE" if values else "ROW COLUMN", (VERTEX, VERTEX) + (NUMBER,) * values, comments="%", n=n
         )
         yield ArcStream(
-            _pieces(text, layout, announced, values),
+            announced_arcs(text, layout, announced, text.number, (0, 1, 2 if values else None)),
             n=n,
             directed=symmetry == "general",
             weight_dtype="float64" if field in ("real", "double") else None,
@@ -77,11 +75,3 @@ def _size(text: TextFile) -> tuple[int, int]:
             raise text.error(f"the matrix is {rows} x {columns}; the matrix of a graph must be square")
         return rows, entries
     raise text.error("the size line `ROWS COLUMNS ENTRIES` is missing; the file is truncated; get a complete copy")
-
-
-def _pieces(text: TextFile, layout: Layout, announced: int, values: bool) -> Iterator[Piece]:
-    header, entries = text.number, 0
-    for columns in read_table(text, layout):
-        entries += len(columns[0])
-        yield columns[0], columns[1], columns[2] if values else np.ones(len(columns[0]), np.int32)
-    check_count(text, entries, announced, header)

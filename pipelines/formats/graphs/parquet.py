@@ -179,7 +179,7 @@ def check_rows(where: str, first: int, ends: Any, weights: np.ndarray, bounds: t
         if bounds is not None:
             allowed = (
                 f"vertices are {bounds[0]} "
-                + (f"to {bounds[1] - 1}" if bounds[1] < _LARGEST else "and up (--base)")
+                + (f"to {bounds[1] - 1}" if bounds[1] < _LARGEST else "and up (base, --base)")
                 + ", "
             )
         raise FormatError(

@@ -24,10 +24,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, Piece
+from pipelines.formats.arc_sort import ArcStream
 from pipelines.formats.graphs.columns import choose_columns, listed
-from pipelines.formats.graphs.dimacs import check_count
-from pipelines.formats.graphs.text import NUMBER, SKIP, VERTEX, Layout, read_table
+from pipelines.formats.graphs.dimacs import announced_arcs, positions
+from pipelines.formats.graphs.text import NUMBER, SKIP, VERTEX, Layout
 from pipelines.formats.text_file import BLANKS, TextFile, count
 
 COLUMNS = "init_node term_node capacity length free_flow_time b power speed toll link_type".split()
@@ -52,7 +52,7 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
         kinds[names.index(weight)] = NUMBER
         layout = Layout(" ".join(names) + " ;", tuple(kinds), blanks=";", comments="~", n=n)
         yield ArcStream(
-            _pieces(text, layout, chosen.tail, chosen.head, names.index(weight), links, links_line),
+            announced_arcs(text, layout, links, links_line, (chosen.tail, chosen.head, names.index(weight))),
             n=n,
             labels=range(1, n + 1),
             through=None if first_through <= 1 else lambda n: np.arange(1, n + 1) >= first_through,
@@ -63,14 +63,10 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
 
 def read_nodes(source: str | os.PathLike[str], n: int) -> np.ndarray:
     """Return the positions of n nodes from a `_node.tntp` file, float64 (n, 2); NaN for nodes that the file lacks."""
-    coordinates = np.full((n, 2), np.nan)
     with TextFile(source) as text:
         if (lines := text.peek(1)) and not re.match(r"\s*\d", lines[0]):
             text.line()  # the header
-        layout = Layout("NODE X Y ;", (VERTEX, NUMBER, NUMBER), blanks=";", comments="~", n=n)
-        for columns in read_table(text, layout):
-            coordinates[columns[0]] = np.column_stack([columns[1], columns[2]])
-    return coordinates
+        return positions(text, Layout("NODE X Y ;", (VERTEX, NUMBER, NUMBER), blanks=";", comments="~", n=n), n)
 
 
 def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
@@ -129,13 +125,3 @@ def _names(remark: str) -> list[str]:
     line = remark.replace("~", " ").replace(";", " ").strip()
     words = re.split(r"\s*\t\s*", line) if "\t" in line else line.split()
     return [re.sub(r"\s*\(.*\)", "", word).strip().lower().replace(" ", "_") for word in words if word]
-
-
-def _pieces(
-    text: TextFile, layout: Layout, tail: int, head: int, weight: int, announced: int, header: int
-) -> Iterator[Piece]:
-    links = 0
-    for columns in read_table(text, layout):
-        links += len(columns[tail])
-        yield columns[tail], columns[head], columns[weight]
-    check_count(text, links, announced, header)

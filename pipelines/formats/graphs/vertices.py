@@ -36,7 +36,9 @@ class Names:
 def check_numbering(source: str, base: int | None, n: int | None, named: bool) -> None:
     """Raise FormatError if `n`, the number of vertices, is given for named vertices, or `base` or `n` is too large."""
     if named and n is not None:
-        raise FormatError(f"{source}: the vertices have names, so their number is not an option; leave --vertices out")
+        raise FormatError(
+            f"{source}: the vertices have names, so their number is not an option; leave out vertices (--vertices)"
+        )
     if not -(2**60) < (base or 0) < 2**60 or not 0 < (1 if n is None else n) < 2**60:
         raise FormatError(f"{source}: the base is {base} and the number of vertices {n}; give numbers below 2^60")
 

@@ -203,8 +203,8 @@ def _difference(found: Sequence[str], expected: Sequence[str], first: str) -> st
         for name in these:
             if name not in others:
                 also = f", which {first} has" if these is expected else f", which {first} lacks"
-                return f"{fault} {name!r}{also}; name the columns that all files have (--columns)"
-    return f"its columns differ from those of {first}; name those that all files have (--columns)"
+                return f"{fault} {name!r}{also}; name the columns that all files have (columns, --columns)"
+    return f"its columns differ from those of {first}; name those that all files have (columns, --columns)"
 
 
 @contextmanager
@@ -234,7 +234,7 @@ def _reader(source: str, given: str | None) -> Callable[..., Source]:
     suffix = os.path.splitext(source.removesuffix(".gz"))[1].lower()
     found = given or next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), suffix)
     if found not in FORMATS:
-        raise FormatError(f"{source}: unknown format {found!r}; choose one (--format {'|'.join(FORMATS)})")
+        raise FormatError(f"{source}: unknown format {found!r}; choose one (format, --format {'|'.join(FORMATS)})")
     return FORMATS[found][0]
 
 

@@ -117,7 +117,7 @@ def choose_columns(
         values = [position(column) for column in wanted.columns]
     chosen = [*values, *beside, *excluded]
     if not values:
-        raise FormatError(f"{source}: there is no column of values; name at least one (--columns)")
+        raise FormatError(f"{source}: there is no column of values; name at least one (columns, --columns)")
     if len(set(chosen)) < len(chosen):
         twice = next(names[column] for column in chosen if chosen.count(column) > 1)
         raise FormatError(

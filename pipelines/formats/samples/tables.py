@@ -28,8 +28,8 @@ TEXT_SHARE = 4  # a block of text is this part of a piece: pyarrow reads ahead, 
 _NO_UTF8 = frozenset("\0\ufffd")
 _RECODE = "is not text encoded in UTF-8; convert the file, or name its format (--format)"
 _CURE = (
-    "values are numbers: name the columns of values (--columns), or leave out other columns (--exclude); name the "
-    "columns of labels and ids (--label, --id)"
+    "values are numbers: name the columns of values (columns, --columns), or leave out others (exclude, "
+    "--exclude); name the columns of labels (label, --label) and of ids (ids, --id)"
 )
 SURVEYED = 10_000  # rows after the first fault that are searched for faults in other columns
 
@@ -168,8 +168,9 @@ def _is_header(text: TextTable, line: int, words: list[str], wanted: Wanted) -> 
     if 0 < numbers < len(known):
         odd = next(word for word in known if not text.is_number(word))
         raise FormatError(
-            f"{text.source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names (--header) "
-            "or values (--no-header), and name the column of labels (--label)"
+            f"{text.source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names "
+            "(header=True, --header) or values (header=False, --no-header), and name the column of labels (label, "
+            "--label)"
         )
     return numbers < len(known)
 
@@ -182,7 +183,7 @@ def _fault(
     Unless values may be `missing`, it also names the first missing value.
     """
     numbers = [*chosen.values, *(() if chosen.weight is None else (chosen.weight,))]
-    cut = f"check the line, and that {text.parted_by} separates the fields (--delimiter)"
+    cut = f"check the line, and that {text.parted_by} separates the fields (delimiter, --delimiter)"
     words: dict[int, str] = {}  # the first word of each column that is not a number
     first, absent = 0, ""
     with TextFile(text.source, plain=False) as file:

@@ -92,7 +92,7 @@ class TextTable(NamedTuple):
 def text_table(source: str, delimiter: str | None, decimal: str) -> TextTable:
     """Return the format of `source`; FormatError if the delimiter or the decimal mark is not valid."""
     if decimal not in (".", ","):
-        raise FormatError(f"{source}: the decimal mark is {decimal!r}; give a point or a comma (--decimal)")
+        raise FormatError(f"{source}: the decimal mark is {decimal!r}; give a point or a comma (decimal, --decimal)")
     if delimiter is None:
         of_csv = ";" if decimal == "," else ","
         delimiter = "\t" if source.removesuffix(".gz").lower().endswith(".tsv") else of_csv

@@ -9,7 +9,7 @@ from families import one_in
 from mutants import break_line, lines_with
 
 from gpuops import butterfly_reduction, dijkstra
-from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+from gpuops.label_setting import dijkstra_cuda, dijkstra_numba
 from gpuops.reduction import OPERATORS, REDUCTION_DTYPES, reduction_cuda
 
 SEEDS = [0, 1]  # threads and blocks in order, and shuffled
@@ -186,7 +186,7 @@ MUTANTS = [
     *lines_with("device/butterfly.cuh", r"values\[j \^ b\]\);", "values[j]);"),
     *lines_with("device/butterfly.cuh", r"of_partner\(mine, b\)", "of_partner(mine, b / 2)"),
     *lines_with("device/butterfly.cuh", r"(?<=b = 16; )b > 0", "b > 1"),
-    *lines_with("dijkstra/dijkstra.cu", r"(?<=  )barrier\(\);", "__syncthreads();"),
+    *lines_with("label_setting/dijkstra.cu", r"(?<=  )barrier\(\);", "__syncthreads();"),
 ]
 
 

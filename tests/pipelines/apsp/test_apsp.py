@@ -227,7 +227,7 @@ def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_p
     for pair in (1, last), (last, 1), (limit // 2, limit // 2), (2, last), (last - 1, last), (last, last):
         graph = write_graph(tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array(pair), overwrite=True)
         for sources in None, [0]:
-            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .* --dtype"):
+            with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .*--dtype"):
                 all_pairs_shortest_paths(users, graph, tmp_path / "d", dtype=dtype, sources=sources, overwrite=True)
 
 
@@ -269,7 +269,7 @@ def test_a_disk_too_small_for_commits_is_refused_with_what_would_do(client, tmp_
     graph = store_arcs(tmp_path / "g", 100, *random_arcs(100, 300), "int32")
     solve = functools.partial(all_pairs_shortest_paths, client, graph, method="floyd-warshall", sources=[0])
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: _Usage(2 * 100 * 100 * 4 - 1))
-    with pytest.raises(DoesNotFitError, match=r"or do without commits \(--commit-seconds none\)$"):
+    with pytest.raises(DoesNotFitError, match=r"or do without commits \(commit_seconds=None, --commit-seconds none\)$"):
         solve(tmp_path / "d", commit_seconds=0)
     solve(tmp_path / "d", commit_seconds=None)
 

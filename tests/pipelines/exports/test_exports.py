@@ -158,7 +158,7 @@ def test_columns_of_one_name(tmp_path):
         ("samples", "x.mtx", "a samples store cannot be exported to .mtx; choose one of"),
         ("graph", "x.txt", "a store is exported to one of .csv, .tsv"),
         ("graph", "there.csv", "there.csv exists already; choose another name or pass overwrite"),
-        ("half", "x.csv", "with its options and --resume"),
+        ("half", "x.csv", "with its options and resume (--resume)"),
         ("nothing", "x.csv", "no such store"),
     ],
 )

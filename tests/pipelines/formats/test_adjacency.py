@@ -55,7 +55,7 @@ def test_numbers_of_vertices_on_request(load):
     ):
         with pytest.raises(FormatError, match=match):
             load(text, labels=False, **options)
-    with pytest.raises(FormatError, match="leave --vertices out"):
+    with pytest.raises(FormatError, match="leave out vertices"):
         load("a -> b\n", vertices=3)
 
 

@@ -41,7 +41,8 @@ def edges(tmp_path):
 def test_a_first_line_with_an_odd_weight_is_refused(edges, first):
     for below in ("c,d,5\n", "c,d,5\ne,f,6\n", "\nc,d,5\n"):
         with pytest.raises(
-            FormatError, match=r"x\.csv, line 1: .* may be a header or an edge.*--header or --no-header"
+            FormatError,
+            match=r"x\.csv, line 1: .* may be a header or an edge.*--header\) or header=False \(--no-header",
         ):
             edges(f"{first}\n{below}")
         assert edges(f"{first}\n{below}", header=True)[0] == ("c", "d", 5)
@@ -52,7 +53,7 @@ def test_a_first_line_with_an_odd_weight_is_refused(edges, first):
 @pytest.mark.parametrize("first", ["NAN,INF", "1E5,LHR", "x1,7", "7,x1", "x1,x2", ",x", "1.5,x"])
 def test_names_above_numbers_are_refused_unless_all_are_words(edges, first):
     below = "1,2\nx1,3\n3,x2\n" if first == "x1,x2" else "1,2\n2,3\n"
-    with pytest.raises(FormatError, match=r"line 1: .*--header or --no-header"):
+    with pytest.raises(FormatError, match=r"line 1: .*--header\) or header=False \(--no-header"):
         edges(f"{first}\n{below}")
 
 
@@ -139,7 +140,7 @@ def test_vertices_called_like_columns(edges):
     assert edges("u v\nv w\n", "x.txt") == [("u", "v", 1), ("v", "w", 1)]
     assert edges("source,a\na,target\n") == [("source", "a", 1), ("a", "target", 1)]
     for text in ("u,v\na,b\n", "from,to,5\nthe,cat,3\n", "source,target\nsource,a\n", "node1,node2\nnode3,node4\n"):
-        with pytest.raises(FormatError, match=r"line 1: .*--header or --no-header"):
+        with pytest.raises(FormatError, match=r"line 1: .*--header\) or header=False \(--no-header"):
             edges(text)
 
 

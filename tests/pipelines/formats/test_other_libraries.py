@@ -251,7 +251,7 @@ def test_graphml(load, written, piece, monkeypatch):
     assert lanes.rows()[2].dtype == np.int32
     remarks = []
     assert {weight for *_, weight in arcs_of(load(written(GRAPHML), report=remarks.append))} == {1}
-    assert "so every weight is 1; other attributes are length, lanes (--weight)" in remarks[0]
+    assert "so every weight is 1; other attributes are length, lanes (weight, --weight)" in remarks[0]
     undirected = load(written(GRAPHML.replace('"directed"', '"undirected"')))
     assert len(arcs_of(undirected)) == 10
 

@@ -18,6 +18,7 @@ from pipelines import (
     build_hierarchy,
     distances_between,
     generate,
+    open_hierarchy,
     paths_of_pairs,
     picture_bricks,
     positions,
@@ -30,7 +31,6 @@ from pipelines import (
 from pipelines.pictures import canvas, layout, separators
 from pipelines.pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
-from pipelines.stores.on_demand import open_on_demand
 from tilepath.cli import tilepath
 
 N = 400
@@ -65,7 +65,7 @@ def test_blocks_by_names_need_no_graph_for_positions(roads):
     again = pickle.loads(pickle.dumps(store))
     assert len(pickle.dumps(store)) < 500
     np.testing.assert_array_equal(again.row(5), store.row(5))
-    assert open_on_demand(store.path).digest == store.digest
+    assert open_hierarchy(store.path).digest == store.digest
     for wrong, message in (
         (["x"], "there is no vertex 'x'"),
         (positions([N]), "there is no vertex '#400'; give an index from 0 to 399"),
@@ -82,7 +82,7 @@ def test_names_need_the_graph_wherever_it_is(client, roads, tmp_path):
     store = build_hierarchy(client, tmp_path / "g", tmp_path / "h").path
     (tmp_path / "g").rename(tmp_path / "moved")
     assert distances_between(store, positions([3]), positions([5])) == expected[3, 5]
-    with pytest.raises(StoreError, match=r"its graph is no longer at .*g; give its path \(--graph\)"):
+    with pytest.raises(StoreError, match=r"its graph is no longer at .*g; give its path \(graph, --graph\)"):
         distances_between(store, ["v3"], ["v5"])
     assert distances_between(store, ["v3"], ["v5"], graph=tmp_path / "moved") == expected[3, 5]
 
@@ -257,12 +257,14 @@ def test_the_tree_has_all_vertices_and_nodes_above_their_subtrees(grid, tmp_path
 
 def test_pictures_of_levels_need_separators(roads, grid, tmp_path):
     for kind in "levels", "tree":
-        with pytest.raises(ValueError, match=r"the bricks hold all vertices .*; draw the bricks \(--kind bricks\)"):
+        with pytest.raises(
+            ValueError, match=r"the bricks hold all vertices .*; draw the bricks \(kind='bricks', --kind bricks\)"
+        ):
             picture_bricks(roads[1], tmp_path / "p.png", kind)
     with pytest.raises(ValueError, match=r"'heat'; choose one of bricks, levels, tree"):
         picture_bricks(grid[1], tmp_path / "p.png", "heat")
     for wrong in {"sample": 5}, {"around": 7}:
-        with pytest.raises(ValueError, match="a tree has all vertices; leave out sample and around"):
+        with pytest.raises(ValueError, match=r"a tree has all vertices; leave out sample \(--sample\) and around"):
             picture_bricks(grid[1], tmp_path / "p.png", "tree", **wrong)
     assert not list(tmp_path.iterdir())
 

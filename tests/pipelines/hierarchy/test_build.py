@@ -174,14 +174,14 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
     with pytest.raises(NegativeCycleError):
         build_hierarchy(client, cycle, tmp_path / "no")
     long = stored(made(3, [(0, 1), (1, 2)])._replace(weights=np.full(4, 8000)), tmp_path / "l", "int16")
-    with pytest.raises(WeightRangeError, match="l: a distance reaches 8192, too far for int16; use --dtype int32"):
+    with pytest.raises(WeightRangeError, match="l: a distance reaches 8192, too far for int16; use .*--dtype int32"):
         build_hierarchy(client, long, tmp_path / "short", dtype="int16")
     w = 17_500_000
     far = stored(made(41, [(i, i + 1) for i in range(40)])._replace(weights=np.full(80, w)), tmp_path / "f")
     ends = build_hierarchy(client, far, tmp_path / "far")
     assert ends.between([0], [20]) == 20 * w
     for ask in (lambda: ends.between([0], [40]), lambda: ends.row(0)):
-        with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with --dtype float64"):
+        with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with .*--dtype float64"):
             ask()
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
@@ -261,11 +261,11 @@ def test_a_graph_without_vertices(client, tmp_path):
 
 def test_what_can_never_fit_leaves_no_store_and_names_what_would(client, tmp_path):
     long = stored(made(3, [(0, 1), (1, 2)])._replace(weights=np.full(4, 8000)), tmp_path / "l", "int16")
-    with pytest.raises(WeightRangeError, match="use --dtype int32"):
+    with pytest.raises(WeightRangeError, match="--dtype int32"):
         build_hierarchy(client, long, tmp_path / "h", dtype="int16")
     assert not (tmp_path / "h").exists()
     far = stored(made(3, [(0, 1), (1, 2)])._replace(weights=np.full(4, 1e308)), tmp_path / "f", "float64")
-    with pytest.raises(WeightRangeError, match="use --dtype float64 and smaller weights"):
+    with pytest.raises(WeightRangeError, match=r"--dtype float64\) and smaller weights"):
         build_hierarchy(client, far, tmp_path / "h", dtype="float64")
 
 
@@ -276,6 +276,6 @@ def test_an_order_that_does_not_suit_another_graph_is_named(client, tmp_path):
     )
     hub = int(line.hierarchy.structure.order[0])
     star = stored(made(n, [(hub, v) for v in range(n) if v != hub]), tmp_path / "star")
-    with pytest.raises(DoesNotFitError, match=r"on the order of .*h\. Leave out --like"):
+    with pytest.raises(DoesNotFitError, match=r"on the order of .*h\. Leave out like \(--like\)"):
         build_hierarchy(client, star, tmp_path / "no", like=line)
     build_hierarchy(client, star, tmp_path / "yes")

@@ -21,13 +21,13 @@ from scipy.sparse.csgraph import dijkstra
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.files.output_file import growing_file
-from pipelines.od_tables import forms, on_workers
-from pipelines.od_tables import points as points_module
+from pipelines.od_tables import forms, on_workers, snapping
 from pipelines.od_tables import write as od_tables
 from pipelines.od_tables.blocks import Reducing
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
-from pipelines.od_tables.points import Snapping, points_of, read_points
+from pipelines.od_tables.points import points_of, read_points
+from pipelines.od_tables.snapping import Snapping
 from pipelines.od_tables.write import Reduction, parse_reduction, write_od_table
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
@@ -175,7 +175,7 @@ def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_pa
     (tmp_path / "o.csv").write_text("lon,lat\n7,48\n12,50\n")
     found = read_points(tmp_path / "o.csv", graph, "origin")
     # Nothing is sorted, not even for the destinations.
-    monkeypatch.setattr(points_module, "vertices_by_place", lambda *_: 1 / 0)
+    monkeypatch.setattr(snapping, "vertices_by_place", lambda *_: 1 / 0)
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
     assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
     again = read_points(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place))
@@ -280,7 +280,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     table.write_text(f"lon,lat\n{lon!r},{lat!r}\n-3,40\n30,60\n")
     found = read_points(table, graph, "origin")
     assert re.search(
-        r"o.csv: 2 places are farther than 1,000 m from the .*, the worst is row 3, 1,\d{3} km away; --snap-limit",
+        r"o.csv: 2 places are farther than 1,000 m from .*, the worst is row 3, 1,\d{3} km away; snap_limit .--snap",
         found.warning,
     )
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):

@@ -10,6 +10,7 @@ from sklearn.manifold import trustworthiness
 
 from gpuops.som.grid import Grid
 from pipelines import map_samples, mapping_quality, train_som, write_samples
+from pipelines.som.mapping_quality import mapping_errors
 from pipelines.som.quality import explained_variance, map_quality
 from pipelines.stores import StoreError
 from tilepath import cli
@@ -61,8 +62,7 @@ def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch
     scaled = samples.in_scaling(codebook.scaling).values()
     expected = map_quality(scaled, mapping.units()[:, 0], codebook.units(), codebook.grid, metric)
     found = mapping_quality(tmp_path / "p")
-    errors = {"quantization_error": mapping.quantization_error(), "topographic_error": mapping.topographic_error()}
-    assert found == pytest.approx(errors | expected)
+    assert found == pytest.approx(mapping_errors(mapping) | expected)
     assert ("explained_variance" in found) == (metric == "euclidean")
     for arguments in ([], ["--json"]):
         done = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p"), *arguments])

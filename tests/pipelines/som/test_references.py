@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pipelines import map_samples, train_som
 from pipelines.generators.point_clouds import PointCloud
+from pipelines.som.mapping_quality import mapping_errors
 from pipelines.som.schedule import sigma_schedule
 from pipelines.stores.samples import write_samples
 from tilepath.sklearn import SelfOrganizingMap
@@ -124,10 +125,10 @@ def test_errors_of_our_maps_are_those_that_minisom_finds(client, tmp_path, rows,
     error, apart = som.quantization_error(values), som.topographic_error(values)
     assert 0.05 < apart < 0.5
     assert found.quantization_errors[-1] == pytest.approx(error, rel=1e-12)
-    assert placed.quantization_error() == pytest.approx(error, rel=1e-12)
+    assert mapping_errors(placed)["quantization_error"] == pytest.approx(error, rel=1e-12)
     # Fractions of 400 samples, but for the rounding of 1 - x.
     assert found.topographic_error == pytest.approx(apart, abs=1e-15)
-    assert placed.topographic_error() == pytest.approx(apart, abs=1e-15)
+    assert mapping_errors(placed)["topographic_error"] == pytest.approx(apart, abs=1e-15)
     np.testing.assert_array_equal(found.hits(), minisom_hits(som, values))
 
 

@@ -667,7 +667,7 @@ def test_the_method_is_chosen_by_cost(tmp_path):
     begun = SimpleNamespace(chunk=32)  # a store, whose method nobody needs to ask for again
     assert chosen(dense, "batched", writer=begun).startswith("batched searches, as before: n = 300, m = 90,000")
     _, too_large, _ = choose(METHODS, "floyd-warshall", request(sparse, free=15 * 10**6))
-    others = r"on this machine, .*These methods fit: --method batched \(about \d.*\)"
+    others = r"on this machine, .*These methods fit \(method, --method\): batched \(about \d.*\)"
     with pytest.raises(DoesNotFitError, match=others):
         too_large.refuse(tmp_path / "d")
     assert "the matrix does not fit in memory" in chosen(sparse, free=15 * 10**6)

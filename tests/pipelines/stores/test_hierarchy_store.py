@@ -13,7 +13,6 @@ import zarr
 from gpuops.hierarchy import HierarchyStructure
 from pipelines.stores import StoreError, hierarchy
 from pipelines.stores.hierarchy import DECLARED, STRUCTURE, open_hierarchy
-from pipelines.stores.on_demand import open_on_demand
 
 RING = (np.arange(5)[None] - np.arange(5)[:, None]) % 5
 
@@ -89,7 +88,7 @@ def test_an_unfinished_store_names_the_command(tiny_stores):
     with pytest.raises(StoreError, match="2 of 3 steps done; repeat `tilepath hierarchy .*graph .*part-hierarchy`"):
         open_hierarchy(tiny_stores / "part-hierarchy")
     with pytest.raises(StoreError, match=r"is a distances store .*made by `tilepath hierarchy GRAPH STORE`"):
-        open_on_demand(tiny_stores / "distances")
+        open_hierarchy(tiny_stores / "distances")
 
 
 def test_a_dtype_that_is_none_is_found(store):

@@ -129,7 +129,7 @@ def test_checkpoints_of_another_form_are_refused_and_replaced(rows, tmp_path):
     writer.make_slot(result=False)
     writer.write_rows(0, matrix)
     writer = writer.commit(2)
-    with pytest.raises(StoreError, match="does not hold whole rows; compute the store again with --overwrite"):
+    with pytest.raises(StoreError, match="does not hold whole rows; compute the store again with overwrite"):
         writer.row_files(writer.slot)
     (tmp_path / "d" / writer.other_slot / "zarr.json").write_text("{")
     writer.make_row_slot()

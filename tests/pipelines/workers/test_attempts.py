@@ -217,7 +217,7 @@ def test_results_that_take_long_on_their_way_arrive(two_processes, monkeypatch):
 @pytest.mark.parametrize(
     ("resumes", "message"),
     [
-        (True, r"lost 6 times without a commit in between \(gone\); look at their logs, then run again with --resume$"),
+        (True, r"lost 6 times without a commit in between \(gone\); .*, then run again with resume \(--resume\)$"),
         (False, r"lost 6 times \(gone\); look at their logs, then run again$"),
     ],
 )

@@ -156,7 +156,7 @@ def test_workers_of_two_kinds_are_refused(three, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SuperStages, "results", the_others_as_gpus)
     with pytest.raises(
-        ConnectionError, match="workers of different kinds cannot share the work; run again with --resu"
+        ConnectionError, match="workers of different kinds cannot share the work; run again with resume"
     ):
         run(three, float_graph(tmp_path / "g"), tmp_path / "d", Windows(N, BLOCK, 16, 32, True, sharers=3))
 
@@ -391,7 +391,9 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch,
         monkeypatch.setattr(os, "pwritev", full)
     else:
         monkeypatch.setattr("pipelines.stores.whole_chunks.write_chunk", full_at_once)
-    with pytest.raises(StoreError, match=r"out: the disk is full; free some space and run again \(with --resume"):
+    with pytest.raises(
+        StoreError, match=r"out: the disk is full; free some space and run again, with resume \(--resume"
+    ):
         out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
     monkeypatch.undo()
     done, total = begun_distances(out).progress()
@@ -414,12 +416,14 @@ def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client,
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
     graph = float_graph(tmp_path / "g", 100)
     for method in "out-of-core", "auto":
-        with pytest.raises(DoesNotFitError, match=r"100 vertices need .* has .* free\. Set --host-memory") as refused:
+        with pytest.raises(
+            DoesNotFitError, match=r"100 vertices need .* has .* free\. Set host_memory \(--host-memory\)"
+        ) as refused:
             all_pairs_shortest_paths(
                 client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=10_000, method=method
             )
     assert not (tmp_path / "out").exists()
-    least = 1024 * int(re.search(r"--host-memory (\d+)KiB", str(refused.value))[1])
+    least = 1024 * int(re.search(r"--host-memory\) to (\d+)KiB", str(refused.value))[1])
     with pytest.raises(DoesNotFitError):
         out_of_core(client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=least - 1024)
     got = out_of_core(client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=least)
@@ -444,10 +448,10 @@ def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatc
 
     monkeypatch.setattr("pipelines.workers.capacity.shutil.disk_usage", lambda folder: Usage)
     small = functools.partial(out_of_core, client, graph, block=BLOCK, host_memory=400_000)
-    cure = r"the disk has .*, or keep the rows of some sources only \(--source\), or do without commits"
+    cure = r"the disk has .*, or keep the rows of some sources only \(sources, --source\), or do without commits"
     with pytest.raises(DoesNotFitError, match=cure):
         small(tmp_path / "out", sources=range(10))  # two slots
-    with pytest.raises(DoesNotFitError, match=r"some sources only \(--source\)$"):
+    with pytest.raises(DoesNotFitError, match=r"some sources only \(sources, --source\)$"):
         small(tmp_path / "out", commit_seconds=None)  # one, and the result
     small(tmp_path / "one", commit_seconds=None, sources=range(10))
     out_of_core(client, graph, tmp_path / "out", block=BLOCK)  # one pass: the result only

@@ -110,11 +110,11 @@ def test_a_budget_of_the_gpu_below_one_band_is_refused_with_the_least_that_works
 
     said = shortage(device_memory=100_000)
     assert re.search(r"3,000 vertices need .* on the GPU of tcp://w0, which has .* free", said)
-    least = 1024 * int(re.search(r"Set --device-memory (\d+)KiB or more", said)[1])
+    least = 1024 * int(re.search(r"Set device_memory \(--device-memory\) to (\d+)KiB or more", said)[1])
     assert plan(graph, "float32", device_memory=least).too_large is None
     assert "--device-memory" in shortage(device_memory=least - 1024)
     both = shortage(device_memory=100_000, host_memory=100_000)
-    assert re.search(r"Set --device-memory \d+KiB --host-memory \d+\w+ or more", both)
+    assert re.search(r"--device-memory\) to \d+KiB or more and host_memory \(--host-memory\) to \d+\w+ or more", both)
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""Compaction and prefix sums on a GPU: the CUDA half of `gpuops.distinct`, kernels in compaction.cu and scan.cu."""
+"""Compaction and prefix sums on a GPU: the CUDA half of `gpuops.compaction`, kernels in compaction.cu and scan.cu."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # elements of a thread, as in compaction.cu; 
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 _COMPACTIONS = {
-    size: Program("distinct/compaction.cu", ("compact",), (f"WORD={word}",), threads=_THREADS_OF_COMPACTION[size])
+    size: Program("compaction/compaction.cu", ("compact",), (f"WORD={word}",), threads=_THREADS_OF_COMPACTION[size])
     for size, word in _WORDS.items()
 }
 _HEADS = {  # keys of one byte have a table and are never sorted
-    size: Program("distinct/compaction.cu", ("heads",), (f"WORD={word}",), threads=_THREADS)
+    size: Program("compaction/compaction.cu", ("heads",), (f"WORD={word}",), threads=_THREADS)
     for size, word in _WORDS.items()
     if size > 1
 }
@@ -34,7 +34,7 @@ _SUMS = {
     **{"f4": ("float", "float"), "f8": ("double", "double")},
 }
 _SCANS = {
-    kind: Program("distinct/scan.cu", ("scan",), (f"ELEMENT={element}", f"SUM={total}"), threads=_THREADS)
+    kind: Program("compaction/scan.cu", ("scan",), (f"ELEMENT={element}", f"SUM={total}"), threads=_THREADS)
     for kind, (element, total) in _SUMS.items()
 }
 

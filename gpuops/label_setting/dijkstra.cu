@@ -11,7 +11,7 @@
 //
 // The lightest arcs are found before the first round. After the last round each vertex gets a predecessor: the
 // lowest-numbered tail of a tight arc into it that was settled in an earlier round. A row of up to LONG arcs is read by
-// GROUP lanes, a longer row by a block. gpuops/dijkstra/__init__.py explains why this is right.
+// GROUP lanes, a longer row by a block. gpuops/label_setting/__init__.py explains why this is right.
 //
 // Launch: cooperative, BLOCKS blocks of THREADS threads, a power of two, on every multiprocessor.
 // Macros: DISTANCE, Float32, Float64 or Int32; THREADS; BLOCKS; LONG.

@@ -1,4 +1,4 @@
-"""Dijkstra's algorithm on a GPU: the CUDA half of `gpuops.dijkstra`, one cooperative launch of dijkstra.cu."""
+"""Dijkstra's algorithm on a GPU: the CUDA half of `gpuops.label_setting`, one cooperative launch of dijkstra.cu."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONG = 512  # arcs; rows with more arcs are read by a whole block
 
 _PROGRAMS = {
     name: Program(
-        "dijkstra/dijkstra.cu",
+        "label_setting/dijkstra.cu",
         ("dijkstra",),
         (f"DISTANCE={name.capitalize()}", f"LONG={_LONG}"),
         threads=_THREADS,
@@ -24,7 +24,7 @@ _PROGRAMS = {
     for name in _DTYPES
 }
 
-_PROGRESS = struct("dijkstra/dijkstra.cu", "Progress", Round=struct("dijkstra/dijkstra.cu", "Round"))
+_PROGRESS = struct("label_setting/dijkstra.cu", "Progress", Round=struct("label_setting/dijkstra.cu", "Round"))
 
 
 def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, Any, int]:

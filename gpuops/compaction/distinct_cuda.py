@@ -1,4 +1,4 @@
-"""Distinct values on a GPU: the CUDA half of `gpuops.distinct`, kernels in distinct.cu and compaction.cu.
+"""Distinct values on a GPU: the CUDA half of `gpuops.compaction`, kernels in distinct.cu and compaction.cu.
 
 Keys are sorted by CuPy, which uses CCCL's radix sort.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuops._cuda import Program, Told, multiprocessors
-from gpuops.distinct.compaction_cuda import heads
+from gpuops.compaction.compaction_cuda import heads
 
 _THREADS = 512
 _BLOCKS = 4  # blocks for each multiprocessor
@@ -35,7 +35,7 @@ _TYPES = {
     "uint64": "unsigned long long",
 }
 _PROGRAMS = {
-    dtype: Program("distinct/distinct.cu", _ENTRIES, (f"KEY={name}",), threads=_THREADS)
+    dtype: Program("compaction/distinct.cu", _ENTRIES, (f"KEY={name}",), threads=_THREADS)
     for dtype, name in _TYPES.items()
 }
 

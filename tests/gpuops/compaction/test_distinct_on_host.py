@@ -11,7 +11,7 @@ from families import one_in
 
 from gpuops import compact, distinct, exclusive_scan, inclusive_scan
 from gpuops._cuda import GPUOPS, Program
-from gpuops.distinct import compaction_cuda, distinct_cuda
+from gpuops.compaction import compaction_cuda, distinct_cuda
 
 INTEGERS = list(distinct_cuda._TYPES)
 FLOATS = ["float16", "float32", "float64"]
@@ -207,11 +207,11 @@ def test_every_kernel_runs_here(cupy):
 # Without the first two of distinct.cu a guess is bad, and a table is filled again. Without those that are left out, a
 # place is poison, and to store there ends the process.
 BARRIERS = {
-    **{"distinct/distinct.cu": (3, 4, 5, 6), "distinct/compaction.cu": (1,)},
-    **{"distinct/scan.cu": (1,), "device/runs.cuh": (), "device/tile_prefix.cuh": ()},
+    **{"compaction/distinct.cu": (3, 4, 5, 6), "compaction/compaction.cu": (1,)},
+    **{"compaction/scan.cu": (1,), "device/runs.cuh": (), "device/tile_prefix.cuh": ()},
 }
 FILES = [
-    *("distinct/compaction.cu", "distinct/distinct.cu", "distinct/scan.cu"),
+    *("compaction/compaction.cu", "compaction/distinct.cu", "compaction/scan.cu"),
     *("device/runs.cuh", "device/tile_prefix.cuh"),
 ]
 REPLACED = [

@@ -6,7 +6,7 @@ import scipy.sparse.csgraph
 from scipy.sparse import coo_array
 
 from gpuops import dijkstra, search_graph, shortest_distances
-from gpuops.dijkstra import dijkstra_numba
+from gpuops.label_setting import dijkstra_numba
 
 METHODS = ["heap", "rounds"]
 

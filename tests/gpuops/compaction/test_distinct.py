@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuops import compact, distinct, exclusive_scan, inclusive_scan
-from gpuops.distinct import compaction_numba
+from gpuops.compaction import compaction_numba
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]

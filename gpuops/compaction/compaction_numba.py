@@ -1,4 +1,4 @@
-"""Compaction and prefix sums on a CPU: the Numba half of `gpuops.distinct`.
+"""Compaction and prefix sums on a CPU: the Numba half of `gpuops.compaction`.
 
 Both pass twice over blocks of a fixed size. The first pass counts the kept elements of each block, or adds up each
 block. The second pass, which then knows the total of the blocks before, stores the kept elements or the prefix sums.

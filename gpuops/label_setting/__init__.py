@@ -26,7 +26,7 @@ import numpy as np
 
 from gpuops.arrays import is_cupy
 from gpuops.csr import check_csr, check_vertices
-from gpuops.dijkstra import dijkstra_cuda, dijkstra_numba
+from gpuops.label_setting import dijkstra_cuda, dijkstra_numba
 from gpuops.numbers import outside_infinity
 
 METHODS = ("heap", "rounds")

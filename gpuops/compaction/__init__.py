@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.distinct import compaction_cuda, compaction_numba, distinct_cuda, distinct_numba
+from gpuops.compaction import compaction_cuda, compaction_numba, distinct_cuda, distinct_numba
 
 ORDERS = ("value", "first")
 

@@ -1,4 +1,7 @@
-"""Find places that are probably wrong: off the globe, with their two numbers exchanged, or far from every road."""
+"""Snap places to the nearest vertices of a network, and find places that are probably wrong.
+
+A place is probably wrong if it is off the globe, has its two numbers exchanged, or is far from every road.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,82 @@ from functools import cached_property
 
 import numpy as np
 
+from pipelines.analysis.by_place import nearest, vertices_by_place
+from pipelines.analysis.structure import are_degrees
+from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 
 FAR_METRES = 1000.0  # a place this far from its vertex is far, if places are longitudes and latitudes
 FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the network
+
+
+class Snapping:
+    """Moves places to the nearest vertices of the largest strongly connected component, where paths lead both ways.
+
+    Parameters
+    ----------
+    by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
+    """
+
+    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None):
+        self.graph, self._by_place = graph, by_place
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """The coordinates of the vertices, float64 (n, 2); raises ValueError if the graph has none."""
+        found = self.graph.coordinates()
+        if found is None:
+            raise ValueError(
+                f"{self.graph.path} has no coordinates; name vertices, or import it with coordinates (--coordinates)"
+            )
+        return found
+
+    @cached_property
+    def by_place(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vertices of the component, and the other vertices, sorted by place."""
+        return self._by_place or vertices_by_place(self.graph, self.coordinates)
+
+    def snap(self, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the nearest vertices.
+
+        Parameters
+        ----------
+        places : (k, 2) float64
+            Longitude and latitude in degrees if `on_the_globe`, else x and y.
+
+        Returns
+        -------
+        (k,) int64, (k,) float64 and (k,) bool
+            The vertices; their distances from the places, in metres or in units of the coordinates; and whether a
+            vertex outside the component is nearer.
+
+        Raises
+        ------
+        ValueError
+            The graph has no coordinates, or they are not longitudes and latitudes.
+        ImportError
+            SciPy is not installed, and the vertices are not sorted by place.
+        """
+        coordinates = self.coordinates
+        if on_the_globe and not are_degrees(coordinates):
+            raise ValueError(
+                f"{self.graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among"
+                " them; give places by x and y"
+            )
+        component, others = self.by_place
+        if not len(component):
+            raise ValueError(
+                f"{self.graph.path} has no coordinates in its largest strongly connected component; name vertices"
+                " instead"
+            )
+        vertices, apart = nearest(component, coordinates, places, on_the_globe=on_the_globe)
+        return vertices, apart, nearest(others, coordinates, places, on_the_globe=on_the_globe)[1] < apart
+
+
+def on_sphere(degrees: np.ndarray) -> np.ndarray:
+    """Return longitudes and latitudes, (k, 2), as points of the unit sphere, (k, 3)."""
+    lon, lat = np.radians(degrees).T
+    return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +144,8 @@ def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name:
     for row in np.flatnonzero(snapped > (np.inf if limit is None else limit))[:1].tolist():
         raise ValueError(
             f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"
-            f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (--snap-limit)"
+            f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (snap_limit,"
+            " --snap-limit)"
         )
 
 
@@ -82,7 +158,7 @@ def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
     places = "1 place is" if count == 1 else f"{count:,} places are"
     return (
         f"{name}: {places} farther than {network.say(network.far)} from the nearest vertex, the worst is row"
-        f" {worst + 1}, {network.say(snapped[worst])} away; --snap-limit refuses such rows"
+        f" {worst + 1}, {network.say(snapped[worst])} away; snap_limit (--snap-limit) refuses such rows"
     )
 
 

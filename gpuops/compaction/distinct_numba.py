@@ -1,4 +1,4 @@
-"""Distinct values on a CPU: the Numba half of `gpuops.distinct`.
+"""Distinct values on a CPU: the Numba half of `gpuops.compaction`.
 
 Before values are sorted, they are dealt to buckets by value. A bucket stays in a cache while NumPy sorts it, and
 threads sort different buckets. A bucket with more than a quarter of the values is dealt again, over its own range.

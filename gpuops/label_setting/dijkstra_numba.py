@@ -1,4 +1,4 @@
-"""Dijkstra's algorithm on a CPU: the Numba half of `gpuops.dijkstra`.
+"""Dijkstra's algorithm on a CPU: the Numba half of `gpuops.label_setting`.
 
 Each method uses one thread for a source. "heap" has four children to a node and moves a vertex up when its distance
 falls. "rounds" does the rounds of the CUDA half, with the same results bit for bit.
