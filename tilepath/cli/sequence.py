@@ -82,7 +82,10 @@ def look_and_say_command(seed: str, steps: int, look_and_say_lengths: bool, out:
 def spectrum_command(
     peptide: tuple[str, ...], cyclic_spectrum_counts: bool, against: Path | None, out: Path | None, overwrite: bool
 ) -> None:
-    """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses (57 71 113)."""
+    """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses.
+
+    Masses stand apart by blanks or commas: 57 71 113, or 57,71,113.
+    """
     import numpy as np
 
     import gpuops
