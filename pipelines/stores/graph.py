@@ -100,7 +100,7 @@ class Graph(NamedRows):
 
     @cached_property
     def reverse(self) -> ReversedGraph:
-        """The graph with all arcs reversed, built in memory on first access."""
+        """The graph with all arcs reversed, built in memory on first access; by a GPU if the graph is large."""
         return ReversedGraph(self)
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops.arrays import on_host
+from pipelines.stores.on_device import rows_on
 from pipelines.stores.vertex_names import VertexName, VertexNameList
 
 if TYPE_CHECKING:
@@ -70,6 +72,12 @@ class NamedRows:
 class ReversedGraph(NamedRows):
     """A graph with all arcs reversed, held in memory; created by `Graph.reverse`.
 
+    Parameters
+    ----------
+    graph : Graph
+    device : {"auto", "cpu", "gpu"}
+        Where the arcs are sorted (`pipelines.stores.on_device`); "auto": a GPU if the graph is large and there is one.
+
     Attributes
     ----------
     graph : Graph
@@ -78,13 +86,12 @@ class ReversedGraph(NamedRows):
         the order of the reversed arcs.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, device: str = "auto"):
         from gpuops.graphs import reverse  # imports Numba, which takes a second
 
         self.graph, self.n, self.m = graph, graph.n, graph.m
-        self._indptr, self._indices, self._weights, self.arcs = reverse(
-            graph.indptr(), graph.indices(), graph.weights(), check=False
-        )
+        turned = reverse(*rows_on(graph, device, weights=True), check=False)
+        self._indptr, self._indices, self._weights, self.arcs = map(on_host, turned)
 
     def __repr__(self) -> str:
         return f"<reverse of {self.graph!r}>"
