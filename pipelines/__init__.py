@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuops.faces import offered_names
+from pipelines.stores.displays import PICTURES
 from pipelines.stores.generated_names import OPENERS
 
 if TYPE_CHECKING:
@@ -99,7 +100,14 @@ def _open_rmat(name: str) -> Any:
     return generated_graph(name)
 
 
+def _draw(graph: Any) -> str | None:
+    from pipelines.pictures.inline import svg_of  # imports what draws, which stores do not need
+
+    return svg_of(graph)
+
+
 OPENERS["rmat"] = _open_rmat
+PICTURES["svg"] = _draw
 
 if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate this line
     __all__ = sorted(_MODULES)
