@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
+    from pipelines.formats.graphs.by_rows import graph_by_rows as graph_by_rows
     from pipelines.formats.graphs.generated import generate as generate
     from pipelines.formats.samples import import_samples as import_samples
     from pipelines.generators import synthetic_graph as synthetic_graph
