@@ -26,6 +26,10 @@ class NegativeCycleError(ValueError):
         return str(self.args[0])
 
 
+class NoGpuError(RuntimeError):
+    """A GPU is asked for, and this machine has none that CuPy can use."""
+
+
 class NotEulerianError(ValueError):
     """There is no Euler circuit, or no Euler path; the message says at which vertices, and what exists instead.
 

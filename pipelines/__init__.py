@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuops.faces import offered_names
+from pipelines.stores.displays import PICTURES
 from pipelines.stores.generated_names import OPENERS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
+    from pipelines.formats.graphs.by_rows import graph_by_rows as graph_by_rows
     from pipelines.formats.graphs.generated import generate as generate
     from pipelines.formats.samples import import_samples as import_samples
     from pipelines.generators import synthetic_graph as synthetic_graph
@@ -99,7 +101,14 @@ def _open_rmat(name: str) -> Any:
     return generated_graph(name)
 
 
+def _draw(graph: Any) -> str | None:
+    from pipelines.pictures.inline import svg_of  # imports what draws, which stores do not need
+
+    return svg_of(graph)
+
+
 OPENERS["rmat"] = _open_rmat
+PICTURES["svg"] = _draw
 
 if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate this line
     __all__ = sorted(_MODULES)

@@ -20,6 +20,7 @@ import numpy as np
 
 from gpuops import best_matching_units, train_online
 from gpuops.arrays import unmasked
+from gpuops.devices import array_library
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
 from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
@@ -31,7 +32,6 @@ from pipelines.som.shard import PIECE_BYTES, Piece
 from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
-from tilepath.devices import array_library
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin

@@ -21,7 +21,7 @@ from gpuops.arrays import check_vectors, is_cupy, like
 from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import permutations_cuda, permutations_numba
 
-_CHUNK_BYTES = 64 << 20
+_CHUNK_BYTES = 1 << 20  # a chunk stays in the cache of a core: 10! permutations of 10 come in 35 chunks
 
 
 def permutation_count(values: Any) -> int:
@@ -108,7 +108,7 @@ def permutation_chunks(
     values, first, count
         As in `permutations`.
     rows : int, optional
-        Permutations in a chunk. Default: the number that fits in 64 MiB, at least one.
+        Permutations in a chunk. Default: the number that fits in 1 MiB, at least one.
 
     Yields
     ------
@@ -124,7 +124,7 @@ def permutation_chunks(
     count = _stretch(_arrangements(repeats), first, count)
     rows = max(1, _CHUNK_BYTES // max(1, sum(repeats) * kinds.itemsize)) if rows is None else rows
     if rows < 1:
-        raise ValueError(f"rows is {rows}; a part has at least one")
+        raise ValueError(f"rows is {rows}; a chunk has at least one")
     return (
         permutations(values, start, min(rows, first + count - start)) for start in range(first, first + count, rows)
     )

@@ -9,21 +9,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gpuops.arrays import on_host
 from gpuops.csr import equal_ranges
 from pipelines.files.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
+from pipelines.stores.neighbours import ReversedGraph
+from pipelines.stores.on_device import rows_on
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.workers.capacity import Needs, this_process
 
 PIECE = 1 << 22  # arcs handed to the store at a time
 
 
-def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
+def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
     """Write the graph with all arcs reversed to a graph store, and return the store, opened.
 
     Labels, coordinates and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in the order
     of the graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    out : path of the new store
+    device : "auto" (a GPU if there is one and the graph is large), "cpu" or "gpu"; the result is the same
+    overwrite : replace an existing graph store at `out`
 
     Raises
     ------
@@ -31,11 +41,13 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool 
         `out` exists, is the graph itself, or the disk is full.
     DoesNotFitError
         The arcs do not fit in memory.
+    ImportError, NoGpuError
+        `device` is "gpu", and CuPy or a GPU is missing.
     """
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     _refuse_what_cannot_fit(graph)
-    turned = graph.reverse
+    turned = graph.reverse if device == "auto" else ReversedGraph(graph, device)
     source = f"reverse of {Path(graph.path).name}"
     facts = _facts(graph, overwrite) | {"input_edges": graph.input_edges}
     with new_graph(out, m=graph.m, source=source, **facts) as writer:
@@ -48,23 +60,16 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool 
     return open_graph(out)
 
 
-def write_forest(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> Graph:
+def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
     """Write a spanning forest of the graph to a graph store, and return the store, opened.
 
     Directions of arcs and weights do not matter for the forest; the arcs that are stored keep both. An arc is in the
     forest unless arcs with smaller numbers already join its ends. If the graph is undirected, both arcs of an edge are
-    stored.
-
-    Raises
-    ------
-    StoreError
-        `out` exists, is the graph itself, or the disk is full.
-    DoesNotFitError
-        The arcs do not fit in memory.
+    stored. Parameters and errors are those of `write_reverse`.
     """
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
-    chosen, _, _ = _forest(graph)
+    chosen, _, _ = _forest(graph, device)
     places = np.flatnonzero(chosen)
     indptr = graph.indptr()
     tails, heads, weights = indptr.searchsorted(places, "right") - 1, graph.indices()[places], graph.weights()[places]
@@ -80,14 +85,16 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool =
     return open_graph(out)
 
 
-def write_forest_table(graph: Graph, out: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+def write_forest_table(
+    graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False
+) -> int:
     """Write a table of all vertices and their parents in the spanning forest of `write_forest`.
 
     The columns are `vertex`, `parent` (null for a root) and `root` (the lowest vertex of the component). Returns the
     number of rows.
     """
     check_output(out, overwrite)
-    _, roots, parents = _forest(graph)
+    _, roots, parents = _forest(graph, device)
     names = vertex_names(graph)
     table = {
         "vertex": names,
@@ -98,11 +105,12 @@ def write_forest_table(graph: Graph, out: str | os.PathLike[str], *, overwrite: 
     return graph.n
 
 
-def _forest(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _forest(graph: Graph, device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from gpuops import spanning_forest  # imported here, as importing Numba takes a second
 
     _refuse_what_cannot_fit(graph)
-    return spanning_forest(graph.indptr(), graph.indices(), check=False)
+    chosen, roots, parents = map(on_host, spanning_forest(*rows_on(graph, device), check=False))
+    return chosen, roots, parents
 
 
 def _refuse_what_cannot_fit(graph: Graph) -> None:

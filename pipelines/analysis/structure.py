@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from gpuops.arrays import is_cupy, on_host
 from pipelines.files.tables import check_output, vertex_names, write_table
 from pipelines.stores import Graph
 from pipelines.stores.neighbours import ReversedGraph
+from pipelines.stores.on_device import rows_on
 
 COUNTED = 1 << 24  # most vertices and arcs of a graph whose structure is found without a request
 
@@ -105,16 +107,25 @@ def graph_structure(graph: Graph) -> Structure:
     )
 
 
-def out_and_in_degrees(graph: Graph | ReversedGraph) -> tuple[np.ndarray, np.ndarray]:
-    """Return the out-degree and the in-degree of every vertex, int64 (n) each."""
-    return np.diff(graph.indptr()), np.bincount(graph.indices(), minlength=graph.n)
+def out_and_in_degrees(graph: Graph | ReversedGraph, device: str = "auto") -> tuple[np.ndarray, np.ndarray]:
+    """Return the out-degree and the in-degree of every vertex, int64 (n) each; for `device` see `write_reverse`."""
+    indptr, indices = rows_on(graph, device)
+    if not is_cupy(indptr):
+        return np.diff(indptr), np.bincount(indices, minlength=graph.n)
+    from gpuops import degrees  # imported here, as importing Numba takes a second
+
+    found = degrees(indptr, indices, check=False)
+    return on_host(found.outgoing), on_host(found.incoming)
 
 
-def component_numbers(graph: Graph) -> np.ndarray:
-    """Return the weak component of every vertex, (n); components are numbered in the order of their lowest vertices."""
+def component_numbers(graph: Graph, device: str = "auto") -> np.ndarray:
+    """Return the weak component of every vertex, (n); components are numbered in the order of their lowest vertices.
+
+    For `device` see `write_reverse`.
+    """
     from gpuops import weak_components  # imported here, as importing Numba takes a second
 
-    return weak_components(graph.indptr(), graph.indices(), compact=True, check=False)
+    return on_host(weak_components(*rows_on(graph, device), compact=True, check=False))
 
 
 def are_geographic(graph: Graph, coordinates: np.ndarray) -> bool:
@@ -127,21 +138,20 @@ def are_degrees(coordinates: np.ndarray) -> bool:
     return not (np.abs(coordinates) > (180, 90)).any()
 
 
-def write_degrees(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
+def write_degrees(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False, device: str = "auto") -> int:
     """Write a table of all vertices, with the columns `vertex`, `out` and `in`; returns the number of rows."""
     check_output(out, overwrite)
-    outgoing, incoming = out_and_in_degrees(graph)
+    outgoing, incoming = out_and_in_degrees(graph, device)
     table = {"vertex": vertex_names(graph), "out": pa.array(outgoing), "in": pa.array(incoming)}
     write_table(pa.table(table), out, overwrite)
     return graph.n
 
 
-def write_components(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
+def write_components(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False, device: str = "auto") -> int:
     """Write a table of all vertices, with the columns `vertex` and `component`; returns the number of rows."""
     check_output(out, overwrite)
-    write_table(
-        pa.table({"vertex": vertex_names(graph), "component": pa.array(component_numbers(graph))}), out, overwrite
-    )
+    table = {"vertex": vertex_names(graph), "component": pa.array(component_numbers(graph, device))}
+    write_table(pa.table(table), out, overwrite)
     return graph.n
 
 

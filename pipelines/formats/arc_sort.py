@@ -20,6 +20,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
@@ -134,12 +135,30 @@ def write_sorted(
     StoreError
         `path` exists, or the disk is full.
     """
+    with sorting(path, arcs, simplify, sorted_rows, overwrite, memory) as add:
+        for piece in arcs.pieces:
+            add(*piece)
+    return open_graph(path)
+
+
+@contextmanager
+def sorting(
+    path: str | os.PathLike[str],
+    arcs: ArcStream,
+    simplify: bool = False,
+    sorted_rows: bool = True,
+    overwrite: bool = False,
+    memory: int | None = None,
+) -> Iterator[Callable[[np.ndarray, np.ndarray, np.ndarray], None]]:
+    """Yield the function that takes the pieces of a stream; the graph store is written when the block ends.
+
+    Parameters and errors are those of `write_sorted`. The pieces of `arcs` itself are not read.
+    """
     refuse_unsorted(simplify, sorted_rows)
     refuse_existing(path, SCHEMA, overwrite)
     memory = min(default_memory() if memory is None else memory, 1 << 50)
     with disk_errors(path), _Spool(Path(path).parent, memory, arcs) as spool:
-        for piece in arcs.pieces:
-            spool.add(*piece)
+        yield spool.add
         n = spool.close()
         if arcs.fault:
             raise FormatError(arcs.fault)
@@ -160,7 +179,6 @@ def write_sorted(
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             writer.annotate(labels=labels, coordinates=coordinates, through=through)
-    return open_graph(path)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -6,10 +6,11 @@ Numbers in text are plain decimal literals with the digits 0 to 9, no underscore
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -52,6 +53,18 @@ def rounded(word: str) -> bool:
     return is_whole(word) and int(digits) != int(float(digits))
 
 
+def _opened(path: str) -> BinaryIO:
+    try:
+        file: BinaryIO = open(path, "rb")
+        if file.read(2) == b"\x1f\x8b":
+            file.close()
+            file = gzip.open(path, "rb")  # type: ignore[assignment]
+        file.seek(0)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read ({error.strerror}); check the name") from error
+    return file
+
+
 def _line_ends(block: bytes) -> int:
     r"""Return ``block.count(b"\\n")``; comparing all bytes at once is faster than stopping at each newline."""
     return int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
@@ -60,20 +73,14 @@ def _line_ends(block: bytes) -> int:
 class TextFile:
     """A text file, gzip'd or not; `line` reads its header, `blocks` the rest, and `number` counts the lines.
 
-    Lines end in LF or CR LF. If `plain`, a zero byte and any other CR are errors.
+    Lines end in LF or CR LF. If `plain`, a zero byte and any other CR are errors. With `lines`, these are read in place
+    of a file, and `path` is their name in messages.
     """
 
-    def __init__(self, path: str | os.PathLike[str], plain: bool = True):
+    def __init__(self, path: str | os.PathLike[str], plain: bool = True, lines: Iterable[str] | None = None):
         self.path, self._plain = os.fspath(path), plain
         self.number = 0  # number of the last line read, from 1
-        try:
-            self._file: BinaryIO = open(self.path, "rb")
-            if self._file.read(2) == b"\x1f\x8b":
-                self._file.close()
-                self._file = gzip.open(self.path, "rb")  # type: ignore[assignment]
-            self._file.seek(0)
-        except OSError as error:
-            raise FormatError(f"{path}: cannot be read ({error.strerror}); check the name") from error
+        self._file = _opened(self.path) if lines is None else io.BytesIO("\n".join(lines).encode())
         self._buffer, self._at, self._ended = b"", 0, False
         try:
             self._more()

@@ -90,6 +90,12 @@ class GeneratedGraph(Graph):
 
     description: RMat
 
+    def __repr__(self) -> str:
+        return f"<{self.title}>"  # its first rows would take all edges
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.title}</p>"
+
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         before = len(self.rows(0, start)[1]) if start else 0
         return self.rows(start, stop)[0] + before

@@ -68,6 +68,7 @@ SCHEMA = DECLARED.name
 class Graph(NamedRows):
     """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. Pickles leave out the arrays.
 
+    Its text is a line of what it is and its first rows; a notebook shows a small graph as a picture.
     ``graph["a"]`` lists the neighbours of the vertex named a, and ``for name, neighbours in graph`` iterates over all
     vertices. Arrays hold indices of vertices; `names` turns indices into names, and `vertices` turns names into
     indices.
@@ -88,9 +89,11 @@ class Graph(NamedRows):
     optional: frozenset[str]
     sorted_rows: bool
 
-    def __repr__(self) -> str:
+    @property
+    def title(self) -> str:
+        """What the graph is, in a few words: its kind, its name and its size."""
         kind = "directed" if self.directed else "undirected"
-        return f"<{kind} graph {os.path.basename(self.path)}: {self._counts()}>"
+        return f"{kind} graph {os.path.basename(self.path)}: {self._counts()}"
 
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
@@ -100,7 +103,7 @@ class Graph(NamedRows):
 
     @cached_property
     def reverse(self) -> ReversedGraph:
-        """The graph with all arcs reversed, built in memory on first access."""
+        """The graph with all arcs reversed, built in memory on first access; by a GPU if the graph is large."""
         return ReversedGraph(self)
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops.arrays import on_host
+from pipelines.stores.displays import html_of, text_of
+from pipelines.stores.on_device import rows_on
 from pipelines.stores.vertex_names import VertexName, VertexNameList
 
 if TYPE_CHECKING:
@@ -34,6 +37,15 @@ class NamedRows:
         def vertex(self, name: VertexName) -> int: ...
 
         def names(self, vertices: Any) -> list[str]: ...
+
+        @property
+        def title(self) -> str: ...
+
+    def __repr__(self) -> str:
+        return text_of(self, self.title)
+
+    def _repr_html_(self) -> str:
+        return html_of(self, self.title)
 
     def __getitem__(self, vertex: VertexName) -> list[str]:
         """Return the names of the neighbours of a vertex; raises StoreError if the vertex does not exist."""
@@ -70,6 +82,12 @@ class NamedRows:
 class ReversedGraph(NamedRows):
     """A graph with all arcs reversed, held in memory; created by `Graph.reverse`.
 
+    Parameters
+    ----------
+    graph : Graph
+    device : {"auto", "cpu", "gpu"}
+        Where the arcs are sorted (`pipelines.stores.on_device`); "auto": a GPU if the graph is large and there is one.
+
     Attributes
     ----------
     graph : Graph
@@ -78,16 +96,17 @@ class ReversedGraph(NamedRows):
         the order of the reversed arcs.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, device: str = "auto"):
         from gpuops.graphs import reverse  # imports Numba, which takes a second
 
         self.graph, self.n, self.m = graph, graph.n, graph.m
-        self._indptr, self._indices, self._weights, self.arcs = reverse(
-            graph.indptr(), graph.indices(), graph.weights(), check=False
-        )
+        turned = reverse(*rows_on(graph, device, weights=True), check=False)
+        self._indptr, self._indices, self._weights, self.arcs = map(on_host, turned)
 
-    def __repr__(self) -> str:
-        return f"<reverse of {self.graph!r}>"
+    @property
+    def title(self) -> str:
+        """What the graph is, in a few words."""
+        return f"reverse of {self.graph.title}"
 
     @property
     def reverse(self) -> Graph:

@@ -53,6 +53,12 @@ def test_the_suites_on_a_cpu(capsys):
     distinct.run(bench, argparse.Namespace(sizes=[5000], others=4000))
     assert {"distinct of 0..999, 5,000 int32", "inclusive scan 4,000 int64"} <= {r["case"] for r in bench.records}
     assert all(record["sizes"]["n"] in (4000, 5000) for record in bench.records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct, "PUBLISHED", {n: (n / 1e6, 1.0) for n in (1000, 2000, 3000, 5000)})
+        bench = Bench("distinct", np, 1)
+        distinct.run(bench, argparse.Namespace(sizes=None, others=4000))
+    published = {r["sizes"]["n"]: r["published_seconds"] for r in bench.records if "published_seconds" in r}
+    assert published == {1000: 0.001, 2000: 0.002, 3000: 0.003, 5000: 0.005}
     bench = Bench("sequences", np, 1)
     sequences.run(bench, argparse.Namespace(only=None, steps=[8], masses=[12], elements=5))
     assert len(bench.records) == 3 + 5 + 3

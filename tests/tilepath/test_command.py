@@ -402,7 +402,7 @@ def test_every_page_has_an_example_of_its_command(names, command):
     command.make_parser(click.Context(command)).parse_args(words[len(names) :])
     page = CliRunner().invoke(cli.tilepath, [*names, "--help"]).output
     assert f"Example:\n  {command.example}" in page
-    assert ("Where to compute:" in page) == ("--scheduler-file" in page)
+    assert ("Where to compute:" in page) == ("--device [" in page)
 
 
 def test_every_command_is_in_a_section_with_its_whole_summary():

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pipelines import open_graph
 from tilepath.cli import describe_structure
 
 TEXT = "a -> b, c\nb -> c\nc -> a, a\nd\n"
@@ -71,6 +72,21 @@ def test_degrees_and_components(tilepath, graph, tmp_path):
     assert found == {"components": 2, "sizes": [3, 1], "firsts": ["a", "d"]}
     assert (tmp_path / "c.csv").read_text().splitlines()[1:] == ['"a",0', '"b",0', '"c",0', '"d",1']
     tilepath("graph", "degrees", graph, "--out", "c.csv", fault="c.csv exists already")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("command", ["degrees {0} --json", "components {0} --json", "tree {0} {1}", "reverse {0} {1}"])
+def test_on_a_gpu(tilepath, tmp_path, command):
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    tilepath("generate", "rmat", "g.zarr", "--scale", 12)
+    found = []
+    for device in "cpu", "gpu":
+        text = tilepath("graph", *command.format("g.zarr", device).split(), "--device", device).replace(device, "")
+        store = tmp_path / device
+        found.append((text, open_graph(store).digest if store.exists() else ""))
+    assert found[0] == found[1]
 
 
 def test_info_tells_the_structure(tilepath, graph, monkeypatch):

@@ -1,6 +1,8 @@
 """The commands `tilepath sequence` as a user calls them."""
 
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,6 +99,28 @@ def test_errors_are_one_line(sequence, tmp_path, arguments, message):
     assert message in error
     assert sum(line.startswith("Error: ") for line in error.splitlines()) == 1
     assert (tmp_path / "here.txt").read_text() == "1 2\n3 x\n"
+
+
+def test_a_gpu_that_is_missing_is_one_line(sequence, monkeypatch):
+    cure = "Error: --device is 'gpu', but CuPy finds no GPU; pass 'cpu' or 'auto'\n"
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False)))
+    assert sequence("permutations", 4, "--device", "gpu", code=1).endswith(cure)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "command", ["look-and-say 1 40", "spectrum NQELNQEL", "spectrum 57 71 --counts", "permutations 9 --first 3"]
+)
+def test_on_a_gpu(sequence, command):
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    for out in [], ["--out", "{}.txt"], ["--out", "{}.npy"]:
+        found = []
+        for device in "cpu", "gpu":
+            text = sequence(*command.split(), *(word.format(device) for word in out), "--device", device)
+            found.append((text.replace(device, ""), [Path(word.format(device)).read_bytes() for word in out[1:]]))
+        assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

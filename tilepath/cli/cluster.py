@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
+from gpuops.devices import DEVICES
 from pipelines.workers.progress import Progress
 from tilepath.cli.help_pages import ClusterOption
 from tilepath.cli.quantities import NUMBER
@@ -24,13 +25,9 @@ COORDINATION = (
 OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 _option = functools.partial(click.option, cls=ClusterOption)
+DEVICE = _option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute.")
 OPTIONS = (
-    _option(
-        "--device",
-        type=click.Choice(["auto", "cpu", "gpu"]),
-        default="auto",
-        help="Where to compute.",
-    ),
+    DEVICE,
     _option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
     _option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
     _option(

@@ -51,10 +51,10 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from clusters import ClusterError
+        from gpuops.errors import NoGpuError
 
-        if os.environ.get("TILEPATH_TRACEBACK") or not isinstance(
-            error, ValueError | OSError | ImportError | ClusterError
-        ):
+        known = ValueError | OSError | ImportError | ClusterError | NoGpuError
+        if os.environ.get("TILEPATH_TRACEBACK") or not isinstance(error, known):
             raise
         click.echo(f"Error: {_say(error)}", err=True)
         sys.exit(1)

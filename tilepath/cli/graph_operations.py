@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tilepath.cli.answers import JSON, VERTICES
+from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
 
 SHOWN_NEIGHBOURS = 20  # neighbours printed in a row
@@ -70,12 +71,13 @@ def show(
 @STORE
 @click.argument("out", type=click.Path())
 @OVERWRITE
-def reverse(store: str, out: str, overwrite: bool) -> None:
+@DEVICE
+def reverse(store: str, out: str, overwrite: bool, device: str) -> None:
     """Reverse all arcs of GRAPH and write the result to the graph store OUT."""
     from pipelines.analysis.derived_graphs import write_reverse
     from pipelines.stores import open_graph
 
-    click.echo(write_reverse(open_graph(store), out, overwrite=overwrite).describe())
+    click.echo(write_reverse(open_graph(store), out, device=device, overwrite=overwrite).describe())
 
 
 @graph.command(example="tilepath graph degrees roads.zarr")
@@ -83,7 +85,8 @@ def reverse(store: str, out: str, overwrite: bool) -> None:
 @click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, out, in.")
 @OVERWRITE
 @JSON
-def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
+@DEVICE
+def degrees(store: str, out: str | None, overwrite: bool, as_json: bool, device: str) -> None:
     """Print for each number of arcs how many vertices of GRAPH have that out-degree and that in-degree."""
     from pipelines.analysis.structure import degree_histogram, out_and_in_degrees, write_degrees
     from pipelines.stores import open_graph
@@ -91,8 +94,8 @@ def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None
 
     opened = open_graph(store)
     if out is not None:
-        rows = write_degrees(opened, out, overwrite)
-    histogram = degree_histogram(*out_and_in_degrees(opened))
+        rows = write_degrees(opened, out, overwrite, device)
+    histogram = degree_histogram(*out_and_in_degrees(opened, device))
     if as_json:
         keys = ("least", "most", "out", "in")
         click.echo(json.dumps([dict(zip(keys, line, strict=True)) for line in histogram]))
@@ -110,7 +113,8 @@ def degrees(store: str, out: str | None, overwrite: bool, as_json: bool) -> None
 @click.option("--out", type=click.Path(), help="Write a table of all vertices: vertex, component.")
 @OVERWRITE
 @JSON
-def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> None:
+@DEVICE
+def components(store: str, out: str | None, overwrite: bool, as_json: bool, device: str) -> None:
     """Print the weak components of GRAPH: vertices that arcs join, whatever the directions of the arcs.
 
     Components are numbered from 0 in the order of their first vertices.
@@ -123,8 +127,8 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
 
     opened = open_graph(store)
     if out is not None:
-        rows = write_components(opened, out, overwrite)
-    numbers = component_numbers(opened)
+        rows = write_components(opened, out, overwrite, device)
+    numbers = component_numbers(opened, device)
     _, firsts, sizes = np.unique(numbers, return_index=True, return_counts=True)
     if as_json:
         click.echo(json.dumps({"components": len(sizes), "sizes": sizes.tolist(), "firsts": opened.names(firsts)}))
@@ -143,7 +147,8 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool) -> N
 @STORE
 @click.argument("out", type=click.Path())
 @OVERWRITE
-def tree(store: str, out: str, overwrite: bool) -> None:
+@DEVICE
+def tree(store: str, out: str, overwrite: bool, device: str) -> None:
     """Write a spanning tree of each weak component of GRAPH to OUT: a graph store or a table.
 
     The directions and weights of arcs are ignored: an arc is in the tree unless earlier arcs already join its ends. A
@@ -155,10 +160,10 @@ def tree(store: str, out: str, overwrite: bool) -> None:
     from pipelines.stores.schema import counted
 
     if out.lower().endswith((*DELIMITERS, *PARQUET)):
-        count = write_forest_table(open_graph(store), out, overwrite=overwrite)
+        count = write_forest_table(open_graph(store), out, device=device, overwrite=overwrite)
         click.echo(f"{out}: parents of {counted(count, 'vertex', 'vertices')}")
     else:
-        click.echo(write_forest(open_graph(store), out, overwrite=overwrite).describe())
+        click.echo(write_forest(open_graph(store), out, device=device, overwrite=overwrite).describe())
 
 
 def _row(graph: Any, vertex: int, arrow: str, weights: bool) -> str:

@@ -13,9 +13,17 @@ from typing import Any
 import click
 
 from tilepath.cli.assembly import de_bruijn
+from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
 
 SHOWN = 1000  # digits, numbers or rows printed to the terminal
+# From this many bytes of a result on, "auto" takes a GPU, if there is one. By benchmarks/results/sequences-*.json, a
+# result of 1 GiB takes 2.6 s (look-and-say), 0.16 s (spectrum) and 0.6 s (permutations) on two cores, and 0.23, 0.003
+# and 0.003 s on an H200. Starting the GPU and copying the result may take half a second more, which has not been
+# measured, so smaller results are made sooner on the CPU.
+GPU_BYTES = 1 << 30
+GPU_PERMUTATIONS = 2**63 - 1  # most permutations that a GPU counts
+MOST_STEPS = 200  # steps of look-and-say whose term is longer than any memory, unless terms do not grow at all
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path), help="Write to this file (text or .npy) instead of the terminal."
 )
@@ -40,28 +48,36 @@ def sequence() -> None:
 )
 @_OUT
 @_OVERWRITE
-def look_and_say_command(seed: str, steps: int, look_and_say_lengths: bool, out: Path | None, overwrite: bool) -> None:
+@DEVICE
+def look_and_say_command(
+    seed: str, steps: int, look_and_say_lengths: bool, out: Path | None, overwrite: bool, device: str
+) -> None:
     """Print the term of the look-and-say sequence STEPS steps after SEED, a string of digits.
 
     A run of ten ones is written as 101.
     """
     import gpuops
+    from gpuops.arrays import on_host
 
     if look_and_say_lengths:
+        if device == "gpu":
+            raise click.UsageError("--lengths makes no term, so a GPU has nothing to do; leave out --device")
         found = gpuops.look_and_say_lengths(seed, steps)
         if out is not None:
             _write_lines(out, map(str, found), overwrite)
         else:
             _echo_lines([f"{step}: {length:,}" for step, length in enumerate(found)], "lengths")
         return
-    term = gpuops.look_and_say(seed, steps)
+    length = gpuops.look_and_say_lengths(seed, min(steps, MOST_STEPS))[-1]
+    digits = _library(device, length, 2 * length).asarray(gpuops.look_and_say(seed, 0))
+    term = gpuops.look_and_say(digits, steps)
     if out is not None and out.suffix == ".npy":
-        _save(out, term, overwrite)
+        _save(out, on_host(term), overwrite)
     elif out is not None:
-        _write_lines(out, [_digits(term)], overwrite)
+        _write_lines(out, [_digits(on_host(term))], overwrite)
     else:
         more = f"... {len(term):,} digits; --out FILE writes all" if len(term) > SHOWN else ""
-        click.echo(_digits(term[:SHOWN]) + more)
+        click.echo(_digits(on_host(term[:SHOWN])) + more)
 
 
 @sequence.command("spectrum", context_settings=_NUMBERS, example="tilepath sequence spectrum NQEL")
@@ -79,24 +95,36 @@ def look_and_say_command(seed: str, steps: int, look_and_say_lengths: bool, out:
 )
 @_OUT
 @_OVERWRITE
+@DEVICE
 def spectrum_command(
-    peptide: tuple[str, ...], cyclic_spectrum_counts: bool, against: Path | None, out: Path | None, overwrite: bool
+    peptide: tuple[str, ...],
+    cyclic_spectrum_counts: bool,
+    against: Path | None,
+    out: Path | None,
+    overwrite: bool,
+    device: str,
 ) -> None:
-    """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses (57 71 113)."""
+    """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses.
+
+    Masses stand apart by blanks or commas: 57 71 113, or 57,71,113.
+    """
     import numpy as np
 
     import gpuops
+    from gpuops.arrays import on_host
     from pipelines.stores.schema import counted
 
     if cyclic_spectrum_counts and against is not None:
         raise click.UsageError("--against compares the whole spectrum; leave out --counts")
     masses = _masses(peptide)
+    needed = 8 * (int(masses.sum()) + 1 if cyclic_spectrum_counts else len(masses) * (len(masses) - 1) + 2)
+    masses = _library(device, needed, 3 * needed).asarray(masses)
     if cyclic_spectrum_counts:
-        table = gpuops.cyclic_spectrum_counts(masses)
+        table = on_host(gpuops.cyclic_spectrum_counts(masses))
         places = np.flatnonzero(table)
         result = np.column_stack((places, table[places]))
     else:
-        result = gpuops.cyclic_spectrum(masses)
+        result = on_host(gpuops.cyclic_spectrum(masses))
     if against is not None:
         measured = _numbers_in(against)
         click.echo(f"{gpuops.spectrum_score(result, measured):,} of {counted(len(measured), 'mass', 'masses')} match")
@@ -113,8 +141,9 @@ def spectrum_command(
 @click.option("--count", type=click.IntRange(min=0), help="Number of permutations; by default all from --first on.")
 @_OUT
 @_OVERWRITE
+@DEVICE
 def permutations_command(
-    values: tuple[str, ...], first: int, count: int | None, out: Path | None, overwrite: bool
+    values: tuple[str, ...], first: int, count: int | None, out: Path | None, overwrite: bool, device: str
 ) -> None:
     """Print the permutations of VALUES in lexicographic order. VALUES are whole numbers, or one N for 0 to N - 1.
 
@@ -123,6 +152,7 @@ def permutations_command(
     import numpy as np
 
     from gpuops import permutation_chunks, permutation_count, permutations
+    from gpuops.arrays import on_host
     from gpuops.memory import refuse_beyond_memory, size
     from pipelines.stores.schema import counted
 
@@ -132,20 +162,34 @@ def permutations_command(
         raise click.UsageError(f"N is {numbers[0]:,}; at most 256 different values can be arranged")
     total = permutation_count(arranged)
     rows = total - first if count is None else count
-    chunks = permutation_chunks(arranged, first, min(rows, SHOWN + 1) if out is None and rows > 0 else count)
+    if device == "gpu" and total > GPU_PERMUTATIONS:
+        raise click.UsageError("a GPU counts to 2^63 - 1, and there are more permutations; use --device cpu")
     needed = rows * permutations(arranged, 0, 1).nbytes
+    # Lines of text take longer to write than their permutations to find.
+    whole = needed if out is not None and out.suffix == ".npy" and total <= GPU_PERMUTATIONS else 0
+    xp = _library(device, whole, 2 * needed)
+    if xp is not np:
+        arranged = xp.asarray(np.arange(arranged, dtype=np.uint8) if len(numbers) == 1 else arranged)
+    chunks = permutation_chunks(arranged, first, min(rows, SHOWN + 1) if out is None and rows > 0 else count)
     click.echo(f"{rows:,} of {counted(total, 'permutation')}, {size(needed)}", err=True)
-    lines = (" ".join(map(str, row)) for chunk in chunks for row in chunk.tolist())
+    lines = (" ".join(map(str, row)) for chunk in chunks for row in on_host(chunk).tolist())
     if out is None:
         _echo_lines(list(lines), "permutations", rows)
     elif out.suffix == ".npy":
         refuse_beyond_memory(needed, f"{rows:,} permutations take", "take fewer by --count, or write a text file")
-        _save(out, permutations(arranged, first, count), overwrite)
+        _save(out, on_host(permutations(arranged, first, count)), overwrite)
     else:
         _write_lines(out, lines, overwrite)
 
 
 sequence.add_command(de_bruijn)
+
+
+def _library(device: str, size: int, needed: int) -> Any:
+    """Return NumPy or CuPy for a result of `size` bytes that takes `needed` bytes of a GPU's memory."""
+    from gpuops.devices import library_for_size
+
+    return library_for_size(device, size, GPU_BYTES, needed)
 
 
 def _digits(term: Any) -> str:

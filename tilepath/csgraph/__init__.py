@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import gpuops
+from gpuops.devices import DEVICES
 from gpuops.numbers import outside_infinity
-from tilepath.devices import DEVICES
 
 try:
     import scipy.sparse.csgraph as _scipy

@@ -26,6 +26,7 @@ from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
+from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
@@ -73,20 +74,24 @@ def import_graph(
     ----------
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
         gzip'd), or a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a
-        vector of integers, in which v has one arc to ``source[v]``
+        vector of integers, in which v has one arc to ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or
+        of ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or
+        ``{"a": {"b": 1.5}}``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph)
     columns : tail, head and optionally weight (edge list, Parquet, data frame)
     delimiter, comment, header : see `read_edge_list`
-    base : number of the first vertex (edge list, Parquet); default 0. Without `base` and `vertices`, some edge must
-        have vertex 0. Formats that count from 1 need no `base`.
-    vertices : number of vertices if vertices are numbers (edge list, Parquet); default: implied by the largest number
-    labels : True if vertices are names (edge list, Parquet). By default, vertices that are not integers are names, all
-        vertices of adjacency files, and in a data frame also ids, such as OpenStreetMap's, which are far larger than
-        their count. With a base other than 0, the numbers in the source become labels. False: store no labels.
-    directed : False: each edge is stored in both directions (edge list, Parquet, SciPy)
+    base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
+        edge must have vertex 0. Formats that count from 1 need no `base`.
+    vertices : number of vertices if vertices are numbers (edge list, Parquet, pairs, dict); default: implied by the
+        largest number
+    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default, vertices that are not integers
+        are names, all vertices of adjacency text, and in a data frame also ids, such as OpenStreetMap's, which are far
+        larger than their count. With a base other than 0, the numbers in the source become labels. False: store no
+        labels.
+    directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
@@ -106,12 +111,13 @@ def import_graph(
     Raises
     ------
     FormatError
-        The source cannot be read; the message names the source, the faulty line or row, and the cure.
+        The source cannot be read; the message names the source, the faulty line, row or entry, and the cure.
     ValueError
         Both `simplify` and ``sorted_rows=False`` are given: simplified rows are always sorted.
     StoreError
         `path` exists, or the disk is full.
     """
+    source = list(source) if isinstance(source, Iterator) else source
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
@@ -185,9 +191,15 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             return read_data_frame, type(source).__name__
         if isinstance(source, np.ndarray):
             return read_successors, "a vector of successors"
+        if isinstance(source, Mapping):
+            return read_neighbours, "a dict of neighbours"
+        if isinstance(source, list | tuple):
+            lines = len(source) > 0 and isinstance(source[0], str)
+            return (read_adjacency, "a list of lines") if lines else (read_pairs, "a list of arcs")
         raise FormatError(
             f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a graph of NetworkX or "
-            "igraph, a data frame, or a vector of successors (a NumPy array)"
+            "igraph, a data frame, a vector of successors (a NumPy array), a list of lines or of pairs, or a dict of "
+            "neighbours"
         )
     name = os.fspath(source)
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()

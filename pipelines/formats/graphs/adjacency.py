@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.formats.arc_sort import ArcStream, Piece
+from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
 from pipelines.formats.text_file import BLANKS, TextFile, count
 from pipelines.stores import Graph
@@ -36,9 +36,12 @@ _QUOTED = re.compile(r'["#,\r\n]|->|^[ \t]|[ \t]$|^$')
 
 @contextmanager
 def read_adjacency(
-    source: str | os.PathLike[str], labels: bool = True, directed: bool = True, vertices: int | None = None
+    source: str | os.PathLike[str] | Sequence[str],
+    labels: bool = True,
+    directed: bool = True,
+    vertices: int | None = None,
 ) -> Iterator[ArcStream]:
-    """Yield the arcs of a text file with lines `a -> b, c`.
+    """Yield the arcs of a text file with lines `a -> b, c`, or of a list of such lines.
 
     Parameters
     ----------
@@ -46,14 +49,25 @@ def read_adjacency(
     directed : False: each arc is an undirected edge, which the file has in the line of one of its ends
     vertices : number of vertices if vertices are numbers; default: implied by the largest number
     """
-    name = os.fspath(source)
+    name, lines = (os.fspath(source), None) if isinstance(source, str | os.PathLike) else ("the list", _listed(source))
     check_numbering(name, None, vertices, labels)
-    with TextFile(source) as text:
+    with TextFile(name, lines=lines) as text:
         names: dict[str, int] | None = {} if labels else None
         stream = ArcStream((), n=vertices, labels=names, label_bytes=NAME_BYTES, directed=directed)
         stream.remarks.append(f"{name}: lines `a -> b, c`; every arc weighs 1")
         stream.pieces = _pieces(text, names, stream)
         yield stream
+
+
+def _listed(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines without the line break at their ends; raise FormatError if one is not a line of text."""
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line, str):
+            raise FormatError(f"the list, line {number}: {line!r:.80} is not text; give all lines as text")
+        ended = line.removesuffix("\n").removesuffix("\r")
+        if "\n" in ended:
+            raise FormatError(f"the list, line {number}: {line!r:.80} has a line break; give each line its own entry")
+        yield ended
 
 
 def looks_like_adjacency(path: str) -> bool:

@@ -6,7 +6,7 @@ These libraries are not imported here; a caller that passes such an object has i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -158,12 +158,23 @@ def _positions(positions: list[tuple[Any, Any]]) -> np.ndarray | None:
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
-    """Return weights as int32 or int64 if all are integers, else as float64; FormatError if one would be rounded."""
+    def described(edge: int) -> str:
+        u, v, value = edges[edge]
+        return f"the edge {u!r} - {v!r} has {name!r} = {value!r:.80}"
+
+    return checked_weights(values, described, "give every edge a finite number, or name another attribute (weight=)")
+
+
+def checked_weights(values: list[Any], described: Callable[[int], str], cure: str) -> np.ndarray:
+    """Return weights as int32 or int64 if all are integers, else as float64; FormatError if one would be rounded.
+
+    The message begins with `described` of the place of the faulty weight; `cure` is for what is no finite number.
+    """
     exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
-    for u, v, value in edges:
-        fault = _fault(value, exact)
+    for place, value in enumerate(values):
+        fault = _fault(value, exact, cure)
         if fault:
-            raise FormatError(f"the edge {u!r} - {v!r} has {name!r} = {value!r:.80}; {fault}")
+            raise FormatError(f"{described(place)}; {fault}")
     if not exact:
         return np.array(values, dtype=np.float64)
     weights = np.array(values, dtype=np.int64)
@@ -171,10 +182,10 @@ def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
     return weights.astype(np.int32) if fits else weights
 
 
-def _fault(value: Any, exact: bool) -> str:
+def _fault(value: Any, exact: bool, cure: str) -> str:
     """Return the cure for a weight that cannot be used, else ""; `exact` is True if all weights are integers."""
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
-        return "give every edge a finite number, or name another attribute (weight=)"
+        return cure
     if exact:
         return "" if -(2**63) <= value < 2**63 else "integers have at most 64 bits; make it a float"
     try:
@@ -182,7 +193,7 @@ def _fault(value: Any, exact: bool) -> str:
     except OverflowError:
         as_float = math.inf
     if not math.isfinite(as_float):
-        return "give every edge a finite number, or name another attribute (weight=)"
+        return cure
     if isinstance(value, int | np.integer) and int(as_float) != value:
         return "with decimals among the weights, all are float64, which does not hold this integer exactly; round it"
     return ""

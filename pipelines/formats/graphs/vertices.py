@@ -22,6 +22,10 @@ class Names:
     def __iter__(self) -> Iterator[str]:
         return iter(self._indices)
 
+    def index(self, name: str) -> int:
+        """Return the index of the vertex called `name`."""
+        return self._indices.setdefault(name, len(self._indices))
+
     def number(self, tails: Any, heads: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of the vertices named in two pyarrow string arrays of equal length."""
         size = len(tails)

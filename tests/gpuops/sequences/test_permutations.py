@@ -88,7 +88,9 @@ def test_chunks():
     parts = list(permutation_chunks(5, first=3, count=50, rows=20))
     assert [len(part) for part in parts] == [20, 20, 10]
     np.testing.assert_array_equal(np.concatenate(parts), permutations(5, 3, 50))
-    assert len(next(permutation_chunks(20))) == (64 << 20) // 20  # of 2.4e18
+    assert len(next(permutation_chunks(20))) == (1 << 20) // 20  # of 2.4e18
+    sizes = [len(part) for part in permutation_chunks(10)]
+    assert (max(sizes), sum(sizes)) == ((1 << 20) // 10, 3_628_800)  # the first chunk is not the whole result
     assert [part.shape for part in permutation_chunks(0)] == [(1, 0)]
 
 

@@ -253,7 +253,7 @@ def test_cycles_of_a_permutation(successors):
         (np.array([0.0]), "an array of float64, 1, is not a vector of successors"),
         (np.zeros((2, 2), int), "an array of int64, 2 x 2"),
         (np.array([], int), "holds no vertices"),
-        ([1, 0], "a list is not a graph"),
+        ([1, 0], r"entry 0 \(from 0\): 1 is neither .*, or give a vector of successors as a NumPy array"),
     ],
 )
 def test_what_is_not_a_vector_of_successors(tmp_path, successors, match):

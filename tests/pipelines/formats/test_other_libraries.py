@@ -214,7 +214,7 @@ def test_a_table_of_nodes_without_positions(load, tmp_path):
     pq.write_table(pa.table({"osmid": [1], "lon": [0.5]}), tmp_path / "nodes.parquet")
     with pytest.raises(FormatError, match=re.escape("columns are osmid, lon; rename them")):
         load(pd.DataFrame({"u": [1], "v": [1]}), coordinates=tmp_path / "nodes.parquet")
-    with pytest.raises(FormatError, match="a dict is not a graph"):
+    with pytest.raises(FormatError, match="the dict is empty"):
         load({})
 
 

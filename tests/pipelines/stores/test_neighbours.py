@@ -54,11 +54,6 @@ def test_a_graph_without_vertices_is_a_graph(tmp_path):
     assert (len(graph), list(graph), list(graph.reverse)) == (0, [], [])
 
 
-def test_its_text_is_one_line(tmp_path):
-    assert repr(written(tmp_path / "roads.zarr")) == "<directed graph roads.zarr: 4 vertices, 5 arcs>"
-    assert repr(written(tmp_path / "g").reverse) == "<reverse of <directed graph g: 4 vertices, 5 arcs>>"
-
-
 @pytest.mark.usefixtures("_rows")
 def test_the_reverse_is_made_once_and_knows_its_arcs(tmp_path):
     graph = written(tmp_path / "g", labels=np.array(list("abcd")), sorted_rows=False)

@@ -1,0 +1,76 @@
+"""How a graph shows itself: its first rows as text, and in a notebook its picture or a table of its first rows.
+
+Only the first rows are read, however large the graph is. The text of a damaged store says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipelines.stores.neighbours import NamedRows
+
+ROWS = 6  # rows shown of a graph
+NEIGHBOURS = 8  # neighbours shown in a row
+LETTERS = 24  # letters shown of a name
+
+# The function that draws a small graph as SVG, or returns None. No store knows how to draw: `pipelines` enters it.
+PICTURES: dict[str, Callable[[Any], str | None]] = {}
+
+Row = tuple[str, list[str], int]  # the name of a vertex, the names of its first neighbours, and the number of others
+
+
+def text_of(graph: NamedRows, title: str) -> str:
+    """Return the title and the first rows of a graph as lines of text; never raises an error."""
+    try:
+        lines = [_line(*row) for row in _first_rows(graph)]
+        lines += [f"and {graph.n - ROWS:,} more"] if graph.n > ROWS else []
+    except Exception as error:  # a text is for looking into faults, too
+        from pipelines.stores.schema import brief  # imports zarr, which `import pipelines` does without
+
+        lines = [f"rows cannot be read: {brief(error)}"]
+    return "\n".join([f"<{title}>", *lines])
+
+
+def html_of(graph: NamedRows, title: str) -> str:
+    """Return a picture of a small graph as HTML; of a large graph, or without matplotlib, a table of the first rows."""
+    try:
+        if svg := PICTURES["svg"](graph) if "svg" in PICTURES else None:
+            return f'<div style="overflow: auto">{svg}</div>'
+        rows = _first_rows(graph)
+    except (ValueError, OSError):  # the store is damaged; the text names the fault
+        return f"<pre>{escape(text_of(graph, title))}</pre>"
+    lines = ["<tr><th>vertex</th><th>arcs</th><th>neighbours</th></tr>"]
+    for name, heads, more in rows:
+        cells = _short(name), f"{len(heads) + more:,}", _list(heads, more)
+        lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+    rest = f"<p>and {graph.n - ROWS:,} more</p>" if graph.n > ROWS else ""
+    return f"<p>{escape(title)}</p><table>{''.join(lines)}</table>{rest}"
+
+
+def _first_rows(graph: NamedRows) -> list[Row]:
+    starts = graph.indptr(0, min(ROWS, graph.n)).tolist()
+    heads = [graph.indices(first, min(stop, first + NEIGHBOURS)).tolist() for first, stop in pairwise(starts)]
+    names = iter(graph.names([vertex for vertex, row in enumerate(heads) for vertex in (vertex, *row)]))
+    return [
+        (next(names), [next(names) for _ in row], stop - first - len(row))
+        for row, (first, stop) in zip(heads, pairwise(starts), strict=True)
+    ]
+
+
+def _line(name: str, heads: list[str], more: int) -> str:
+    return f"{_short(name)} -> {_list(heads, more)}".rstrip()
+
+
+def _list(heads: list[str], more: int) -> str:
+    return ", ".join([*map(_short, heads), *([f"... {more:,} more"] if more else [])])
+
+
+def _short(name: str) -> str:
+    """Return a name on one line, in quotation marks if it is empty or could be mistaken for several names."""
+    text = "".join(letter if letter.isprintable() else " " for letter in name)
+    text = text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}\u2026"
+    return f'"{text}"' if not text or "," in text or "->" in text else text
