@@ -81,7 +81,7 @@ def export_store(
     """
     suffix = _suffix(out)
     schema = store_schema(store)
-    if schema == "matrix/1" or (schema in KINDS and KINDS[schema].on_demand):
+    if schema == "matrix/2" or (schema in KINDS and KINDS[schema].on_demand):
         raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
         raise unknown_schema(store, schema)
@@ -259,7 +259,7 @@ def _samples_matrix(store: Samples, _: Any) -> Matrix:
 
 _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
-    "distances/1": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "distances/2": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
     "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},

@@ -38,13 +38,13 @@ READS = {  # what reads an array, by its name
         "coordinates": lambda graph: graph.coordinates(),
         "through": lambda graph: graph.through(),
     },
-    "distances/1": {"slot-1": lambda distances: list(distances.blocks())},
+    "distances/2": {"distances": lambda distances: list(distances.blocks())},
     "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
     "hierarchy/1": {
         name: lambda kept: open_hierarchy(kept.path).between(range(5), range(5)) for name in HIERARCHY_ARRAYS
     },
-    "matrix/1": {
-        "distance": lambda matrix: matrix[:],
+    "matrix/2": {
+        "distances": lambda matrix: matrix[:],
         "origin": lambda matrix: matrix.names()[0],
         "destination": lambda matrix: matrix.names()[1],
     },
@@ -170,11 +170,11 @@ def edit_json(rng, files):
         "",
         "x",
         "float64",
-        "slot-0",
+        "checkpoint-0",
         "int32",
         "../graph",
     ]
-    others += [[], [0], [[0, 1]], [[0, 3]], ["a", "b"], {}, {"slot": "slot-0", "stage": 1}, {"slot": 3}, 10**400]
+    others += [[], [0], [[0, 1]], [[0, 3]], ["a", "b"], {}, {"slot": "checkpoint-0", "stage": 1}, {"slot": 3}, 10**400]
     if rng.random() < 0.2:
         del holder[key]
     else:
@@ -258,7 +258,7 @@ def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, 
 
 def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
-    chunks_of(path / kind_of(path).open(path).slot)[-1].unlink()
+    chunks_of(path / "distances")[-1].unlink()
     store = kind_of(path).open(path)
     for command in (
         measures,
@@ -305,7 +305,7 @@ def other_values(path, name, change):
         ("samples", "labels", lambda v: v.__setitem__(0, 1)),
         ("codebook", "hits", lambda v: v.__setitem__(0, 9)),
         ("mapping", "units", lambda v: v.__setitem__((0, 0), 1)),
-        ("part-distances", "slot-1", lambda v: v.__setitem__((0, 1), 9)),
+        ("part-distances", "checkpoint-1", lambda v: v.__setitem__((0, 1), 9)),
         ("hierarchy", "order", lambda v: v.__setitem__(0, 7)),
         ("part-hierarchy", "starts", lambda v: v.__setitem__(1, 3)),
     ],
@@ -367,7 +367,7 @@ def test_attributes_that_were_changed_are_found(tiny_stores, tmp_path, name, att
 
 def test_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
-    about = path / kind_of(path).open(path).slot / "zarr.json"
+    about = path / "distances" / "zarr.json"
     about.write_text(about.read_text().replace('"little"', '"big"'))
     with pytest.raises(StoreError, match="the attributes differ from those recorded"):
         kind_of(path).open(path).verify()
@@ -397,9 +397,9 @@ def test_what_was_verified_is_said(tiny_stores):
 
 def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "part-distances")
-    chunks = chunks_of(path / "slot-1")
+    chunks = chunks_of(path / "checkpoint-1")
     shutil.copyfile(chunks[0], chunks[1])
-    with pytest.raises(StoreError, match="a chunk of `slot-1` is not the one written there"):
+    with pytest.raises(StoreError, match="a chunk of `checkpoint-1` is not the one written there"):
         resume_distances(path, open_graph(tmp_path / "graph"))
 
 
@@ -412,7 +412,7 @@ def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_st
         ("distances", "committed", None),
         ("distances", "dtype", "(f4,"),
         ("distances", "graph", "g.zarr"),
-        ("part-distances", "committed", {"slot": "slot-1", "stage": 9}),
+        ("part-distances", "committed", {"slot": "checkpoint-1", "stage": 9}),
         ("part-distances", "stages", "many"),
         ("paths", "targets", ["a"]),
         ("paths", "cutoff", "far"),

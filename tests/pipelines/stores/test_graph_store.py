@@ -134,7 +134,7 @@ def test_foreign_and_missing_stores(tmp_path):
     zarr.open_group(tmp_path / "other", mode="w")
     with pytest.raises(StoreError, match="not made by tilepath"):
         open_graph(tmp_path / "other")
-    zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/1"
+    zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/2"
     with pytest.raises(StoreError, match="is a distances store .*, but a graph store .*is needed.*tilepath import"):
         open_graph(tmp_path / "distances")
 
