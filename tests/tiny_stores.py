@@ -30,6 +30,7 @@ def write_tiny_stores(folder):
         weight_unit="m",
         source="ring",
     )
+    write_graph(folder / "unweighted", np.arange(6), np.array([1, 2, 3, 4, 0]))
     _distances(folder / "distances", graph, stages=1)
     _distances(folder / "rows", graph, stages=1, sources=[4, 1])
     _distances(folder / "part-distances", graph, stages=3, sources=[4, 1])

@@ -127,11 +127,12 @@ def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 def _graph_table(store: Graph, _: Any) -> Iterator[Columns]:
     names = vertex_names(store)
     for tails, heads, weights in _arcs(store):
-        yield {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads)), "weight": weights}
+        columns = {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads))}
+        yield columns | ({"weight": weights} if store.weighted else {})
 
 
 def _graph_coordinates(store: Graph, _: Any) -> Coordinates:
-    return Coordinates((store.n, store.n), store.weight_dtype, _arcs(store))
+    return Coordinates((store.n, store.n), store.weight_dtype if store.weighted else None, _arcs(store))
 
 
 def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:

@@ -83,7 +83,7 @@ class ReversedGraph(NamedRows):
 
         self.graph, self.n, self.m = graph, graph.n, graph.m
         self._indptr, self._indices, self._weights, self.arcs = reverse(
-            graph.indptr(), graph.indices(), graph.weights(), check=False
+            graph.indptr(), graph.indices(), graph.weights() if graph.weighted else None, check=False
         )
 
     def __repr__(self) -> str:
@@ -103,7 +103,9 @@ class ReversedGraph(NamedRows):
         return self._indices[start:stop]
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return the weights of the arcs `start` to `stop` (excluded)."""
+        """Return the weights of the arcs `start` to `stop` (excluded); of an unweighted graph they are ones."""
+        if self._weights is None:
+            return np.ones(len(self._indices[start:stop]), self.graph.weight_dtype)
         return self._weights[start:stop]
 
     def labels(self) -> np.ndarray | None:

@@ -5,7 +5,7 @@
     ROWS COLUMNS ENTRIES
     I J VALUE
 
-FIELD is `real`, `integer` or `pattern` (no values: weight 1); SYMMETRY is `general` (directed) or `symmetric` (each
+FIELD is `real`, `integer` or `pattern` (no values: unweighted); SYMMETRY is `general` (directed) or `symmetric` (each
 entry is an undirected edge). Stored zeros are arcs of weight 0. Vertices are numbered from 1; their numbers become
 labels.
 https://math.nist.gov/MatrixMarket/formats.html
@@ -16,8 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.dimacs import check_count
@@ -39,6 +37,7 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
             _pieces(text, layout, announced, values),
             n=n,
             directed=symmetry == "general",
+            weighted=values,
             weight_dtype="float64" if field in ("real", "double") else None,
             labels=range(1, n + 1),
         )
@@ -83,5 +82,5 @@ def _pieces(text: TextFile, layout: Layout, announced: int, values: bool) -> Ite
     header, entries = text.number, 0
     for columns in read_table(text, layout):
         entries += len(columns[0])
-        yield columns[0], columns[1], columns[2] if values else np.ones(len(columns[0]), np.int32)
+        yield columns[0], columns[1], columns[2] if values else None
     check_count(text, entries, announced, header)

@@ -16,7 +16,7 @@ import zarr
 from pipelines.analysis.measures import measures
 from pipelines.pictures.distances import picture_distances
 from pipelines.routes.paths import shortest_path
-from pipelines.stores import StoreError, open_graph
+from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.hierarchy import open_hierarchy
@@ -25,7 +25,7 @@ from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")  # also as version 0.1 made them
-NEWER = ("hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
+NEWER = ("unweighted", "hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
 EVERY = NAMES + NEWER
 ONE_CHUNK = {"hierarchy", "part-hierarchy"}  # whose arrays are never cut into chunks
 HIERARCHY_ARRAYS = ("order", "starts", "roots", "out", "entering_ends", "leaving_lengths", "beside_starts")
@@ -245,6 +245,8 @@ def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, 
     store = kind_of(path).open(path)
     for array, read in READS[store_schema(path)].items():
         read(store)
+        if name == "unweighted" and array not in ("indptr", "indices"):
+            continue
         chunk = chunks_of(path / array)[-1]
         content = chunk.read_bytes()
         chunk.unlink()
@@ -269,7 +271,9 @@ def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_p
             command(store)
 
 
-@pytest.mark.parametrize("name", sorted({*EVERY} - {"graph", "one", "nearest", "part-mapping"} - ONE_CHUNK))
+@pytest.mark.parametrize(
+    "name", sorted({*EVERY} - {"graph", "unweighted", "one", "nearest", "part-mapping"} - ONE_CHUNK)
+)
 def test_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
     list(store_info(path, verify=True))
@@ -374,11 +378,24 @@ def test_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
 
 
 def test_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
-    for name, array in (("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")):
+    gone = ("graph", "weights"), ("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")
+    for name, array in gone:
         path = copy_of(tiny_stores, tmp_path / f"{name}-{array}", name)
         shutil.rmtree(path / array)
         with pytest.raises(StoreError, match=f"the array `{array}` is missing; the store is damaged; recreate it"):
             kind_of(path).open(path)
+
+
+def test_a_graph_does_not_become_unweighted_by_damage(tmp_path):
+    """The array and its record are gone, so that the store opens as an unweighted one."""
+    write_graph(tmp_path / "g", np.arange(3), np.array([1, 0]), np.array([2, 3], "int32"))
+    shutil.rmtree(tmp_path / "g" / "weights")
+    group = zarr.open_group(tmp_path / "g")
+    group.attrs["contents"] = {name: value for name, value in group.attrs["contents"].items() if name != "weights"}
+    graph = open_graph(tmp_path / "g")
+    assert not graph.weighted
+    with pytest.raises(StoreError, match="contents do not match the recorded digest"):
+        graph.verify()
 
 
 def test_what_was_verified_is_said(tiny_stores):
