@@ -90,7 +90,7 @@ def solve(tmp_path_factory):
         run = create_distances(
             folder / "distances", graph, dtype=dtype, chunk=chunk, stages=1, options={}, sources=sources
         )
-        run.make_slot(result=True)
+        run.make_result()
         for first in range(0, len(result), chunk):
             run.write_rows(first, result[first : first + chunk])
         run.commit(1)

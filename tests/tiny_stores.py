@@ -30,6 +30,7 @@ def write_tiny_stores(folder):
         weight_unit="m",
         source="ring",
     )
+    write_graph(folder / "unweighted", np.arange(6), np.array([1, 2, 3, 4, 0]))
     _distances(folder / "distances", graph, stages=1)
     _distances(folder / "rows", graph, stages=1, sources=[4, 1])
     _distances(folder / "part-distances", graph, stages=3, sources=[4, 1])
@@ -65,16 +66,16 @@ def _distances(path, graph, *, stages, sources=None):
     run = create_distances(path, graph, dtype="float32", chunk=2, stages=stages, options={"block": 2}, sources=sources)
     finished = stages == 1
     rows = RING[sources] if finished and sources else RING
-    run.make_slot(result=finished)
+    (run.make_result if finished else run.make_checkpoint)()
     for start in range(0, len(rows), 2):
-        run.write_rows(start, rows[start : start + 2].astype("float32"))
+        run.write_rows(start, rows[start : start + 2].astype("float32"), result=finished)
     run.commit(1)
 
 
 def _searched(path, graph):
     options = {"method": "batched", "block": None}
     run = create_distances(path, graph, dtype="float32", chunk=2, stages=1, options=options)
-    run.make_slot(result=True)
+    run.make_result()
     run.write_rows(2, RING[2:4].astype("float32"))
     run.record(np.array([False, False, True, True, False]))
 

@@ -55,7 +55,7 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
             indptr = turned.indptr(first, stop)
             tails = np.repeat(np.arange(first, stop), np.diff(indptr))
             arcs = indptr[0], indptr[-1]
-            writer.append(tails, turned.indices(*arcs), turned.weights(*arcs))
+            writer.append(tails, turned.indices(*arcs), turned.weights(*arcs) if graph.weighted else None)
         _annotate(writer, graph)
     return open_graph(out)
 
@@ -72,15 +72,16 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "au
     chosen, _, _ = _forest(graph, device)
     places = np.flatnonzero(chosen)
     indptr = graph.indptr()
-    tails, heads, weights = indptr.searchsorted(places, "right") - 1, graph.indices()[places], graph.weights()[places]
+    tails, heads = indptr.searchsorted(places, "right") - 1, graph.indices()[places]
     if not graph.directed:
-        tails, heads, weights = np.append(tails, heads), np.append(heads, tails), np.append(weights, weights)
+        places = np.append(places, places)
+        tails, heads = np.append(tails, heads), np.append(heads, tails)
         order = np.lexsort((heads, tails))
-        tails, heads, weights = tails[order], heads[order], weights[order]
+        tails, heads, places = tails[order], heads[order], places[order]
     source = f"spanning forest of {Path(graph.path).name}"
     sorted_rows = graph.sorted_rows or not graph.directed
     with new_graph(out, m=len(tails), source=source, sorted_rows=sorted_rows, **_facts(graph, overwrite)) as writer:
-        writer.append(tails, heads, weights)
+        writer.append(tails, heads, graph.weights()[places] if graph.weighted else None)
         _annotate(writer, graph)
     return open_graph(out)
 
@@ -121,7 +122,7 @@ def _refuse_what_cannot_fit(graph: Graph) -> None:
 def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
     return {
         "n": graph.n,
-        "weight_dtype": graph.weight_dtype,
+        "weight_dtype": graph.weight_dtype if graph.weighted else None,
         "directed": graph.directed,
         "simplified": graph.simplified,
         "weight_unit": graph.weight_unit,

@@ -70,6 +70,13 @@ class Storage(NamedTuple):
     A dense m x n matrix has m n numbers. With e entries, compressed sparse rows have 2 e + m + 1 numbers: values,
     columns, and the beginnings of rows. For a graph, m and n are the number of vertices, and e is the number of arcs.
     Compressed sparse rows are smaller if ``m n > 2 e + m + 1``.
+
+    The rows of an unweighted graph have no values: e + n + 1 numbers. F. Cherny [1]_ gives v e > e + v + 1 as the
+    criterion for v vertices and e arcs: the arcs take the place of the columns. But the matrix that such rows stand for
+    has a column for each vertex, as its column numbers are heads of arcs. So the criterion here is
+    ``n n > e + n + 1``. In bytes, an entry of the dense matrix is a bool.
+
+    .. [1] "Walking the Euler Path: Intro", viralfsharp.com, September 2016.
     """
 
     sparse_numbers: int
@@ -83,9 +90,11 @@ class Storage(NamedTuple):
 
 
 def graph_storage(graph: Graph) -> Storage:
-    """Return the size of a graph's rows in memory, and of the matrix of its weights, without reading the graph."""
-    n, m, weight = graph.n, graph.m, graph.weight_dtype.itemsize
-    head = 4 if n <= 2**31 else 8
+    """Return the size of a graph's rows in memory, and of its dense matrix, without reading the graph."""
+    n, m, head = graph.n, graph.m, 4 if graph.n <= 2**31 else 8
+    if not graph.weighted:
+        return Storage(m + n + 1, n * n, 8 * (n + 1) + head * m, n * n)
+    weight = graph.weight_dtype.itemsize
     return Storage(2 * m + n + 1, n * n, 8 * (n + 1) + (head + weight) * m, weight * n * n)
 
 

@@ -62,7 +62,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     """Search for the rows that are not done, and commit the store."""
     job = request.job
     if not writer.rows_done().any():
-        writer.make_slot(result=True)
+        writer.make_result()
     searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials)
     members = [fact.address for fact in request.facts]
     run_searches(client, members, estimate.plan, searches, writer, shown)

@@ -81,7 +81,7 @@ class Weights:
 
 
 class Result:
-    """The sink of the result: the slot being written, by whole rows of square chunks.
+    """The sink of the result: the array `distances`, by whole rows of square chunks.
 
     Each of `threads` threads compresses and writes one chunk at a time, which bounds the memory of compressed chunks.
     """

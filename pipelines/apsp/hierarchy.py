@@ -119,7 +119,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     place = os.path.join(writer.path, TABLES)
     done = writer.rows_done()
     if not done.any():
-        writer.make_slot(result=True)
+        writer.make_result()
     if not done.all():
         tables = _closed(client, request, estimate.plan, place)
         Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)

@@ -81,7 +81,7 @@ def export_store(
     """
     suffix = _suffix(out)
     schema = store_schema(store)
-    if schema in ("matrix/1", "hierarchy/1"):
+    if schema in KINDS and KINDS[schema].name in ("matrix", "hierarchy"):
         raise StoreError(f"{store}: a {KINDS[schema].name} store is not exported; tilepath od writes tables and .npy")
     if schema not in _EXPORTS:
         raise unknown_schema(store, schema)
@@ -127,11 +127,12 @@ def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 def _graph_table(store: Graph, _: Any) -> Iterator[Columns]:
     names = vertex_names(store)
     for tails, heads, weights in _arcs(store):
-        yield {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads)), "weight": weights}
+        columns = {"source": names.take(pa.array(tails)), "target": names.take(pa.array(heads))}
+        yield columns | ({"weight": weights} if store.weighted else {})
 
 
 def _graph_coordinates(store: Graph, _: Any) -> Coordinates:
-    return Coordinates((store.n, store.n), store.weight_dtype, _arcs(store))
+    return Coordinates((store.n, store.n), store.weight_dtype if store.weighted else None, _arcs(store))
 
 
 def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
@@ -259,7 +260,7 @@ def _samples_matrix(store: Samples, _: Any) -> Matrix:
 
 _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
-    "distances/1": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "distances/2": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
     "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},

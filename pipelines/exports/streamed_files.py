@@ -27,10 +27,10 @@ class Matrix(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """Entries of a matrix: pieces of rows, columns and values, from 0."""
+    """Entries of a matrix: pieces of rows, columns and values, from 0; without a `dtype`, values are not written."""
 
     shape: tuple[int, int]
-    dtype: np.dtype
+    dtype: np.dtype | None
     pieces: Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -68,15 +68,14 @@ def matrix_header(shape: tuple[int, ...], dtype: np.dtype) -> bytes:
 
 def _write_coordinates(path: Path, matrix: Coordinates, _: str) -> int:
     count = 0
-    field = "integer" if matrix.dtype.kind in "iub" else "real"
+    field = "pattern" if matrix.dtype is None else "integer" if matrix.dtype.kind in "iub" else "real"
     with path.open("wb") as file:
         file.write(f"%%MatrixMarket matrix coordinate {field} general\n".encode())
         size = file.tell()
         file.write(_sizes(matrix.shape, 0))
         for rows, columns, values in matrix.pieces:
-            batch = pa.RecordBatch.from_arrays(
-                [pa.array(rows + 1), pa.array(columns + 1), pa.array(values)], ["", "", ""]
-            )
+            entries = [rows + 1, columns + 1, *[values] * (matrix.dtype is not None)]
+            batch = pa.RecordBatch.from_arrays([pa.array(column) for column in entries], [""] * len(entries))
             options = pa.csv.WriteOptions(include_header=False, delimiter=" ")
             pa.csv.write_csv(batch, file, options)
             count += len(rows)

@@ -1,7 +1,7 @@
 """Sort arcs into the rows of a graph store, by an external distribution sort.
 
 1. Read the arcs piece by piece, count the degree of every vertex, and set the arcs aside: in memory while they fit,
-   then in a spool file. An arc takes 12 bytes if its numbers fit in 32 bits.
+   then in a spool file. An arc takes 12 bytes if its numbers fit in 32 bits, and 8 if it has no weight.
 2. Cut the vertices into ranges whose arcs can be sorted in the remaining memory. With several ranges, distribute the
    arcs to their ranges: within each piece if all pieces are in memory, else into a second file with one region per
    range. The degrees give the start of each region.
@@ -38,8 +38,8 @@ from pipelines.stores.schema import disk_errors
 from pipelines.workers.ahead import in_turn, threads_ahead
 from pipelines.workers.progress import size
 
-Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
-Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray]  # the first vertex, degrees; heads and weights of all arcs
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # tails, heads and weights; an unweighted graph has None
+Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs
 
 ARC_BYTES = 100  # bytes of memory per arc of a range: its columns as read, as sorted, and as written
 HELD_SHARE = 0.75  # share of the memory for arcs set aside; the rest is for sorting ranges
@@ -64,10 +64,12 @@ class ArcStream:
 
     Attributes
     ----------
-    pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0
+    pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0; weights are None if the
+        graph is unweighted
     n : number of vertices; None: one more than the largest vertex in the pieces, or `known` if that is larger
     known : number of vertices that exist even without arcs; it may grow while the pieces are read
     directed : False: each edge is given once and stored in both directions
+    weighted : False: each arc counts 1, and no weights are stored; it must be right when the first piece is read
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
     labels : names of the vertices in order, or None; n labels are read after the last piece. A range gives its numbers
     label_bytes : bytes of memory that a label takes while the store is made; labels of a range take no memory
@@ -82,6 +84,7 @@ class ArcStream:
     n: int | None = None
     known: int = 0
     directed: bool = True
+    weighted: bool = True
     weight_dtype: Any = None
     labels: Iterable[str] | range | None = field(default=None, repr=False)
     label_bytes: int = LABEL_BYTES
@@ -149,7 +152,7 @@ def sorting(
     sorted_rows: bool = True,
     overwrite: bool = False,
     memory: int | None = None,
-) -> Iterator[Callable[[np.ndarray, np.ndarray, np.ndarray], None]]:
+) -> Iterator[Callable[[np.ndarray, np.ndarray, np.ndarray | None], None]]:
     """Yield the function that takes the pieces of a stream; the graph store is written when the block ends.
 
     Parameters and errors are those of `write_sorted`. The pieces of `arcs` itself are not read.
@@ -175,7 +178,8 @@ def sorting(
             "weight_unit": arcs.weight_unit,
             "source": arcs.source,
         }
-        with new_graph(path, n=n, m=m, weight_dtype=spool.weight_dtype, overwrite=overwrite, **facts) as writer:
+        facts["weight_dtype"] = spool.weight_dtype if arcs.weighted else None
+        with new_graph(path, n=n, m=m, overwrite=overwrite, **facts) as writer:
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             writer.annotate(labels=labels, coordinates=coordinates, through=through)
@@ -221,15 +225,31 @@ class _Spool:
             if file is not None:
                 file.close()
 
-    def add(self, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray | None) -> None:
         """Set a piece aside, and add its arcs to the degrees and to the range of the weights."""
         if tails.size == 0:
             return
+        if (weights is not None) != self._arcs.weighted:
+            raise ValueError("pieces of an unweighted graph have weights, or those of a weighted one lack them")
         if min(tails.min(), heads.min()) < 0:
             raise ValueError("vertices are numbered from 0")
         self._n = max(self._n, int(tails.max()) + 1, int(heads.max()) + 1)
         self._grow(self._n)
-        vertex, number = self._columns[0], weights.dtype
+        vertex, kept = self._columns[0], None if weights is None else weights.astype(self._ranged(weights))
+        if self._arcs.directed:
+            piece: Piece = tails.astype(vertex), heads.astype(vertex), kept
+        else:
+            both = None if kept is None else np.repeat(kept, 2)
+            piece = _in_turns(tails, heads, vertex), _in_turns(heads, tails, vertex), both
+        _count(piece[0], self._degrees)
+        self._held.append(piece)
+        self.m += piece[0].size
+        self._held_bytes += sum(column.nbytes for column in _columns(piece))
+        if self._held_bytes > self._most_held:
+            self._flush()
+
+    def _ranged(self, weights: np.ndarray) -> np.dtype:
+        """Add weights to the range of all weights; return the dtype in which this piece of them is set aside."""
         if weights.dtype.kind in "iu":
             low, high = int(weights.min()), int(weights.max())
             self._low, self._high = min(self._low, low), max(self._high, high)
@@ -237,23 +257,10 @@ class _Spool:
                 large = weights[(weights > 2**53) | (weights < -(2**53))].tolist()
                 self._rounded = next((weight for weight in large if int(float(weight)) != weight), None)
             if -(2**31) <= low <= high < 2**31:
-                number = np.dtype("int32")
+                return np.dtype("int32")
         else:
             self._integers = False
-        if self._arcs.directed:
-            piece = tails.astype(vertex), heads.astype(vertex), weights.astype(number)
-        else:
-            piece = (
-                _in_turns(tails, heads, vertex),
-                _in_turns(heads, tails, vertex),
-                _in_turns(weights, weights, number),
-            )
-        _count(piece[0], self._degrees)
-        self._held.append(piece)
-        self.m += piece[0].size
-        self._held_bytes += sum(column.nbytes for column in piece)
-        if self._held_bytes > self._most_held:
-            self._flush()
+        return weights.dtype
 
     def close(self) -> int:
         """Finish after the last piece: fix the weight dtype, cut the ranges, distribute the arcs, and return n."""
@@ -297,7 +304,8 @@ class _Spool:
             first, stop, pieces = part
             offsets = self._offsets[first : stop + 1] - self._offsets[first]
             places, size = offsets[:-1].copy(), int(offsets[-1])
-            heads, weights = np.empty(size, self._columns[0]), np.empty(size, self.weight_dtype)
+            heads = np.empty(size, self._columns[0])
+            weights = np.empty(size, self.weight_dtype) if self._arcs.weighted else None
             for piece in pieces:
                 _place(piece[0], piece[1], _bits(piece[2]), first, places, heads, _bits(weights))
             if sorted_rows:
@@ -316,20 +324,24 @@ class _Spool:
                 pieces = [self._load(self._dealt, end - begin, self._columns)]
             elif self._bounds:
                 ranges = [slice(bounds[r], bounds[r + 1]) for bounds in self._bounds]
-                pieces = [(t[part], h[part], w[part]) for (t, h, w), part in zip(self._held, ranges, strict=True)]
+                pieces = [
+                    (t[part], h[part], None if w is None else w[part])
+                    for (t, h, w), part in zip(self._held, ranges, strict=True)
+                ]
             yield first, stop, pieces
 
     def _deal(self) -> None:
         """Distribute the arcs to the ranges: within each piece if all are in memory, else into a second file.
 
-        In this file, every range has a region with the tails, then the heads, then the weights of its arcs.
+        In this file, every range has a region with the tails, then the heads, then the weights (if any) of its arcs.
         """
         narrow = np.min_scalar_type(len(self._cuts))
         range_of = np.repeat(np.arange(len(self._cuts) - 1, dtype=narrow), np.diff(self._cuts))
 
         def by_range(piece: Piece) -> tuple[np.ndarray, Piece]:
             bounds = np.zeros(len(self._cuts), np.int64)
-            tails, heads, weights = (np.empty_like(column) for column in piece)
+            tails, heads = np.empty_like(piece[0]), np.empty_like(piece[1])
+            weights = None if piece[2] is None else np.empty_like(piece[2])
             _deal_out(range_of, piece[0], piece[1], _bits(piece[2]), bounds, tails, heads, _bits(weights))
             return bounds, (tails, heads, weights)
 
@@ -345,7 +357,7 @@ class _Spool:
         for bounds, piece in dealt:
             for r in np.flatnonzero(np.diff(bounds)):
                 size, begin = int(begins[r + 1] - begins[r]), int(begins[r]) * self._arc_bytes
-                for column, dtype in zip(piece, self._columns, strict=True):
+                for column, dtype in zip(_columns(piece), self._columns, strict=True):
                     self._dealt.seek(begin + int(filled[r]) * dtype.itemsize)
                     self._dealt.write(column[bounds[r] : bounds[r + 1]].astype(dtype, copy=False).data)
                     begin += size * dtype.itemsize
@@ -359,33 +371,36 @@ class _Spool:
         if self._file is not None:
             self._file.seek(0)
             for size, dtypes in self._spooled:
-                tails, heads, weights = self._load(self._file, size, dtypes)
-                yield tails, heads, weights.astype(self.weight_dtype, copy=False)
+                yield self._with_dtype(self._load(self._file, size, dtypes))
         for i in range(len(self._held)):  # by index: `_deal` replaces pieces during this loop, to free their memory
-            tails, heads, weights = self._held[i]
-            yield tails, heads, weights.astype(self.weight_dtype, copy=False)
+            yield self._with_dtype(self._held[i])
+
+    def _with_dtype(self, piece: Piece) -> Piece:
+        """Return a piece with weights in their final dtype."""
+        tails, heads, weights = piece
+        return tails, heads, None if weights is None else weights.astype(self.weight_dtype, copy=False)
 
     def _flush(self) -> None:
         if self._file is None:
             self._file = _unlinked_file(self._folder)
         for piece in self._held:
-            for column in piece:
+            for column in _columns(piece):
                 self._file.write(column.data)
-            self._spooled.append((piece[0].size, [column.dtype for column in piece]))
+            self._spooled.append((piece[0].size, [column.dtype for column in _columns(piece)]))
         self._file.flush()
         self._held, self._held_bytes = [], 0
 
     def _load(self, file: BinaryIO, size: int, dtypes: list[np.dtype]) -> Piece:
-        tails, heads, weights = (np.empty(size, dtype) for dtype in dtypes)
-        for column in (tails, heads, weights):
+        columns = [np.empty(size, dtype) for dtype in dtypes]
+        for column in columns:
             file.readinto(column.view(np.uint8).data)  # type: ignore[attr-defined]
-        return tails, heads, weights
+        return columns[0], columns[1], columns[2] if self._arcs.weighted else None
 
     @property
     def _columns(self) -> list[np.dtype]:
-        """The dtypes of tail, head and weight of a distributed arc."""
+        """The dtypes of tail, head and weight (if any) of a distributed arc."""
         vertex = np.dtype("int32" if self._n <= 2**31 else "int64")
-        return [vertex, vertex, self.weight_dtype]
+        return [vertex, vertex, *[self.weight_dtype] * self._arcs.weighted]
 
     @property
     def _arc_bytes(self) -> int:
@@ -428,9 +443,14 @@ def _in_turns(first: np.ndarray, second: np.ndarray, dtype: np.dtype) -> np.ndar
     return result
 
 
-def _bits(weights: np.ndarray) -> np.ndarray:
+def _columns(piece: Piece) -> list[np.ndarray]:
+    """Return the columns that a piece has: tails, heads and, if the graph is weighted, weights."""
+    return [column for column in piece if column is not None]
+
+
+def _bits(weights: np.ndarray | None) -> np.ndarray | None:
     """Return a view of the weights as unsigned integers, so that one compiled function moves weights of any dtype."""
-    return weights.view(f"u{weights.itemsize}")
+    return None if weights is None else weights.view(f"u{weights.itemsize}")
 
 
 def _cut(offsets: np.ndarray, limit: int) -> np.ndarray:
@@ -445,18 +465,19 @@ def _cut(offsets: np.ndarray, limit: int) -> np.ndarray:
     return np.array(cuts)
 
 
-def _degrees(_first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
+def _degrees(_first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray | None) -> Piece:
     return np.diff(offsets), heads, weights
 
 
-def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> Piece:
+def _simplify(first: int, offsets: np.ndarray, heads: np.ndarray, weights: np.ndarray | None) -> Piece:
     """Return degrees, heads and weights of sorted rows without loops, with the lightest of parallel arcs."""
     tails = np.repeat(np.arange(first, first + len(offsets) - 1), np.diff(offsets))
     proper = tails != heads
-    tails, heads, weights = tails[proper], heads[proper], weights[proper]
+    tails, heads, weights = tails[proper], heads[proper], None if weights is None else weights[proper]
     if heads.size:
         starts = np.flatnonzero(np.concatenate([[True], (np.diff(tails) != 0) | (np.diff(heads) != 0)]))
-        tails, heads, weights = tails[starts], heads[starts], np.minimum.reduceat(weights, starts)
+        tails, heads = tails[starts], heads[starts]
+        weights = None if weights is None else np.minimum.reduceat(weights, starts)
     return np.bincount(tails - first, minlength=len(offsets) - 1), heads, weights
 
 
@@ -478,7 +499,9 @@ def _deal_out(range_of, tails, heads, weights, bounds, tails_out, heads_out, wei
     places = bounds[:-1].copy()
     for arc in range(tails.size):
         r = range_of[tails[arc]]
-        tails_out[places[r]], heads_out[places[r]], weights_out[places[r]] = tails[arc], heads[arc], weights[arc]
+        tails_out[places[r]], heads_out[places[r]] = tails[arc], heads[arc]
+        if weights is not None:
+            weights_out[places[r]] = weights[arc]
         places[r] += 1
 
 
@@ -489,4 +512,6 @@ def _place(tails, heads, weights, first, places, heads_out, weights_out):
     for arc in range(tails.size):
         place = places[tails[arc] - first]
         places[tails[arc] - first] = place + 1
-        heads_out[place], weights_out[place] = heads[arc], weights[arc]
+        heads_out[place] = heads[arc]
+        if weights is not None:
+            weights_out[place] = weights[arc]

@@ -49,8 +49,10 @@ class EulerGraph(SyntheticGraph):
     n: int
     k: int = 7
     directed: bool = field(default=True, kw_only=True)
+    weights: str = field(default="none", kw_only=True)
     path: bool = field(default=False, kw_only=True)
 
+    kinds_of_weights: ClassVar[tuple[str, ...]] = ("none", "uniform", "integers")
     every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -112,8 +114,10 @@ class ShallowEulerGraph(SyntheticGraph):
     vertices: int
     edges: int = 0
     directed: bool = field(default=True, kw_only=True)
+    weights: str = field(default="none", kw_only=True)
     scrambled: bool = field(default=True, kw_only=True)
 
+    kinds_of_weights: ClassVar[tuple[str, ...]] = ("none", "uniform", "integers")
     every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

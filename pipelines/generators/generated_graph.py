@@ -62,6 +62,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         digest="generated " + hashlib.sha256(name.encode()).hexdigest(),
         optional=frozenset(),
         sorted_rows=True,
+        weighted=True,
         description=graph,
     )
 

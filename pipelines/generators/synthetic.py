@@ -3,7 +3,7 @@
 A graph is a description, a frozen dataclass. `arcs(start, stop)` generates the edges with these numbers:
 
 1. Draw the two ends; the kinds of graphs differ in how. Some numbers may have no edge.
-2. Draw the weight: a float from (0, 1], an integer from 1 to 255, or a length.
+2. Draw the weight: a float from (0, 1], an integer from 1 to 255, or a length. Or there are no weights.
 3. Shift the weight w, if requested, to w + p(u) - p(v), with a potential p drawn for every vertex. Many weights are
    then negative. Around a cycle the potentials cancel (Johnson), so no cycle becomes negative. Drawn and shifted floats
    are multiples of 2^-20 below 16, so float32 holds them exactly and rounding cannot make a cycle negative.
@@ -37,8 +37,10 @@ class SyntheticGraph:
     ----------
     seed : 0 to 2^64 - 1
     directed : whether edges are arcs; with False, an edge leads in both directions, with the same weight before a shift
-    weights : "uniform", floats from (0, 1]; "integers", 1 to 255; "lengths", Euclidean (grid and road)
-    dtype : dtype of the weights: float32 (default) or float64; for integers also int32 (their default) and int64
+    weights : "uniform", floats from (0, 1]; "integers", 1 to 255; "lengths", Euclidean (grid and road); "none", the
+        graph is unweighted (Euler graphs, by default)
+    dtype : dtype of the weights: float32 (default) or float64; for integers also int32 (their default) and int64. Where
+        an unweighted graph needs weights, they are 1, int32
     shift : potentials are drawn from 0 to `shift` times the heaviest weight; with 0, weights are not shifted
     n : number of vertices
     ids : edges have the numbers 0 .. ids - 1
@@ -60,11 +62,19 @@ class SyntheticGraph:
             raise ValueError(
                 f"{type(self).__name__} has no weights {self.weights!r}; choose {' or '.join(self.kinds_of_weights)}"
             )
-        if self.shift and self.weights == "lengths":
-            raise ValueError("lengths cannot be shifted exactly; choose uniform or integers, or leave the shift out")
-        dtypes = ("int32", "int64", "float32", "float64") if self.weights == "integers" else ("float32", "float64")
-        dtype = np.dtype(("int32" if self.weights == "integers" else "float32") if self.dtype is None else self.dtype)
+        if self.shift and self.weights in ("lengths", "none"):
+            fault = (
+                "lengths cannot be shifted exactly" if self.weights == "lengths" else "there are no weights to shift"
+            )
+            raise ValueError(f"{fault}; choose uniform or integers, or leave the shift out")
+        integers = ("int32", "int64", "float32", "float64")
+        dtypes = {"integers": integers, "none": ("int32",)}.get(self.weights, ("float32", "float64"))
+        dtype = np.dtype(dtypes[0] if self.dtype is None else self.dtype)
         if dtype not in dtypes:
+            if self.weights == "none":
+                raise ValueError(
+                    f"there are no weights to be {dtype}; choose uniform or integers, or leave the dtype out"
+                )
             raise ValueError(f"{self.weights} weights must be {', '.join(dtypes[:-1])} or {dtypes[-1]}, not {dtype}")
         object.__setattr__(self, "dtype", str(dtype))
 
@@ -120,6 +130,8 @@ class SyntheticGraph:
 
     def _draw_weights(self, ids: np.ndarray, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
         """Return the weights before they are shifted."""
+        if self.weights == "none":
+            return np.ones(ids.size, self.dtype)
         weights = np.empty(ids.size, self.dtype)
         bits = SHIFTED_BITS if self.shift else np.finfo(self.dtype).nmant + 1 if weights.dtype.kind == "f" else 0
         _fill(np.uint64(self.seed), ids, self.weights == "integers", bits, weights)

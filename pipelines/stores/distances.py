@@ -1,17 +1,20 @@
-"""The distances store (schema `distances/1`): a matrix of shortest distances that grows in two slots.
+"""The distances store (schema `distances/2`): a matrix of shortest distances, and checkpoints while it is computed.
 
-A run writes its state, chunk by chunk, to the slot that is not committed. It commits by writing the attribute
-`committed`, which names this slot and the stage. If the run is killed, the committed slot is intact, and the next run
-resumes from it. The last commit writes the result, compressed and checksummed, and removes the other slot.
+============== =================== ======================================================================
+array          dtype, shape        meaning
+============== =================== ======================================================================
+distances      distance (S, n)     the result: S = n, or the rows of `sources`; unreachable is +inf, or
+                                   the integer dtype's maximum
+sources        int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
+checkpoint-0/1 distance (n, n)     only while Floyd-Warshall runs: a state of the matrix in raw chunks,
+                                   in inside form (`gpuops.numbers`)
+============== =================== ======================================================================
 
-========== =================== ==========================================================================
-array      dtype, shape        meaning
-========== =================== ==========================================================================
-slot-0/1   distance (n, n)     checkpoint in raw chunks, in inside form (`gpuops.numbers`)
-slot-0/1   distance (S, n)     result: S = n, or the rows of `sources`; unreachable is +inf, or the integer
-                               dtype's maximum
-sources    int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
-========== =================== ==========================================================================
+Floyd-Warshall writes a state, chunk by chunk, to the slot that is not committed: one of the two checkpoints. It commits
+by writing the attribute `committed`, which names this slot and the stage. If the run is killed, the committed slot is
+intact, and the next run resumes from it. The last commit names the array `distances`, which was written before, and
+removes the checkpoints. Methods that compute the result row by row write to `distances` from the start; the attribute
+`done` lists the rows that are complete.
 
 Every chunk is stored, even a chunk that equals the fill value: a missing chunk is damage, not infinity.
 """
@@ -19,6 +22,7 @@ Every chunk is stored, even a chunk that equals the fill value: a missing chunk 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -55,7 +59,8 @@ from pipelines.stores.whole_chunks import block_writer
 
 BATCH_BYTES = 64 << 20  # bytes of rows read at a time
 BY_ROWS = ("batched", "hierarchy")  # methods whose results are computed row by row
-SLOTS = ("slot-0", "slot-1")
+RESULT = "distances"
+SLOTS = ("checkpoint-0", "checkpoint-1")
 
 
 def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
@@ -64,23 +69,20 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
         sources = tuple(recorded_vertices(path, "sources", StoredArray(path, "sources")[:], n).tolist())
     committed = found["committed"] or {"stage": 0, "slot": None}
     stage, slot = int(committed["stage"]), committed["slot"]
-    if slot not in (None, *SLOTS) or not 0 <= stage <= stages or min(n, found["chunk"]) < 0:
+    if slot not in (None, RESULT, *SLOTS) or not 0 <= stage <= stages or min(n, found["chunk"]) < 0:
         raise ValueError(f"slot {slot}, stage {stage} of {stages}, {n} vertices, chunks of {found['chunk']}")
-    if found["finished"] and slot is None:
-        raise ValueError("complete, but nothing is committed")
+    if found["finished"] != (slot == RESULT):
+        raise ValueError(f"complete is {found['finished']}, but {slot} is committed")
     rows = n if sources is None else len(sources)
-    if slot or "done" in group.attrs:
-        shape = (rows if found["finished"] or slot is None else n, n)
-        check_array(path, group, slot or _other(slot), shape, (found["dtype"],))
+    if slot in SLOTS:
+        check_array(path, group, slot, (n, n), (found["dtype"],))
+    if slot == RESULT or "done" in group.attrs:
+        check_array(path, group, RESULT, (rows, n), (found["dtype"],))
     return {"sources": sources, "stage": stage, "slot": slot, "rows": rows}
 
 
-def _other(slot: str | None) -> str:
-    return "slot-0" if slot == "slot-1" else "slot-1"
-
-
 DECLARED = Schema(
-    "distances/1",
+    "distances/2",
     source="graph",
     attributes=(
         Attribute("n", int),
@@ -90,7 +92,7 @@ DECLARED = Schema(
         Attribute("stages", int),
         Attribute("committed", optional(dict)),
     ),
-    arrays=(Array("sources", ("int64",), ("sources",), optional=True),),  # `DistancesWriter` creates the slots
+    arrays=(Array("sources", ("int64",), ("sources",), optional=True),),  # `DistancesWriter` creates the matrices
     derive=_derived,
 )
 SCHEMA = DECLARED.name
@@ -108,7 +110,6 @@ class Distances(FinishedStore, OfGraph):
     path: str
     n: int
     dtype: np.dtype
-    slot: str
     graph_path: str
     graph_digest: str
     sources: np.ndarray | None
@@ -120,7 +121,7 @@ class Distances(FinishedStore, OfGraph):
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Return any Zarr selection of the matrix as a NumPy array."""
-        return StoredArray(self.path, self.slot)[selection]
+        return StoredArray(self.path, RESULT)[selection]
 
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n)."""
@@ -146,7 +147,7 @@ class Distances(FinishedStore, OfGraph):
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the matrix in order, by the rows of whole chunks: yields (first row, block of rows)."""
-        return row_blocks([StoredArray(self.path, self.slot)])
+        return row_blocks([StoredArray(self.path, RESULT)])
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the given rows, int (k) and rising, in batches: yields (position in `rows`, block of rows).
@@ -177,21 +178,25 @@ class DistancesWriter(StoreWriter):
     rows: int
     stages: int
     stage: int  # stage of the last commit; 0 before the first commit
-    slot: str | None  # committed slot
+    slot: str | None  # committed slot; `RESULT` if the store is finished, None before the first commit
 
     @property
     def other_slot(self) -> str:
-        return _other(self.slot)
+        """The slot for the next checkpoint."""
+        return "checkpoint-0" if self.slot == "checkpoint-1" else "checkpoint-1"
 
-    def make_slot(self, *, result: bool) -> None:
-        """Create the slot that the next commit will name, in square chunks, for the result or for a checkpoint."""
-        self._create_slot(result, self.rows if result else self.n, self.chunk)
+    def make_result(self) -> None:
+        """Create the array of the result, in square chunks."""
+        self._create(RESULT, self.rows, self.chunk)
 
-    def make_row_slot(self) -> None:
-        """Create the slot that the next commit will name, in chunks of whole rows, for a checkpoint by `row_files`.
+    def make_checkpoint(self) -> None:
+        """Create the slot of the next checkpoint, in square chunks."""
+        self._create(self.other_slot, self.n, self.chunk)
 
-        If the other slot is already in such chunks, it is reused and overwritten, so that its disk space stays
-        reserved.
+    def make_row_checkpoint(self) -> None:
+        """Create the slot of the next checkpoint, in chunks of whole rows, for `row_files`.
+
+        If the slot is already in such chunks, it is reused and overwritten, so that its disk space stays reserved.
         """
         with suppress(StoreError):
             found = RowFiles(self.path, self.other_slot)
@@ -201,17 +206,21 @@ class DistancesWriter(StoreWriter):
                 self._chunks(self.n, self.n)[0],
             ):
                 return
-        self._create_slot(False, self.n, self.n)
+        self._create(self.other_slot, self.n, self.n)
 
-    def _create_slot(self, result: bool, rows: int, columns: int) -> None:
+    def _create(self, name: str, rows: int, columns: int) -> None:
+        """Create the result or a checkpoint; first remove matrices that are not committed, to free their disk space."""
+        result = name == RESULT
         with disk_errors(self.path):
+            for other in {RESULT, *SLOTS} - {self.slot, name}:
+                shutil.rmtree(os.path.join(self.path, other), ignore_errors=True)
             group = open_store(self.path, SCHEMA, "r+")
             options = distance_options(self.dtype, group.attrs.get("unit", ""))
             if not result:
                 del options["attributes"]  # checkpoints are in inside form
             create_array(
                 group,
-                self.other_slot,
+                name,
                 (rows, self.n),
                 self._chunks(rows, columns),
                 self.dtype,
@@ -225,12 +234,15 @@ class DistancesWriter(StoreWriter):
         return max(1, min(self.chunk, rows)), max(1, min(columns, self.n))
 
     def row_files(self, slot: str) -> RowFiles:
-        """Open the files of a slot that `make_row_slot` made."""
+        """Open the files of a slot that `make_row_checkpoint` made."""
         return RowFiles(self.path, slot)
 
-    def writer(self) -> Callable[[int, int, np.ndarray], None]:
-        """Open the slot being written; return a function that writes a block of whole chunks at a row and a column."""
-        return block_writer(self.path, self.other_slot)[1]
+    def writer(self, *, result: bool = True) -> Callable[[int, int, np.ndarray], None]:
+        """Open the result, or the next checkpoint.
+
+        Returns a function that writes a block of whole chunks at a row and a column.
+        """
+        return block_writer(self.path, RESULT if result else self.other_slot)[1]
 
     def opened(self, _name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks, and the function of `writer`; paths stores have several arrays."""
@@ -244,9 +256,9 @@ class DistancesWriter(StoreWriter):
         """Return the vertex where the paths of a row begin."""
         return (row if self.sources is None else self.sources[row],)
 
-    def write_rows(self, start: int, values: np.ndarray) -> None:
-        """Write rows, in whole chunks, to the slot being written, from row `start` on."""
-        self.writer()(start, 0, values)
+    def write_rows(self, start: int, values: np.ndarray, *, result: bool = True) -> None:
+        """Write rows, in whole chunks, to the result or to the next checkpoint, from row `start` on."""
+        self.writer(result=result)(start, 0, values)
 
     def read_rows(self, start: int, stop: int) -> np.ndarray:
         """Return rows of the committed checkpoint."""
@@ -254,39 +266,43 @@ class DistancesWriter(StoreWriter):
         return StoredArray(self.path, self.slot)[start:stop]
 
     def rows_done(self) -> np.ndarray:
-        """Return which rows of the slot being written are complete, bool (S), for a result computed row by row."""
+        """Return which rows of the result are recorded as complete, bool (S), for a result computed row by row."""
         return self._done(self.group())
 
     def _done(self, group: zarr.Group) -> np.ndarray:
         return row_mask(self.path, group.attrs.get("done", []), self.rows)
 
     def record(self, done: np.ndarray) -> None:
-        """Record which rows of the slot being written are complete, bool (S)."""
-        array = StoredArray(self.path, self.other_slot)
+        """Record which rows of the result are complete, bool (S)."""
+        array = StoredArray(self.path, RESULT)
         with disk_errors(self.path):
             group = self.owned()
-            before = self._done(group)
-            added = {self.other_slot: array.places(done & ~before)}
+            added = {RESULT: array.places(done & ~self._done(group))}
             record(self.path, group, {"done": row_ranges(done)}, added)
 
     def commit(self, stage: int) -> DistancesWriter:
-        """Commit the slot just written and return a new writer. The commit of the last stage removes the other slot."""
-        done, array = stage == self.stages, StoredArray(self.path, self.other_slot)
+        """Commit the checkpoint just written or, as the last stage, the result; return a new writer.
+
+        The commit of the result removes the checkpoints.
+        """
+        done = stage == self.stages
+        name = RESULT if done else self.other_slot
+        array = StoredArray(self.path, name)
         with disk_errors(self.path):
             group = self.owned()
             before = self._done(group)
-            committed = {"committed": {"slot": self.other_slot, "stage": stage}, "complete": done}
-            added = {self.other_slot: array.places(None if not before.any() else ~before)}
+            committed = {"committed": {"slot": name, "stage": stage}, "complete": done}
+            added = {name: array.places(None if not before.any() else ~before)}
             record(self.path, group, committed, added, dropped=[self.slot])
-            new = replace(self, stage=stage, slot=self.other_slot)
+            new = replace(self, stage=stage, slot=name)
             if done:
                 remove_leftovers(new.leftovers())
                 take_place(self.path)
         return new
 
     def leftovers(self) -> list[Path]:
-        slot = Path(self.path, self.other_slot)
-        return super().leftovers() + [slot] * (self.stage == self.stages and slot.exists())
+        slots = [Path(self.path, slot) for slot in SLOTS] if self.slot == RESULT else []
+        return super().leftovers() + [slot for slot in slots if slot.exists()]
 
     @property
     def unit(self) -> str:
@@ -314,11 +330,11 @@ class DistancesWriter(StoreWriter):
         return chunks if self.sources is None else chunks | {"sources": StoredArray(self.path, "sources").places()}
 
     def _committed(self) -> tuple[str | None, np.ndarray | None]:
-        """Return the slot that holds committed data, or None, and its committed rows, bool, or None for all rows."""
+        """Return the array that holds committed data, or None, and its committed rows, bool, or None for all rows."""
         if self.slot is not None:
             return self.slot, None
         done = self.rows_done()
-        return (self.other_slot, done) if done.any() else (None, None)
+        return (RESULT, done) if done.any() else (None, None)
 
     def begun_with(self) -> dict[str, Any]:
         return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.options}

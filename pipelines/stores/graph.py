@@ -1,11 +1,12 @@
-"""The graph store (schema `graph/1`): a weighted directed multigraph in compressed sparse rows.
+"""The graph store (schema `graph/1`): a directed multigraph in compressed sparse rows, weighted or unweighted.
 
 ========== ============== =================================================================================
 array      dtype, shape   meaning
 ========== ============== =================================================================================
 indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
 indices    int32/64 (m)   heads of the arcs, within a row sorted (equal heads in source order) or as given
-weights    number (m)     weights of the arcs, in the natural dtype of the source
+weights    number (m)     optional: weights of the arcs, in the natural dtype of the source; absent: the graph is
+                          unweighted, and each arc counts 1
 labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
 through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
@@ -14,6 +15,8 @@ through    bool (n)       optional: whether a path may pass through the vertex; 
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
 on: n, whether the graph is directed, the arrays indptr, indices, weights and through, and whether the rows are sorted.
+The digest of an unweighted graph is that of the same graph with an array of weights that are 1, int32, since both have
+the same results; the writer and `Graph.verify` hash the ones as if they were stored.
 
 Most stores sort the arcs of a row by head. A store for Euler circuits, which number arcs by their positions in the
 store, may instead keep the arcs of a row in the order of the source. Its attribute `sorted_rows` is false. All other
@@ -41,6 +44,7 @@ from pipelines.stores.schema import TEXT, StoreError, counted, number, open_stor
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
+ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 DECLARED = Schema(
     "graph/1",
     grows=False,
@@ -54,12 +58,15 @@ DECLARED = Schema(
     arrays=(
         Array("indptr", ("int64",), ("n + 1",)),
         Array("indices", ("int32", "int64"), ("m",)),
-        Array("weights", ("weight_dtype",), ("m",)),
+        Array("weights", ("weight_dtype",), ("m",), optional=True),
         Array("coordinates", ("float64",), ("n", "2"), optional=True),
         Array("labels", (TEXT,), ("n",), optional=True),
         Array("through", ("bool",), ("n",), optional=True),
     ),
-    derive=lambda _path, _group, found: {"optional": frozenset(found["arrays"]) & {*OPTIONAL}},
+    derive=lambda _path, _group, found: {
+        "optional": frozenset(found["arrays"]) & {*OPTIONAL},
+        "weighted": "weights" in found["arrays"],
+    },
 )
 SCHEMA = DECLARED.name
 
@@ -71,7 +78,7 @@ class Graph(NamedRows):
     Its text is a line of what it is and its first rows; a notebook shows a small graph as a picture.
     ``graph["a"]`` lists the neighbours of the vertex named a, and ``for name, neighbours in graph`` iterates over all
     vertices. Arrays hold indices of vertices; `names` turns indices into names, and `vertices` turns names into
-    indices.
+    indices. `weighted` is False if the store has no weights; methods then return weights that are 1, of `weight_dtype`.
     """
 
     path: str
@@ -88,6 +95,7 @@ class Graph(NamedRows):
     digest: str
     optional: frozenset[str]
     sorted_rows: bool
+    weighted: bool
 
     @property
     def title(self) -> str:
@@ -118,9 +126,9 @@ class Graph(NamedRows):
         order of the store.
         """
         indptr = self.indptr(start, stop)
-        arcs = slice(int(indptr[0]), int(indptr[-1]))
+        arcs = int(indptr[0]), int(indptr[-1])
         indptr -= indptr[0]
-        indices, weights = self._array("indices")[arcs], self._array("weights")[arcs]
+        indices, weights = self.indices(*arcs), self.weights(*arcs)
         if not self.sorted_rows:
             from pipelines.stores.row_order import sort_rows  # imports Numba, which sorted stores do not need
 
@@ -145,7 +153,12 @@ class Graph(NamedRows):
         return self._array("indices")[start : self.m if stop is None else stop]
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return the weights of the arcs `start` to `stop` (excluded) in the order of the store."""
+        """Return the weights of the arcs `start` to `stop` (excluded) in the order of the store.
+
+        Of an unweighted graph they are ones, and nothing is read.
+        """
+        if not self.weighted:
+            return np.ones(len(range(self.m)[start:stop]), self.weight_dtype)
         return self._array("weights")[start : self.m if stop is None else stop]
 
     def labels(self) -> np.ndarray | None:
@@ -211,9 +224,10 @@ class Graph(NamedRows):
         kind = "directed" if self.directed else "undirected"
         unit = f" {self.weight_unit}" if self.weight_unit else ""
         closed = int((~self.through()).sum())
+        weights = f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}"
         parts = [
             f"{self.path}: {kind} graph, {self._counts()}",
-            f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}",
+            weights if self.weighted else f"unweighted (each arc counts 1{unit})",
         ]
         if closed:
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
@@ -228,16 +242,19 @@ class Graph(NamedRows):
 
     def verify(self) -> Verified:
         """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        arrays = {name: self._array(name) for name in ("indptr", "indices", "weights", *sorted(self.optional))}
+        names = ("indptr", "indices", *["weights"] * self.weighted, *sorted(self.optional))
+        arrays = {name: self._array(name) for name in names}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
         digest = Digest(self.n, self.directed, self.sorted_rows)
         digest.add("indptr", self.indptr())
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
-            array = arrays[name]
-            for start in range(0, self.m, array.chunks[0]):
-                piece = array[start : start + array.chunks[0]]
+            array = arrays.get(name)  # None for the ones of an unweighted graph
+            step = (array or arrays["indices"]).chunks[0]
+            for start in range(0, self.m, step):
+                stop = min(start + step, self.m)
+                piece = self.weights(start, stop) if array is None else array[start:stop]
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)

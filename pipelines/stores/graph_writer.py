@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipelines.stores.graph import DECLARED, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.graph import DECLARED, ONES, SCHEMA, Digest, Graph, open_graph
 from pipelines.stores.place import new_store
 from pipelines.stores.schema import CHUNK_BYTES
 from pipelines.stores.whole_chunks import Appender, write_text
@@ -41,7 +41,7 @@ def new_graph(
     ----------
     path : path of the new store
     n, m : number of vertices and of arcs (an undirected edge counts as two arcs)
-    weight_dtype : dtype of `weights`
+    weight_dtype : dtype of `weights`; None: the graph is unweighted, each arc counts 1, and the store has no weights
     directed : False promises that every edge is appended in both directions; this is not checked
     input_edges : number of edges or arcs listed in the source; default m
     simplified : whether parallel arcs and loops were removed
@@ -55,8 +55,9 @@ def new_graph(
     StoreError
         The path exists, or the disk is full.
     ValueError
-        An arc is out of range, a weight is NaN or infinite, or the number of arcs is not m. This is a bug in the
-        caller, or input that a reader should have refused.
+        An arc is out of range, a weight is NaN or infinite, the number of arcs is not m, or weights are given for an
+        unweighted graph or missing for a weighted one. This is a bug in the caller, or input that a reader should have
+        refused.
     """
     attrs: dict[str, Any] = {
         "n": n,
@@ -65,12 +66,12 @@ def new_graph(
         "directed": directed,
         "simplified": simplified,
         "sorted_rows": sorted_rows,
-        "weight_dtype": str(np.dtype(weight_dtype)),
+        "weight_dtype": str(ONES if weight_dtype is None else np.dtype(weight_dtype)),
         "weight_unit": weight_unit,
         "source": source,
     }
     with new_store(path, SCHEMA, overwrite) as group:
-        writer = GraphWriter(group, attrs)
+        writer = GraphWriter(group, attrs, weighted=weight_dtype is not None)
         yield writer
         writer._finish()
 
@@ -78,13 +79,15 @@ def new_graph(
 class GraphWriter:
     """Accepts the arcs of a new graph store in pieces of any size; created by `new_graph`."""
 
-    def __init__(self, group: zarr.Group, attrs: dict[str, Any]):
-        self.n, self.m = attrs["n"], attrs["m"]
+    def __init__(self, group: zarr.Group, attrs: dict[str, Any], weighted: bool):
+        self.n, self.m, self.weighted = attrs["n"], attrs["m"], weighted
         self._group, self._attrs = group, attrs
         self._dtypes = {"weights": np.dtype(attrs["weight_dtype"])}
         self._dtypes["indices"] = np.dtype("int32" if self.n <= 2**31 else "int64")
         unit = {"unit": attrs["weight_unit"]} if attrs["weight_unit"] else {}
-        self._arrays = {"indices": self._array("indices"), "weights": self._array("weights", attributes=unit)}
+        self._arrays = {"indices": self._array("indices")}
+        if weighted:
+            self._arrays["weights"] = self._array("weights", attributes=unit)
         self._digest = Digest(self.n, attrs["directed"], attrs["sorted_rows"])
         self._appended = 0
         self._degrees = np.zeros(self.n, dtype=np.int64)
@@ -92,8 +95,8 @@ class GraphWriter:
         self._last_tail = 0
         self._through: np.ndarray | None = None
 
-    def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
-        """Append arcs (three 1-d arrays of equal length) whose tails do not decrease."""
+    def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> None:
+        """Append arcs (1-d arrays of equal length) whose tails do not decrease; weights are None if unweighted."""
         if tails.size == 0:
             return
         if (tails[1:] < tails[:-1]).any():
@@ -102,13 +105,18 @@ class GraphWriter:
         first = int(tails[0])
         self.append_rows(first, np.bincount(tails - first), indices, weights)
 
-    def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+    def append_rows(self, first: int, degrees: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> None:
         """Append the arcs of the vertices from `first` on; `degrees` counts the arcs of each vertex.
 
-        Raises ValueError if a tail is less than the last tail appended before.
+        Weights are None if the graph is unweighted. Raises ValueError if a tail is less than the last tail appended
+        before.
         """
+        if (weights is not None) != self.weighted:
+            raise ValueError("weights are given for an unweighted graph, or missing for a weighted one")
         if indices.size == 0:
             return
+        if weights is None:
+            weights = np.ones(indices.size, ONES)  # for the digest
         left = first + np.flatnonzero(degrees)
         if left[0] < self._last_tail:
             raise ValueError("arcs must be appended in the order of their tails")
@@ -130,7 +138,8 @@ class GraphWriter:
     def _append(self, name: str, values: np.ndarray) -> None:
         values = np.ascontiguousarray(values, self._dtypes[name])
         self._digest.add(name, values)
-        self._arrays[name].append(values)
+        if name in self._arrays:
+            self._arrays[name].append(values)
 
     def _array(self, name: str, **options: Any) -> Appender:
         dtype = self._dtypes[name]
@@ -200,7 +209,7 @@ def write_graph(
     path: str | os.PathLike[str],
     indptr: np.ndarray,
     indices: np.ndarray,
-    weights: np.ndarray,
+    weights: np.ndarray | None = None,
     *,
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
@@ -210,7 +219,8 @@ def write_graph(
 ) -> Graph:
     """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
 
-    Rows need not be sorted. They are stored sorted by head, or as given if ``sorted_rows=False``.
+    Without `weights` the graph is unweighted: each arc counts 1. Rows need not be sorted. They are stored sorted by
+    head, or as given if ``sorted_rows=False``.
 
     Raises
     ------
@@ -221,14 +231,15 @@ def write_graph(
     """
     from gpuops import csr  # imports Numba, which the other writers do not need
 
-    indptr, indices, weights = np.asarray(indptr), np.asarray(indices), np.asarray(weights)
-    csr.check_csr(indptr, indices, weights=weights)
+    indptr, indices = np.asarray(indptr), np.asarray(indices)
+    weights = None if weights is None else np.asarray(weights)
+    csr.check_csr(indptr, indices, **({} if weights is None else {"weights": weights}))
     n = len(indptr) - 1
     tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)
     if sorted_rows:
         order = np.lexsort((indices, tails))
-        indices, weights = indices[order], weights[order]
-    keywords |= {"weight_dtype": weights.dtype, "sorted_rows": sorted_rows}
+        indices, weights = indices[order], None if weights is None else weights[order]
+    keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
         writer.annotate(labels=labels, coordinates=coordinates, through=through)

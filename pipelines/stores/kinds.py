@@ -57,10 +57,10 @@ KINDS = {
     kind.schema: kind
     for kind in (
         Kind("graph/1", "graph", "tilepath import FILE STORE"),
-        Kind("distances/1", "distances", "tilepath apsp GRAPH STORE", "stages"),
+        Kind("distances/2", "distances", "tilepath apsp GRAPH STORE", "stages"),
         Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "rows"),
         Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE", "steps"),
-        Kind("matrix/1", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
+        Kind("matrix/2", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
         Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),
         Kind("samples/1", "samples", "tilepath som import FILE STORE"),
         Kind("codebook/1", "map", "tilepath som train SAMPLES STORE", "epochs"),

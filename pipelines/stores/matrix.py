@@ -1,16 +1,16 @@
-"""The matrix store (schema `matrix/1`): distances from origins to destinations. It grows by chunks of rows.
+"""The matrix store (schema `matrix/2`): distances from origins to destinations. It grows by chunks of rows.
 
 =========== ============= =======================================================================
 array       dtype, shape  meaning
 =========== ============= =======================================================================
-distance    number (k, l) distances; unreachable is +inf, or the integer dtype's maximum
+distances   number (k, l) distances; unreachable is +inf, or the integer dtype's maximum
 origin      text (k)      names of the origins
 destination text (l)      names of the destinations
 =========== ============= =======================================================================
 
-The attribute `unit` of `distance` is the unit of the graph's weights, if it is known. The dimensions of `distance` are
-called origin and destination, like the other two arrays, so that xarray finds the coordinates. The attribute `done` of
-the store lists the complete rows and is written after them.
+The attribute `unit` of `distances` is the unit of the graph's weights, if it is known. The dimensions of `distances`
+are called origin and destination, like the other two arrays, so that xarray finds the coordinates. The attribute `done`
+of the store lists the complete rows and is written after them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pipelines.stores.whole_chunks import WholeChunks
 
 
 def _derived(path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
-    (rows, columns), chunks = (array := StoredArray(path, "distance")).shape, array.chunks
+    (rows, columns), chunks = (array := StoredArray(path, "distances")).shape, array.chunks
     options = found["options"]
     if chunks[0] != options["chunk"]:
         raise ValueError(f"chunks of {options['chunk']} rows")
@@ -41,11 +41,11 @@ def _derived(path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, 
 
 
 DECLARED = Schema(
-    "matrix/1",
+    "matrix/2",
     source="graph",
     attributes=(Attribute("plan", dict, field="options"),),
     arrays=(
-        Array("distance", ("dtype",), ("origin", "destination"), grows=True),
+        Array("distances", ("dtype",), ("origin", "destination"), grows=True),
         Array("origin", (TEXT,), ("origin",)),
         Array("destination", (TEXT,), ("destination",)),
     ),
@@ -71,7 +71,7 @@ class Matrix(FinishedStore):
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Return any Zarr selection of the distances as a NumPy array."""
-        return StoredArray(self.path, "distance")[selection]
+        return StoredArray(self.path, "distances")[selection]
 
     def names(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the names of the origins (k) and of the destinations (l), text."""
@@ -99,12 +99,12 @@ class MatrixWriter(RowsWriter):
     def write(self, start: int, distances: np.ndarray) -> None:
         """Write rows, in whole chunks, from row `start` on."""
         with disk_errors(self.path):
-            WholeChunks(self.path, "distance")[start : start + len(distances)] = distances
+            WholeChunks(self.path, "distances")[start : start + len(distances)] = distances
 
     def check_values(self) -> tuple[str, ...]:
         for name in ("origin", "destination"):
             StoredArray(self.path, name)[:]
-        for row, block in row_blocks([StoredArray(self.path, "distance")], self.rows_done()):
+        for row, block in row_blocks([StoredArray(self.path, "distances")], self.rows_done()):
             if block.dtype.kind == "f" and np.isnan(block).any():
                 raise StoreError(f"{self.path}: holds NaN at or after row {row}; compute it again")
         return ("that no distance is NaN",)
@@ -133,8 +133,8 @@ def create_matrix(
     """
     shape = tuple(map(len, names))
     width = max(1, min(shape[1], CHUNK_BYTES // (chunk * dtype.itemsize)))
-    distance = NewArray(shape, (chunk, width), dtype, distance_options(dtype, graph.weight_unit))
-    arrays = {"origin": names[0], "destination": names[1], "distance": distance}
+    distances = NewArray(shape, (chunk, width), dtype, distance_options(dtype, graph.weight_unit))
+    arrays = {"origin": names[0], "destination": names[1], "distances": distances}
     return MatrixWriter.create(path, graph, {"plan": options, "done": []}, arrays, overwrite=overwrite)
 
 

@@ -100,8 +100,9 @@ class ReversedGraph(NamedRows):
         from gpuops.graphs import reverse  # imports Numba, which takes a second
 
         self.graph, self.n, self.m = graph, graph.n, graph.m
-        turned = reverse(*rows_on(graph, device, weights=True), check=False)
-        self._indptr, self._indices, self._weights, self.arcs = map(on_host, turned)
+        indptr, indices, weights, arcs = reverse(*rows_on(graph, device, weights=graph.weighted), check=False)
+        self._indptr, self._indices, self.arcs = map(on_host, (indptr, indices, arcs))
+        self._weights = None if weights is None else on_host(weights)
 
     @property
     def title(self) -> str:
@@ -122,7 +123,9 @@ class ReversedGraph(NamedRows):
         return self._indices[start:stop]
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return the weights of the arcs `start` to `stop` (excluded)."""
+        """Return the weights of the arcs `start` to `stop` (excluded); of an unweighted graph they are ones."""
+        if self._weights is None:
+            return np.ones(len(self._indices[start:stop]), self.graph.weight_dtype)
         return self._weights[start:stop]
 
     def labels(self) -> np.ndarray | None:

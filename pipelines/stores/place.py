@@ -106,7 +106,7 @@ def refuse_existing(
     if not overwrite:
         raise StoreError(f"{path} exists already; choose another name or {cure}")
     found = store_schema(path)
-    if found != schema:
+    if found.partition("/")[0] != schema.partition("/")[0]:  # stores of former versions may be replaced
         raise StoreError(
             f"{path} is a store of schema {found}; only a store of schema {schema} may be overwritten here; "
             "choose another name"

@@ -14,11 +14,15 @@ WIDEST = 16  # most bits of a radix digit
 # The sort of long rows is compiled only if there are long rows.
 
 
-def sort_rows(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> None:
+def sort_rows(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> None:
     """Sort each row by head, in place and stably; takes additional memory only for the longest row.
 
-    `weights` is a view of the weights as integers, because only their bits are moved.
+    `weights` is a view of the weights as integers, because only their bits are moved; None if there are no weights.
     """
+    if weights is None:
+        weights = indices.view(
+            f"u{indices.itemsize}"
+        )  # each head then moves twice, in the compiled functions for weights
     longest = int(np.diff(indptr).max(initial=0))
     _insert(indptr, indices, weights)
     if longest > SHORT:

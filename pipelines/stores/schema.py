@@ -24,8 +24,12 @@ from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
 TEXT = np.dtypes.StringDType()
-# Schemas that are not read any more, and the command that makes the stores in their place.
-REPLACED = {"boundary/1": "tilepath hierarchy GRAPH STORE"}
+# Schemas of before tilepath 0.1.0 that are not read any more, and the commands that make stores in their place.
+REPLACED = {
+    "boundary/1": "tilepath hierarchy GRAPH STORE",
+    "distances/1": "tilepath apsp GRAPH STORE",
+    "matrix/1": "tilepath od STORE OUT.zarr --origins FILE",
+}
 
 
 class StoreError(ValueError):
@@ -84,13 +88,19 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
     """Return the error for a store of a schema that this version does not know."""
-    cure = f"; make a store of the same graph with `{REPLACED[schema]}`" if schema in REPLACED else ""
-    return StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know{cure}")
+    if schema in REPLACED:
+        return StoreError(
+            f"{path}: a store of schema {schema}, made before tilepath 0.1.0, which does not read it any more; make a "
+            f"store of the same graph with `{REPLACED[schema]}`"
+        )
+    return StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
     """Open the group at `path`; check that it declares `schema` (None: any schema) and lacks no recorded array."""
     group, found = _declared(path, mode)
+    if schema is not None and found in REPLACED:
+        raise unknown_schema(path, found)
     if schema is not None and found != schema:
         made = f", made by `{KINDS[schema].made_by}`" if schema in KINDS else ""
         raise StoreError(f"{path}: is {_called(found)}, but {_called(schema)} is needed{made}")

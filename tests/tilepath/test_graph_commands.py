@@ -54,6 +54,18 @@ def test_reverse_and_tree(tilepath, graph):
     tilepath("graph", "tree", graph, "t.csv", fault="t.csv exists already")
 
 
+def test_commands_on_an_unweighted_graph_make_unweighted_graphs(tilepath, graph, tmp_path):
+    assert "; unweighted (each arc counts 1);" in tilepath("info", graph, "--verify")
+    tilepath("graph", "reverse", graph, "r.zarr")
+    tilepath("graph", "tree", graph, "t.zarr")
+    (tmp_path / "w.txt").write_text("0 1 1\n1 0 1\n")
+    tilepath("import", "w.txt", "w.zarr")
+    tilepath("graph", "tree", "w.zarr", "v.zarr")
+    for store, weighted in ((graph, False), ("r.zarr", False), ("t.zarr", False), ("w.zarr", True), ("v.zarr", True)):
+        assert (tmp_path / store / "weights").exists() == weighted
+        assert json.loads(tilepath("info", store, "--json"))["weighted"] == weighted
+
+
 def test_degrees_and_components(tilepath, graph, tmp_path):
     assert tilepath("graph", "degrees", graph).splitlines()[1:] == [
         "            0               1               1",
@@ -89,12 +101,20 @@ def test_on_a_gpu(tilepath, tmp_path, command):
     assert found[0] == found[1]
 
 
-def test_info_tells_the_structure(tilepath, graph, monkeypatch):
+def test_info_tells_the_structure(tilepath, graph, tmp_path, monkeypatch):
     told = tilepath("info", graph)
     assert "degrees: out 0 to 2, 1.25 on average; in 0 to 2, 1.25 on average\n" in told
     assert "0 sources (no arc in), 0 sinks (no arc out), 1 isolated vertex; 2 weak components\n" in told
     assert "an Euler circuit (as many arcs in as out at every vertex)\n" in told
-    numbers = "numbers: 2 e + n + 1 = 15 and n^2 = 16; without weights e + n + 1 = 10 and n e = 20 (n vertices, e arcs)"
+    numbers = (
+        "numbers: e + n + 1 = 10 in sparse rows and n^2 = 16 as a dense matrix (n vertices, e arcs)\n"
+        "as published, n e = 20 in place of n^2: "
+    )
+    (tmp_path / "w.txt").write_text("0 1 5\n1 0 5\n")
+    tilepath("import", "w.txt", "w.zarr")
+    weighted = tilepath("info", "w.zarr", "--full")
+    assert "numbers: 2 e + n + 1 = 7 in sparse rows and n^2 = 4 as a dense matrix (n vertices, e arcs)\n" in weighted
+    assert "as published" not in weighted
     assert numbers not in told
     assert numbers in tilepath("info", graph, "--full")
     facts = json.loads(tilepath("info", graph, "--json"))

@@ -26,10 +26,16 @@ def structure_lines(graph: Graph, full: bool) -> Iterator[str]:
     found = graph_storage(graph)
     yield f"in memory: {size(found.sparse_bytes)} in sparse rows, {size(found.dense_bytes)} as a dense matrix"
     if full:
+        form = "2 e + n + 1" if graph.weighted else "e + n + 1"
         yield (
-            f"numbers: 2 e + n + 1 = {found.sparse_numbers:,} and n^2 = {found.dense_numbers:,}; without weights "
-            f"e + n + 1 = {graph.m + graph.n + 1:,} and n e = {graph.n * graph.m:,} (n vertices, e arcs)"
+            f"numbers: {form} = {found.sparse_numbers:,} in sparse rows and n^2 = {found.dense_numbers:,} as a dense "
+            "matrix (n vertices, e arcs)"
         )
+        if not graph.weighted:
+            yield (
+                f"as published, n e = {graph.n * graph.m:,} in place of n^2: with a column for each arc; but a row of "
+                "the graph has a column for each vertex"
+            )
 
 
 def structure_in_full(graph: Graph, full: bool) -> dict[str, Any]:
@@ -51,6 +57,7 @@ def structure_in_full(graph: Graph, full: bool) -> dict[str, Any]:
             "euler_circuit": found.balanced and found.walks == 1,
             "euler_path": found.path and found.walks == 1,
         },
+        "weighted": graph.weighted,
         "storage": {**storage._asdict(), "sparse_pays": storage.sparse_pays},
     }
 

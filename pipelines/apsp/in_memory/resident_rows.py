@@ -140,7 +140,7 @@ class ResidentRows:
                 update(rows)
                 if result:  # in place: this state is not used again
                     finish(self.job, self.matrix[rows], np.arange(*band))
-                savers.save(self.matrix[rows], writer.chunk, partial(writer.writer(), band[0]))
+                savers.save(self.matrix[rows], writer.chunk, partial(writer.writer(result=result), band[0]))
 
     def complete(self) -> None:
         """Bring all columns up to date: they are."""
@@ -277,7 +277,7 @@ def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:
 
 
 def save(attempt: str, writer: DistancesWriter, result: bool) -> None:
-    """Write this worker's rows to the slot being written."""
+    """Write this worker's rows to the result or to the next checkpoint."""
     _rows(attempt).save(writer, result)
 
 

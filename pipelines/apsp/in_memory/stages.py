@@ -113,7 +113,7 @@ class Stages(Staged):
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
         stage = len(self.stages) - 1
-        self.committed.make_slot(result=True)
+        self.committed.make_result()
         workers = range(len(self.members))
         sent = exchange.sent(workers, graph.panel(stage))
         self.on_all(resident_rows.write, stage, each=[(sent[worker], self.committed) for worker in workers])
@@ -122,7 +122,7 @@ class Stages(Staged):
         """Commit the state or, at the last stage, the result; write it first, unless it is `written` already."""
         result = stage == self.committed.stages
         if not written:
-            self.committed.make_slot(result=result)
+            (self.committed.make_result if result else self.committed.make_checkpoint)()
         if result and self.committed.sources is not None:
             self._write_sources()
         elif not written:

@@ -49,9 +49,9 @@ class SuperStages(Staged):
             self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
             blocks = self.stages[first:stop]
             if left == 0:
-                self.committed.make_slot(result=True)
+                self.committed.make_result()
             elif not self.windows.resident:
-                self.committed.make_row_slot()
+                self.committed.make_row_checkpoint()
             graph.super_stage(first, self._parts(blocks, gpu), end=left == 0)
             executor.submit(graph.segment())
             executor.settle()
@@ -59,12 +59,12 @@ class SuperStages(Staged):
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
             elif not self.windows.resident:
-                # Without commits before the end one slot is enough, until the result needs the other slot.
+                # Without commits before the end one slot is enough: it is committed only before the result is written.
                 if asked() or left == 1 or self.commit_seconds < math.inf:
                     self._commit(stop)
             elif self.due():
                 with self.committing():
-                    self.committed.make_row_slot()
+                    self.committed.make_row_checkpoint()
                     self.on_all(passing_rows.save)
                     self._commit(stop)
 

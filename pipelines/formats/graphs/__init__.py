@@ -105,8 +105,8 @@ def import_graph(
     Returns
     -------
     Graph
-        The opened store. Integer weights in text become int32 if all fit, else int64; decimals become float64; without
-        weights every weight is 1, int32; typed sources keep their dtype.
+        The opened store. Integer weights in text become int32 if all fit, else int64; decimals become float64; typed
+        sources keep their dtype. Without weights the graph is unweighted: each arc counts 1.
 
     Raises
     ------

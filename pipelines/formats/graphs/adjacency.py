@@ -8,7 +8,7 @@
 Names become labels in order of first appearance. A line without an arrow, or with an empty list after the arrow, names
 a vertex without arcs; a vertex may have several lines. A name with a comma, an arrow, a quotation mark or # is written
 in quotation marks, and quotation marks in the name are doubled. A line that begins with # is a comment. The format has
-no weights; every arc that is read has weight 1.
+no weights; the graph that is read is unweighted.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def read_adjacency(
     check_numbering(name, None, vertices, labels)
     with TextFile(name, lines=lines) as text:
         names: dict[str, int] | None = {} if labels else None
-        stream = ArcStream((), n=vertices, labels=names, label_bytes=NAME_BYTES, directed=directed)
-        stream.remarks.append(f"{name}: lines `a -> b, c`; every arc weighs 1")
+        stream = ArcStream((), n=vertices, labels=names, label_bytes=NAME_BYTES, directed=directed, weighted=False)
+        stream.remarks.append(f"{name}: lines `a -> b, c`; no weights, so each arc counts 1")
         stream.pieces = _pieces(text, names, stream)
         yield stream
 
@@ -150,7 +150,7 @@ def _pieces(text: TextFile, names: dict[str, int] | None, stream: ArcStream) -> 
 
 
 def _piece(tails: list[int], heads: list[int]) -> Piece:
-    return np.array(tails, np.int64), np.array(heads, np.int64), np.ones(len(tails), np.int32)
+    return np.array(tails, np.int64), np.array(heads, np.int64), None
 
 
 def _lines(text: TextFile) -> Iterator[tuple[int, str]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, sorting
+from pipelines.formats.arc_sort import ArcStream, Piece, sorting
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
 from pipelines.stores.schema import counted
 
@@ -60,9 +60,9 @@ def graph_by_rows(
     StoreError
         `path` exists, or the disk is full.
     """
-    arcs = ArcStream((), directed=directed, labels=labels, weight_unit=unit, source=source)
+    arcs = ArcStream((), directed=directed, labels=labels, weighted=False, weight_unit=unit, source=source)
     with sorting(path, arcs, sorted_rows=sorted_rows, overwrite=overwrite) as add:
-        rows = GraphRows(add, os.fspath(path))
+        rows = GraphRows(add, os.fspath(path), arcs)
         try:
             yield rows
             arcs.n = rows._end(vertices)
@@ -80,14 +80,13 @@ class GraphRows:
         The numbers of rows and of arcs appended so far.
     """
 
-    def __init__(self, add: Callable[[np.ndarray, np.ndarray, np.ndarray], None], path: str):
+    def __init__(self, add: Callable[..., None], path: str, arcs: ArcStream):
         self.n = self.m = 0
-        self._add: Callable[[np.ndarray, np.ndarray, np.ndarray], None] | None = add
-        self._path = path
-        self._weighted: bool | None = None
+        self._add: Callable[..., None] | None = add
+        self._path, self._arcs = path, arcs
         self._dtypes: set[np.dtype] = set()  # of all weights
         self._largest = -1  # the largest head
-        self._kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._kept: list[Piece] = []
         self._kept_arcs = 0
 
     def append(self, heads: Any, weights: Any = None) -> None:
@@ -104,7 +103,7 @@ class GraphRows:
         heads : (l,) integers
             The heads of the arcs, row after row, as numbers of vertices from 0. Their rows may follow later.
         weights : (l,) numbers, optional
-            Finite. None: every arc weighs 1; then no row of the graph has weights. The store keeps the dtype of NumPy
+            Finite. None: the graph is unweighted, and no row has weights. The store keeps the dtype of NumPy
             arrays, if all have the same; of Python's numbers, integers become int32 or int64, others float64.
 
         Raises
@@ -142,18 +141,18 @@ class GraphRows:
             raise ValueError(f"{where}: {what} run from {array.min()} to {array.max()}; give numbers from 0")
         return array.astype(np.int64)
 
-    def _weights(self, weights: Any, tails: np.ndarray, heads: np.ndarray) -> np.ndarray:
+    def _weights(self, weights: Any, tails: np.ndarray, heads: np.ndarray) -> np.ndarray | None:
         where = f"{self._path}, row {tails[0]} and on"
         weighted = weights is not None
-        if self._weighted not in (None, weighted):
+        if self.m and self._arcs.weighted != weighted:
             others = "none" if weighted else "weights"
             raise ValueError(
                 f"{where}: {'weights are' if weighted else 'no weights are'} given, but the rows before have {others}; "
                 "give weights to all rows or to none"
             )
-        self._weighted = weighted
+        self._arcs.weighted = weighted
         if not weighted:
-            return np.ones(len(tails), np.int32)
+            return None
         array = np.asarray(weights)
         if array.shape != tails.shape or array.dtype.kind not in "biuf":
             raise ValueError(
@@ -172,7 +171,9 @@ class GraphRows:
     def _flush(self) -> None:
         assert self._add is not None
         if self._kept:
-            self._add(*map(np.concatenate, zip(*self._kept, strict=True)))
+            tails, heads, weights = zip(*self._kept, strict=True)
+            values = np.concatenate(weights) if self._arcs.weighted else None
+            self._add(np.concatenate(tails), np.concatenate(heads), values)
         self._kept, self._kept_arcs = [], 0
 
     def _end(self, announced: int | None) -> int:

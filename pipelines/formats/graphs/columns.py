@@ -32,7 +32,7 @@ _NO_WEIGHTS = re.compile("|(?:edge|arc|link)?(?:id|index|key|type|kind|label|nam
 
 
 class Columns(NamedTuple):
-    """Positions of the columns to read. If `weight` is None, every weight is 1."""
+    """Positions of the columns to read. If `weight` is None, the graph is unweighted."""
 
     tail: int
     head: int
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
         def column(position: int) -> str:
             return f"column {position}" + (f" ({names[position]})" if position < len(names) else "")
 
-        weights = "every weight is 1" if self.weight is None else f"weights from {column(self.weight)}"
+        weights = "no weights, so each arc counts 1" if self.weight is None else f"weights from {column(self.weight)}"
         return f"tails from {column(self.tail)}, heads from {column(self.head)}, {weights}"
 
 

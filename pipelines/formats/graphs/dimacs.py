@@ -72,13 +72,12 @@ def announced_arcs(
 ) -> Iterator[Piece]:
     """Yield the arcs of the lines; FormatError if their number differs from the number in the header, on `line`.
 
-    `places` are the columns of tails, heads and weights; without a column of weights every weight is 1.
+    `places` are the columns of tails, heads and weights; without a column of weights, the pieces have none.
     """
     arcs, (tail, head, weight) = 0, places
     for columns in read_table(text, layout):
-        lines = len(columns[tail])
-        arcs += lines
-        yield columns[tail], columns[head], np.ones(lines, np.int32) if weight is None else columns[weight]
+        arcs += len(columns[tail])
+        yield columns[tail], columns[head], None if weight is None else columns[weight]
     if arcs != announced:
         cure = "the file is truncated; get a complete copy" if arcs < announced else "correct the header"
         raise text.error(

@@ -17,8 +17,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import Columns, choose_columns, well_known_pairs
 from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, read_table
@@ -105,6 +103,7 @@ def read_edge_list(
             base=base,
             n=vertices,
             directed=directed,
+            weighted=chosen.weight is not None,
             weight_unit=names[chosen.weight] if names and chosen.weight is not None else "",
             remarks=[f"{name}: {began}; {chosen.described(names)}"],
         )
@@ -115,7 +114,7 @@ def _pieces(text: TextFile, layout: Layout, chosen: Columns, names: Names | None
         tails, heads = columns[chosen.tail], columns[chosen.head]
         if names is not None:
             tails, heads = names.number(tails, heads)
-        yield tails, heads, np.ones(len(tails), np.int32) if chosen.weight is None else columns[chosen.weight]
+        yield tails, heads, None if chosen.weight is None else columns[chosen.weight]
 
 
 def _delimiter(name: str, given: str | None, comment: str) -> str:

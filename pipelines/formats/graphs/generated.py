@@ -7,11 +7,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, ArcStream, default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_sort import (
+    ARC_BYTES,
+    VERTEX_BYTES,
+    ArcStream,
+    Piece,
+    default_memory,
+    refuse_unsorted,
+    write_sorted,
+)
 from pipelines.generators import PIECE, edge_pieces
 from pipelines.generators.grids import Grid
 from pipelines.generators.random_graphs import NegativeCycle
-from pipelines.generators.synthetic import Piece, SyntheticGraph
+from pipelines.generators.synthetic import SyntheticGraph
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing
@@ -72,6 +80,7 @@ def generate(
             _shown(graph, shown, piece),
             n=graph.n,
             directed=not graph.symmetric,
+            weighted=graph.weights != "none",
             weight_dtype=graph.dtype,
             coordinates=(lambda _n, _labels: graph.coordinates()) if isinstance(graph, Grid) else None,
             source=_description(graph),
@@ -84,8 +93,8 @@ def generate(
 def _shown(graph: SyntheticGraph, progress: Progress, size: int) -> Iterator[Piece]:
     """Yield the pieces, and show progress."""
     progress.stage("make edges")
-    for index, piece in enumerate(edge_pieces(graph, size)):
-        yield piece
+    for index, (tails, heads, weights) in enumerate(edge_pieces(graph, size)):
+        yield tails, heads, None if graph.weights == "none" else weights
         progress.advance(min(size, graph.ids - index * size))
     progress.stage("sort and store")
 

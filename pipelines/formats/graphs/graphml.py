@@ -46,7 +46,7 @@ def read_graphml(source: str | os.PathLike[str], weight: str | None = None) -> I
     """Yield the only graph of a GraphML file, gzip'd or not.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if the file declares this
-    attribute; else every weight is 1.
+    attribute; else the graph is unweighted.
     """
     name = os.fspath(source)
     try:
@@ -72,9 +72,9 @@ def _pieces(name: str, content: BinaryIO, elements: _Elements, stream: ArcStream
             raise FormatError(f"{name}: damaged ({error}); get a new copy") from error
         last = not block
         elements.parse(block, last)
-        if last or len(elements.weights) >= _PIECE_ARCS:
-            stream.directed = elements.directed is not False
-            if elements.weights:
+        if last or len(elements.tails) >= _PIECE_ARCS:
+            stream.directed, stream.weighted = elements.directed is not False, elements.weighted
+            if elements.tails:
                 yield elements.take_piece()
     elements.finish(stream)
 
@@ -106,6 +106,11 @@ class _Elements:
         self._parser.CharacterDataHandler = self._characters
         self._parser.EntityDeclHandler = self._refuse_entity
 
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights; known from the start of the graph on."""
+        return bool(self._weight_keys)
+
     def parse(self, block: bytes, last: bool) -> None:
         try:
             self._parser.Parse(block, last)
@@ -120,7 +125,7 @@ class _Elements:
         piece = (
             np.array(self.tails, np.int64),
             np.array(self.heads, np.int64),
-            np.array(self.weights, np.int64 if exact else np.float64),
+            np.array(self.weights, np.int64 if exact else np.float64) if self.weighted else None,
         )
         self.tails, self.heads, self.weights = [], [], []
         return piece
@@ -139,11 +144,11 @@ class _Elements:
             stream.coordinates = np.full((stream.n, 2), np.nan)
             for number, position in self._positions.items():
                 stream.coordinates[number] = position.get("x", np.nan), position.get("y", np.nan)
-        stream.weight_unit = stream.weight_unit or (self.weight or "" if self._weight_keys else "")
-        if not self._weight_keys:
+        stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
+        if not self.weighted:
             others = listed(self._names_of_edges())
             cure = f"; other attributes are {others} (weight, --weight)" if others else ""
-            stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so every weight is 1{cure}")
+            stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so each arc counts 1{cure}")
 
     # --- Handlers of the parser ---------------------------------------------------------------------------------------
 
@@ -232,7 +237,8 @@ class _Elements:
             )
         self.tails.append(ends[0])
         self.heads.append(ends[1])
-        self.weights.append(self._weight() if self._weight_keys else 1)
+        if self.weighted:
+            self.weights.append(self._weight())
 
     def _weight(self) -> int | float:
         key = next((key for key in self._weight_keys if key in self._data), self._weight_keys[0])

@@ -44,7 +44,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     """Yield the arcs of a NetworkX graph. Nodes keep their order; names other than 0, 1, 2, ... become labels.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if some edge has this attribute;
-    else every weight is 1. The node attributes x and y, which graphs of OSMnx have, become coordinates.
+    else the graph is unweighted. The node attributes x and y, which graphs of OSMnx have, become coordinates.
     """
     nodes = list(source.nodes)
     indices = {node: index for index, node in enumerate(nodes)}
@@ -54,12 +54,12 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     values = [value for _, _, value in edges]
     remarks = []
     if weight is None and all(value is None for value in values):
-        weights = np.ones(len(edges), dtype=np.int32)
+        weights = None
         known = {name: None for *_, found in source.edges(data=True) for name in found}
         if known:
             others = listed(list(map(str, known)))
             remarks.append(
-                f"edges have no attribute 'weight', so every weight is 1; other attributes are {others} (weight=)"
+                f"edges have no attribute 'weight', so each arc counts 1; other attributes are {others} (weight=)"
             )
     else:
         weights = _weights(edges, values, weight or "weight")
@@ -67,6 +67,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         [(tails, heads, weights)],
         n=len(nodes),
         directed=source.is_directed(),
+        weighted=weights is not None,
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
         remarks=remarks,
         coordinates=_positions([(found.get("x"), found.get("y")) for _, found in source.nodes(data=True)]),
@@ -78,7 +79,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
 def read_successors(source: Any) -> Iterator[ArcStream]:
     """Yield the arcs of a vector of integers: vertex v has one arc to ``source[v]``, or no arc if that is -1.
 
-    Every weight is 1. If the vector is a permutation, a remark counts its cycles.
+    The graph is unweighted. If the vector is a permutation, a remark counts its cycles.
     """
     successors = np.asarray(source)
     if successors.ndim != 1 or successors.dtype.kind not in "iu":
@@ -99,7 +100,7 @@ def read_successors(source: Any) -> Iterator[ArcStream]:
         remarks.append(
             f"a permutation of {n:,} with {counted(len(lengths), 'cycle')}, the longest of {lengths.max():,}"
         )
-    yield ArcStream([(tails, heads, np.ones(len(tails), np.int32))], n=n, remarks=remarks)
+    yield ArcStream([(tails, heads, None)], n=n, weighted=False, remarks=remarks)
 
 
 def is_permutation(successors: np.ndarray, n: int) -> bool:
@@ -124,7 +125,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
     """Yield the arcs of an igraph graph. Vertices keep their order; "name" becomes labels, x and y become coordinates.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if edges have this attribute;
-    else every weight is 1.
+    else the graph is unweighted.
     """
     known = source.es.attributes()
     if weight is not None and weight not in known:
@@ -133,7 +134,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
     ends = source.get_edgelist()
     tails, heads = np.array(ends, np.int64).reshape(-1, 2).T
     if weight is None and "weight" not in known:
-        weights = np.ones(len(ends), np.int32)
+        weights = None
     else:
         values = source.es[weight or "weight"]
         weights = _weights([(u, v, w) for (u, v), w in zip(ends, values, strict=True)], values, weight or "weight")
@@ -143,6 +144,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
         [(tails, heads, weights)],
         n=source.vcount(),
         directed=source.is_directed(),
+        weighted=weights is not None,
         labels=map(str, source.vs["name"]) if "name" in of_vertices else None,
         coordinates=_positions(list(zip(source.vs["x"], source.vs["y"], strict=True))) if placed else None,
         weight_unit=weight or "",

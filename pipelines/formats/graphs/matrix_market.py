@@ -5,7 +5,7 @@
     ROWS COLUMNS ENTRIES
     I J VALUE
 
-FIELD is `real`, `integer` or `pattern` (no values: weight 1); SYMMETRY is `general` (directed) or `symmetric` (each
+FIELD is `real`, `integer` or `pattern` (no values: unweighted); SYMMETRY is `general` (directed) or `symmetric` (each
 entry is an undirected edge). Stored zeros are arcs of weight 0. Vertices are numbered from 1; their numbers become
 labels.
 https://math.nist.gov/MatrixMarket/formats.html
@@ -37,6 +37,7 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
             announced_arcs(text, layout, announced, text.number, (0, 1, 2 if values else None)),
             n=n,
             directed=symmetry == "general",
+            weighted=values,
             weight_dtype="float64" if field in ("real", "double") else None,
             labels=range(1, n + 1),
         )

@@ -96,7 +96,8 @@ def stream_of_batches(
         source=name,
         base=base,
         n=n,
-        weight_dtype="int32" if len(columns) == 2 else _weight_dtype(name, columns[2]),
+        weighted=len(columns) > 2,
+        weight_dtype=None if len(columns) == 2 else _weight_dtype(name, columns[2]),
         weight_unit="" if len(columns) == 2 else columns[2].name,
         **facts,
     )
@@ -131,8 +132,7 @@ def _pieces(
                     bad = row + int(np.flatnonzero(batch[column].is_null().to_numpy(zero_copy_only=False))[0])
                     raise FormatError(f"{name}, row {bad} (from 0): {column!r} is null; fill or remove the row")
             ends = [_vertices(name, row, batch[column], names is not None) for column in wanted[:2]]
-            size = len(batch)
-            weights = batch[wanted[2]].to_numpy(zero_copy_only=False) if len(wanted) > 2 else np.ones(size, np.int32)
+            weights = batch[wanted[2]].to_numpy(zero_copy_only=False) if len(wanted) > 2 else None
             if names is not None:
                 check_rows(f"{name}, row", row, ends, weights)
                 tails, heads = names.number(*ends)
@@ -140,7 +140,7 @@ def _pieces(
                 check_rows(f"{name}, row", row, ends, weights, (base, _LARGEST if n is None else base + n))
                 tails, heads = (numbers.astype(np.int64) - base for numbers in ends)
             yield tails, heads, weights
-            row += size
+            row += len(batch)
     except _DAMAGE as error:
         raise FormatError(f"{name}: damaged after row {row} ({error}); get a new copy") from error
 
@@ -163,26 +163,32 @@ def weight_dtype(what: str, dtype: Any) -> np.dtype:
     return np.dtype({"bool": "int32", "float16": "float32"}.get(dtype.name, dtype))
 
 
-def check_rows(where: str, first: int, ends: Any, weights: np.ndarray, bounds: tuple[int, int] | None = None) -> None:
+def check_rows(
+    where: str, first: int, ends: Any, weights: np.ndarray | None, bounds: tuple[int, int] | None = None
+) -> None:
     """Raise FormatError at the first faulty row.
 
-    A row is faulty if its weight is not finite or beyond int64, or if its tail or head (in `ends`) is not in the range
-    from ``bounds[0]`` to ``bounds[1] - 1``, if `bounds` is given.
+    A row is faulty if its weight (unless there are none) is not finite or beyond int64, or if its tail or head (in
+    `ends`) is not in the range from ``bounds[0]`` to ``bounds[1] - 1``, if `bounds` is given.
     """
-    bad = ~np.isfinite(weights) if weights.dtype.kind == "f" else weights > np.iinfo(np.int64).max
+    if weights is None:
+        bad = np.zeros(len(ends[0]), bool)
+    else:
+        bad = ~np.isfinite(weights) if weights.dtype.kind == "f" else weights > np.iinfo(np.int64).max
     if bounds is not None:
         for vertices in ends:
             bad |= (vertices < bounds[0]) | (vertices >= bounds[1])
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        allowed = ""
+        allowed = []
         if bounds is not None:
-            allowed = (
-                f"vertices are {bounds[0]} "
-                + (f"to {bounds[1] - 1}" if bounds[1] < _LARGEST else "and up (base, --base)")
-                + ", "
-            )
+            last = f"to {bounds[1] - 1}" if bounds[1] < _LARGEST else "and up (base, --base)"
+            allowed.append(f"vertices are {bounds[0]} {last}")
+        weight = ""
+        if weights is not None:
+            weight = f", weight {weights[row]}"
+            allowed.append("weights must be finite and at most 2^63 - 1")
         raise FormatError(
-            f"{where} {first + row} (from 0): arc {ends[0][row]} -> {ends[1][row]}, weight {weights[row]}; {allowed}"
-            "weights must be finite and at most 2^63 - 1; leave out arcs that do not exist"
+            f"{where} {first + row} (from 0): arc {ends[0][row]} -> {ends[1][row]}{weight}; {', '.join(allowed)}; "
+            "leave out arcs that do not exist"
         )

@@ -118,16 +118,20 @@ def _stream(
     labels: bool | None,
     directed: bool,
 ) -> ArcStream:
-    first = next(entries, None)
-    if first is None and n is None:
+    ahead: list[Entry] = []  # up to the first arc, which says whether arcs have weights
+    for entry in entries:
+        ahead.append(entry)
+        if entry[2] is not _NONE:
+            break
+    if not ahead and n is None:
         raise FormatError(f"{what} is empty; if the graph has no arcs, pass the number of its vertices (vertices=)")
     if labels is None:
-        labels = first is not None and any(isinstance(end, str) for end in first[1:3])
+        labels = bool(ahead) and any(isinstance(end, str) for end in ahead[0][1:3])
     check_numbering(what, base, n, labels)
     vertices = _Vertices(Names() if labels else None, base or 0, n, where)
 
     def pieces() -> Iterator[Piece]:
-        left = entries if first is None else chain([first], entries)
+        left = chain(ahead, entries)
         while part := list(islice(left, PIECE)):
             ends = [
                 (vertices.index(place, tail), -1 if head is _NONE else vertices.index(place, head))
@@ -136,9 +140,11 @@ def _stream(
             tails, heads = np.array(ends, np.int64).T
             stream.known = max(stream.known, int(tails.max()) + 1)
             arcs = heads >= 0
-            yield tails[arcs], heads[arcs], _weights([part[i] for i in np.flatnonzero(arcs).tolist()], where)
+            weights = _weights([part[i] for i in np.flatnonzero(arcs).tolist()], where) if weighted else None
+            yield tails[arcs], heads[arcs], weights
 
-    stream = edge_stream(pieces(), vertices.names, source=what, base=base, n=n, directed=directed)
+    weighted = bool(ahead) and ahead[-1][3] is not _NONE
+    stream = edge_stream(pieces(), vertices.names, source=what, base=base, n=n, directed=directed, weighted=weighted)
     return stream
 
 
@@ -172,8 +178,6 @@ class _Vertices:
 
 
 def _weights(arcs: list[Entry], where: Callable[[Any], str]) -> np.ndarray:
-    if not arcs or arcs[0][3] is _NONE:
-        return np.ones(len(arcs), np.int32)
 
     def described(arc: int) -> str:
         place, tail, head, weight = arcs[arc]

@@ -74,6 +74,16 @@ def test_sparse_rows_pay_off_by_the_published_criterion(tmp_path):
     assert not graph_storage(written(tmp_path / "g", 1, [(0, 0)])).sparse_pays
 
 
+def test_sparse_rows_of_an_unweighted_graph_have_no_values(tmp_path):
+    """n n > e + n + 1; the published v e > e + v + 1 would say no for two arcs, and yes for six."""
+    found = []
+    for arcs in 2, 5, 6:
+        graph = write_graph(tmp_path / str(arcs), np.array([0, arcs, arcs, arcs]), np.arange(arcs) % 3)
+        found.append(graph_storage(graph))
+    assert found[0] == (2 + 3 + 1, 9, 8 * 4 + 2 * 4, 9)
+    assert [storage.sparse_pays for storage in found] == [True, False, False]
+
+
 def test_a_histogram_has_a_line_for_each_degree_or_ranges_that_double():
     outgoing, incoming = np.array([0, 0, 2, 5]), np.array([2, 2, 2, 1])
     assert degree_histogram(outgoing, incoming) == [(0, 0, 2, 0), (1, 1, 0, 1), (2, 2, 1, 3), (5, 5, 1, 0)]

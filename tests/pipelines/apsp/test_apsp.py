@@ -256,7 +256,7 @@ def test_the_disk_has_room_beside_the_store_that_is_replaced(client, tmp_path, m
     for out in "d", "e":
         with pytest.raises(DoesNotFitError):
             all_pairs_shortest_paths(client, graph, tmp_path / out, overwrite=True)
-    with growing_store(tmp_path / "begun", "distances/1"):
+    with growing_store(tmp_path / "begun", "distances/2"):
         pass
     assert growing_place(tmp_path / "begun", None) == str(tmp_path / "begun.new")  # beside what it replaces
     with pytest.raises(DoesNotFitError):

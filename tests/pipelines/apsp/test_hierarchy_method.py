@@ -88,10 +88,10 @@ def small_chunks(monkeypatch):
 @pytest.mark.usefixtures("small_chunks")
 def test_rows_that_are_written_are_not_computed_again(client, network, graph, tmp_path, monkeypatch):
     out, wrote = tmp_path / "d", []
-    open_slot = hierarchy.DistancesWriter.writer
+    open_result = hierarchy.DistancesWriter.writer
 
     def stop_later(writer):
-        put = open_slot(writer)
+        put = open_result(writer)
 
         def write(row, column, block):
             if row >= 3 * 64:

@@ -100,6 +100,16 @@ def test_arrays_and_matrix_market(tmp_path, solve, dtype):
 
 
 @pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".mtx"])
+def test_an_unweighted_graph_is_exported_without_weights_and_read_again(tmp_path, suffix):
+    graph = write_graph(tmp_path / "g", np.array([0, 2, 3, 5]), np.array([1, 2, 0, 0, 0]))
+    assert pipelines.export_store(graph.path, tmp_path / f"g{suffix}") == 5
+    options = {} if suffix == ".mtx" else {"labels": True}
+    again = pipelines.import_graph(tmp_path / f"g{suffix}", tmp_path / "again", **options)
+    assert (again.weighted, again.digest) == (False, graph.digest)
+
+
+@pytest.mark.usefixtures("_pieces")
 def test_walks(tmp_path):
     arcs = np.array([0, 0, 1, 2, 3, 4]), np.array([1, 2, 0, 0, 4, 3])
     graph = write_graph(

@@ -15,21 +15,21 @@ from pipelines.stores import StoreError
 def pieces_of(tails, heads, weights, size):
     for start in range(0, len(tails), size):
         part = slice(start, start + size)
-        yield tails[part], heads[part], weights[part]
+        yield tails[part], heads[part], None if weights is None else weights[part]
 
 
 def random_arcs(seed, n, m, dtype):
     rng = np.random.default_rng(seed)
     tails, heads = rng.integers(0, n, (2, m)) ** 2 // n  # some vertices have far more arcs than others
-    return tails, heads, rng.integers(-50, 50, m).astype(dtype)
+    return tails, heads, None if dtype is None else rng.integers(-50, 50, m).astype(dtype)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=14, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 300),
     m=st.integers(0, 1000),
-    dtype=st.sampled_from(["int16", "int32", "float32", "float64"]),
+    dtype=st.sampled_from([None, "int16", "int32", "float32", "float64"]),  # None: unweighted
     limit=st.integers(1, 200),
     size=st.integers(1, 300),
     directed=st.booleans(),
@@ -40,12 +40,15 @@ def test_any_memory_gives_the_same_store(tmp_path_factory, seed, n, m, dtype, li
     tails, heads, weights = random_arcs(seed, n, m, dtype)
 
     def stream():
-        return ArcStream(pieces_of(tails, heads, weights, size), n=n, directed=directed, weight_dtype=dtype)
+        facts = {"directed": directed, "weighted": dtype is not None, "weight_dtype": dtype}
+        return ArcStream(pieces_of(tails, heads, weights, size), n=n, **facts)
 
     graph = write_sorted(folder / "small", stream(), simplify=simplify, memory=limit * ARC_BYTES)
     whole = write_sorted(folder / "whole", stream(), simplify=simplify)
     assert graph.digest == whole.digest
     graph.verify()
+    assert graph.weighted == (dtype is not None)
+    weights = np.ones(m, int) if weights is None else weights
     if not directed:
         tails, heads, weights = (
             np.stack([tails, heads], 1).ravel(),

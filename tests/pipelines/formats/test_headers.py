@@ -194,4 +194,6 @@ def test_the_import_says_what_it_took(tmp_path):
         "weights from column 3 (km)"
     )
     assert len(lines) == 2
-    assert f"{file}: no header; tails from column 0, heads from column 1, every weight is 1" in said("0,1\n")
+    assert f"{file}: no header; tails from column 0, heads from column 1, no weights, so each arc counts 1" in said(
+        "0,1\n"
+    )

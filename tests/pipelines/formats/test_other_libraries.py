@@ -75,7 +75,7 @@ def test_a_graph_of_osmnx(load):
     remarks = []
     load(street_graph(), report=remarks.append)
     assert remarks == [
-        "edges have no attribute 'weight', so every weight is 1; "
+        "edges have no attribute 'weight', so each arc counts 1; "
         "other attributes are osmid, highway, oneway, length, travel_time (weight=)"
     ]
 
@@ -251,7 +251,7 @@ def test_graphml(load, written, piece, monkeypatch):
     assert lanes.rows()[2].dtype == np.int32
     remarks = []
     assert {weight for *_, weight in arcs_of(load(written(GRAPHML), report=remarks.append))} == {1}
-    assert "so every weight is 1; other attributes are length, lanes (weight, --weight)" in remarks[0]
+    assert "so each arc counts 1; other attributes are length, lanes (weight, --weight)" in remarks[0]
     undirected = load(written(GRAPHML.replace('"directed"', '"undirected"')))
     assert len(arcs_of(undirected)) == 10
 

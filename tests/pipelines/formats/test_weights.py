@@ -1,7 +1,10 @@
-"""Numbers are read exactly, or refused. Point A9 of the hostile trials."""
+"""Numbers are read exactly, or refused (point A9 of the hostile trials); without numbers a graph is unweighted."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import igraph
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -128,3 +131,51 @@ def test_a_list_that_never_uses_0_is_asked_about(tmp_path, name):
     assert hint.endswith("so vertex 0 has no edge; pass base=1 (--base 1) if vertices are counted from 1")
     assert hints([1, 3], [2, 0]) == hints([1], [2], base=1) == hints([1], [2], base=0) == []
     assert hints([1], [2], labels=True) == []
+
+
+MARKET = "%%MatrixMarket matrix coordinate {} general\n3 3 3\n1 2{}\n2 3{}\n3 1{}\n"
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}<graph edgedefault="directed">
+<edge source="0" target="1">{}</edge><edge source="1" target="2">{}</edge><edge source="2" target="0">{}</edge>
+<node id="0"/><node id="1"/><node id="2"/></graph></graphml>"""
+KEY, ONE = '<key id="k" for="edge" attr.name="weight" attr.type="int"/>', '<data key="k">1</data>'
+FRAME = pa.table({"u": [0, 1, 2], "v": [1, 2, 0], "w": pa.array([1, 1, 1], pa.int32())})
+
+
+def ring_of(library, weighted):
+    if library == "networkx":
+        graph = nx.DiGraph([(0, 1), (1, 2), (2, 0)])
+        nx.set_edge_attributes(graph, 1, "weight" if weighted else "lanes")
+        return graph
+    graph = igraph.Graph([(0, 1), (1, 2), (2, 0)], directed=True)
+    if weighted:
+        graph.es["weight"] = [1] * 3
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("name", "without", "ones"),
+    [
+        ("x.txt", "0 1\n1 2\n2 0\n", "0 1 1\n1 2 1\n2 0 1\n"),
+        ("x.mtx", MARKET.format("pattern", "", "", ""), MARKET.format("integer", " 1", " 1", " 1")),
+        ("x.graphml", GRAPHML.format("", "", "", ""), GRAPHML.format(KEY, ONE, ONE, ONE)),
+        ("x.adj", "0 -> 1\n1 -> 2\n2 -> 0\n", None),
+        ("x.parquet", FRAME.select(["u", "v"]), FRAME),
+        ("", FRAME.select(["u", "v"]), FRAME),
+        ("", ring_of("networkx", False), ring_of("networkx", True)),
+        ("", ring_of("igraph", False), ring_of("igraph", True)),
+        ("", np.array([1, 2, 0]), None),
+    ],
+    ids=["edges", "mtx", "graphml", "adj", "parquet", "frame", "networkx", "igraph", "successors"],
+)
+@pytest.mark.parametrize("simplify", [False, True])
+def test_a_source_without_weights_is_an_unweighted_graph(tmp_path, name, without, ones, simplify):
+    found = []
+    for source in without, ones or scipy.sparse.csr_array(np.roll(np.eye(3, dtype="int32"), 1, axis=1)):
+        place = tmp_path / name if name and isinstance(source, str | pa.Table) else source
+        if isinstance(place, Path):
+            place.write_text(source) if isinstance(source, str) else pq.write_table(source, place)
+        found.append(import_graph(place, tmp_path / str(len(found)), simplify=simplify))
+    assert [graph.weighted for graph in found] == [False, True]
+    assert not (tmp_path / "0" / "weights").exists()
+    assert found[0].digest == found[1].digest
+    assert found[0].rows()[2].tolist() == [1, 1, 1]

@@ -198,6 +198,9 @@ def test_a_graph_is_made_once_for_all_threads(monkeypatch):
         (lambda: EulerGraph(1, path=True), "n is 1; give a whole number from 2"),
         (lambda: EulerGraph(9, 128), "k is 128; give a whole number from 1 to 127"),
         (lambda: EulerGraph(9, directed=False), "EulerGraph is always directed"),
+        (lambda: EulerGraph(9, dtype="float32"), "there are no weights to be float32; choose uniform or integers"),
+        (lambda: EulerGraph(9, shift=0.5), "there are no weights to shift; choose uniform or integers"),
+        (lambda: EulerGraph(9, weights="lengths"), "no weights 'lengths'; choose none or uniform or integers"),
         (lambda: ShallowEulerGraph(2), "vertices is 2; give a whole number from 3"),
         (lambda: ShallowEulerGraph(10, 22), "edges is 22; give a whole number from 23"),
         (lambda: ShallowEulerGraph(10, directed=False), "ShallowEulerGraph is always directed"),
@@ -243,4 +246,8 @@ def test_generate_command(tmp_path):
         path = str(tmp_path / f"{kind}.zarr")
         done = CliRunner().invoke(tilepath, ["generate", kind, path, *options, "--overwrite"], catch_exceptions=False)
         assert f"directed graph, {made.n} vertices, {made.ids} arcs" in done.output
-        assert open_graph(path).source == str(made)
+        assert (open_graph(path).source, open_graph(path).weighted) == (str(made), False)
+    done = CliRunner().invoke(
+        tilepath, ["generate", "euler", path, "--vertices", "9", "--weights", "integers", "--overwrite"]
+    )
+    assert "weights int32 from " in done.output

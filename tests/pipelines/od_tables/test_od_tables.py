@@ -661,11 +661,11 @@ def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
     np.testing.assert_array_equal(np.where(found[:] == np.iinfo("int32").max, np.inf, found[:]), expected)
     assert [list(names) for names in found.names()] == [p.ids.to_pylist() for p in points]
     group = zarr.open_group(tmp_path / "od.zarr", mode="r")
-    assert group["distance"].attrs["unit"] == "s"
-    assert group["distance"].metadata.dimension_names == ("origin", "destination")
+    assert group["distances"].attrs["unit"] == "s"
+    assert group["distances"].metadata.dimension_names == ("origin", "destination")
     said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
     assert "18 origins, 60 destinations" in said.output
-    assert "verified: every chunk of distance, origin and destination" in said.output
+    assert "verified: every chunk of distances, origin and destination" in said.output
     with pytest.raises(StoreError, match="exists already"):
         write_od_table(source, *points, tmp_path / "od.zarr")
 

@@ -16,7 +16,7 @@ import zarr
 from pipelines.analysis.measures import measures
 from pipelines.pictures.distances import picture_distances
 from pipelines.routes.paths import shortest_path
-from pipelines.stores import StoreError, open_graph
+from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.hierarchy import open_hierarchy
@@ -25,7 +25,7 @@ from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")  # also as version 0.1 made them
-NEWER = ("hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
+NEWER = ("unweighted", "hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
 EVERY = NAMES + NEWER
 ONE_CHUNK = {"hierarchy", "part-hierarchy"}  # whose arrays are never cut into chunks
 HIERARCHY_ARRAYS = ("order", "starts", "roots", "out", "entering_ends", "leaving_lengths", "beside_starts")
@@ -38,13 +38,13 @@ READS = {  # what reads an array, by its name
         "coordinates": lambda graph: graph.coordinates(),
         "through": lambda graph: graph.through(),
     },
-    "distances/1": {"slot-1": lambda distances: list(distances.blocks())},
+    "distances/2": {"distances": lambda distances: list(distances.blocks())},
     "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
     "hierarchy/1": {
         name: lambda kept: open_hierarchy(kept.path).between(range(5), range(5)) for name in HIERARCHY_ARRAYS
     },
-    "matrix/1": {
-        "distance": lambda matrix: matrix[:],
+    "matrix/2": {
+        "distances": lambda matrix: matrix[:],
         "origin": lambda matrix: matrix.names()[0],
         "destination": lambda matrix: matrix.names()[1],
     },
@@ -170,11 +170,11 @@ def edit_json(rng, files):
         "",
         "x",
         "float64",
-        "slot-0",
+        "checkpoint-0",
         "int32",
         "../graph",
     ]
-    others += [[], [0], [[0, 1]], [[0, 3]], ["a", "b"], {}, {"slot": "slot-0", "stage": 1}, {"slot": 3}, 10**400]
+    others += [[], [0], [[0, 1]], [[0, 3]], ["a", "b"], {}, {"slot": "checkpoint-0", "stage": 1}, {"slot": 3}, 10**400]
     if rng.random() < 0.2:
         del holder[key]
     else:
@@ -245,6 +245,8 @@ def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, 
     store = kind_of(path).open(path)
     for array, read in READS[store_schema(path)].items():
         read(store)
+        if name == "unweighted" and array not in ("indptr", "indices"):
+            continue
         chunk = chunks_of(path / array)[-1]
         content = chunk.read_bytes()
         chunk.unlink()
@@ -258,7 +260,7 @@ def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, 
 
 def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
-    chunks_of(path / kind_of(path).open(path).slot)[-1].unlink()
+    chunks_of(path / "distances")[-1].unlink()
     store = kind_of(path).open(path)
     for command in (
         measures,
@@ -269,7 +271,9 @@ def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_p
             command(store)
 
 
-@pytest.mark.parametrize("name", sorted({*EVERY} - {"graph", "one", "nearest", "part-mapping"} - ONE_CHUNK))
+@pytest.mark.parametrize(
+    "name", sorted({*EVERY} - {"graph", "unweighted", "one", "nearest", "part-mapping"} - ONE_CHUNK)
+)
 def test_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
     list(store_info(path, verify=True))
@@ -305,7 +309,7 @@ def other_values(path, name, change):
         ("samples", "labels", lambda v: v.__setitem__(0, 1)),
         ("codebook", "hits", lambda v: v.__setitem__(0, 9)),
         ("mapping", "units", lambda v: v.__setitem__((0, 0), 1)),
-        ("part-distances", "slot-1", lambda v: v.__setitem__((0, 1), 9)),
+        ("part-distances", "checkpoint-1", lambda v: v.__setitem__((0, 1), 9)),
         ("hierarchy", "order", lambda v: v.__setitem__(0, 7)),
         ("part-hierarchy", "starts", lambda v: v.__setitem__(1, 3)),
     ],
@@ -367,18 +371,31 @@ def test_attributes_that_were_changed_are_found(tiny_stores, tmp_path, name, att
 
 def test_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "distances")
-    about = path / kind_of(path).open(path).slot / "zarr.json"
+    about = path / "distances" / "zarr.json"
     about.write_text(about.read_text().replace('"little"', '"big"'))
     with pytest.raises(StoreError, match="the attributes differ from those recorded"):
         kind_of(path).open(path).verify()
 
 
 def test_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
-    for name, array in (("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")):
+    gone = ("graph", "weights"), ("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")
+    for name, array in gone:
         path = copy_of(tiny_stores, tmp_path / f"{name}-{array}", name)
         shutil.rmtree(path / array)
         with pytest.raises(StoreError, match=f"the array `{array}` is missing; the store is damaged; recreate it"):
             kind_of(path).open(path)
+
+
+def test_a_graph_does_not_become_unweighted_by_damage(tmp_path):
+    """The array and its record are gone, so that the store opens as an unweighted one."""
+    write_graph(tmp_path / "g", np.arange(3), np.array([1, 0]), np.array([2, 3], "int32"))
+    shutil.rmtree(tmp_path / "g" / "weights")
+    group = zarr.open_group(tmp_path / "g")
+    group.attrs["contents"] = {name: value for name, value in group.attrs["contents"].items() if name != "weights"}
+    graph = open_graph(tmp_path / "g")
+    assert not graph.weighted
+    with pytest.raises(StoreError, match="contents do not match the recorded digest"):
+        graph.verify()
 
 
 def test_what_was_verified_is_said(tiny_stores):
@@ -397,9 +414,9 @@ def test_what_was_verified_is_said(tiny_stores):
 
 def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_stores, tmp_path):
     path = copy_of(tiny_stores, tmp_path, "part-distances")
-    chunks = chunks_of(path / "slot-1")
+    chunks = chunks_of(path / "checkpoint-1")
     shutil.copyfile(chunks[0], chunks[1])
-    with pytest.raises(StoreError, match="a chunk of `slot-1` is not the one written there"):
+    with pytest.raises(StoreError, match="a chunk of `checkpoint-1` is not the one written there"):
         resume_distances(path, open_graph(tmp_path / "graph"))
 
 
@@ -412,7 +429,7 @@ def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_st
         ("distances", "committed", None),
         ("distances", "dtype", "(f4,"),
         ("distances", "graph", "g.zarr"),
-        ("part-distances", "committed", {"slot": "slot-1", "stage": 9}),
+        ("part-distances", "committed", {"slot": "checkpoint-1", "stage": 9}),
         ("part-distances", "stages", "many"),
         ("paths", "targets", ["a"]),
         ("paths", "cutoff", "far"),

@@ -1,5 +1,7 @@
+import dask.array as da
 import numpy as np
 import pytest
+import zarr
 
 from pipelines.stores import StoreError, create_distances, open_distances, write_graph
 from pipelines.stores.distances import begun_distances, resume_distances
@@ -12,9 +14,9 @@ def graph(tmp_path):
 
 
 def fill(run, values, *, result, step=2):
-    run.make_slot(result=result)
+    (run.make_result if result else run.make_checkpoint)()
     for start in range(0, len(values), step):
-        run.write_rows(start, values[start : start + step])
+        run.write_rows(start, values[start : start + step], result=result)
 
 
 def begin(path, graph, **options):
@@ -22,7 +24,11 @@ def begin(path, graph, **options):
     return create_distances(path, graph, **facts)
 
 
-def test_commits_alternate_between_two_slots(tmp_path, graph):
+def matrices_in(out):
+    return sorted(p.name for p in out.iterdir() if p.is_dir())
+
+
+def test_commits_alternate_between_two_slots_and_the_last_names_the_result(tmp_path, graph):
     out = tmp_path / "d.zarr"
     run = begin(out, graph)
     assert (run.stage, run.slot, begun_distances(out).progress()) == (0, None, (0, 3))
@@ -34,15 +40,58 @@ def test_commits_alternate_between_two_slots(tmp_path, graph):
         assert run.slot != before
         np.testing.assert_array_equal(run.read_rows(0, 5), matrices[stage - 1])
     fill(run, matrices[2], result=True)  # not committed: the checkpoint is still what counts
+    assert matrices_in(out) == [run.slot, "distances"]  # the disk never holds three matrices
     assert begun_distances(out).progress() == (2, 3)
     again = resume_distances(out, graph)
     np.testing.assert_array_equal(again.read_rows(1, 4), matrices[1][1:4])
     fill(again, matrices[2], result=True)
-    again = again.commit(3)
+    again.commit(3)
     result = open_distances(out)
     np.testing.assert_array_equal(result[:], matrices[2])
     result.verify()
-    assert sorted(p.name for p in out.iterdir() if p.is_dir()) == [again.slot]  # the other slot is gone
+    assert matrices_in(out) == ["distances"]
+
+
+def test_other_programs_open_the_result_under_its_name(tmp_path, graph):
+    matrix = np.arange(10, dtype="float32").reshape(2, 5)
+    run = begin(tmp_path / "d", graph, sources=[4, 1], stages=1)
+    fill(run, matrix, result=True)
+    run.commit(1)
+    np.testing.assert_array_equal(da.from_zarr(str(tmp_path / "d"), component="distances").compute(), matrix)
+    group = zarr.open_group(tmp_path / "d", mode="r")
+    assert sorted(name for name, _ in group.arrays()) == ["distances", "sources"]
+    assert group["distances"].metadata.dimension_names == ("rows", "n")
+
+
+@pytest.mark.parametrize("killed", ["writing", "before the record", "after the record"])
+def test_a_run_that_is_killed_at_its_last_commit_resumes(tmp_path, graph, monkeypatch, killed):
+    out, state, end = tmp_path / "d", np.full((5, 5), 2, "float32"), np.full((5, 5), 3, "float32")
+    run = begin(out, graph)
+    fill(run, state, result=False)
+    run = run.commit(1)
+    run.make_result()
+    run.write_rows(0, end[:2])
+    if killed != "writing":
+        run.write_rows(2, end[2:])
+        step = {"before the record": "record", "after the record": "remove_leftovers"}[killed]
+        with monkeypatch.context() as patched:
+            patched.setattr(f"pipelines.stores.distances.{step}", lambda *_, **__: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                run.commit(3)
+    assert matrices_in(out) == ["checkpoint-1", "distances"]
+    run = resume_distances(out, graph)
+    assert run.finished == (killed == "after the record")
+    if not run.finished:
+        np.testing.assert_array_equal(run.read_rows(0, 5), state)
+        fill(run, state, result=False)  # a resumed run may commit again
+        assert matrices_in(out) == ["checkpoint-0", "checkpoint-1"]
+        run = run.commit(2)
+        fill(run, end, result=True)
+        run.commit(3)
+    assert matrices_in(out) == ["distances"]
+    result = open_distances(out)
+    result.verify()
+    np.testing.assert_array_equal(result[:], end)
 
 
 def test_an_unfinished_store_says_how_to_go_on(tmp_path, graph):
@@ -128,7 +177,7 @@ def test_damage_is_found_and_named(tmp_path, graph):
     fill(run, np.random.default_rng(0).random((5, 5), dtype="float32"), result=True)
     run = run.commit(1)
     result = open_distances(tmp_path / "d")
-    chunk = tmp_path / "d" / run.slot / "c" / "0" / "0"
+    chunk = tmp_path / "d" / "distances" / "c" / "0" / "0"
     content = bytearray(chunk.read_bytes())
     content[-9] ^= 1
     chunk.write_bytes(content)

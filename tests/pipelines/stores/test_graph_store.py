@@ -85,6 +85,42 @@ def test_labels_may_be_any_range(tmp_path, labels):
     assert small(tmp_path / "g", labels=labels).labels().tolist() == [*map(str, labels)]
 
 
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_an_unweighted_graph_has_no_weights_and_reads_as_one_of_ones(tmp_path, sorted_rows):
+    arrays = np.array([0, 2, 3, 3]), np.array([2, 1, 2])
+    bare = write_graph(tmp_path / "bare", *arrays, sorted_rows=sorted_rows)
+    ones = write_graph(tmp_path / "ones", *arrays, np.ones(3, "int32"), sorted_rows=sorted_rows)
+    assert (bare.weighted, ones.weighted) == (False, True)
+    assert not (tmp_path / "bare" / "weights").exists()
+    assert bare.digest == ones.digest
+    assert (bare.weight_dtype, bare.weight_min, bare.weight_max) == (np.int32, 1, 1)
+    for read in (
+        lambda graph: graph.rows(),
+        lambda graph: graph.rows(1, 3),
+        lambda graph: graph.rows_in(np, "float64", 0, 3),
+        lambda graph: (graph.weights(), graph.weights(1), graph.weights(0, 2), graph.weights(2, 2)),
+        lambda graph: (graph.reverse.weights(), graph.reverse.weights(1, 3)),
+    ):
+        for mine, theirs in zip(read(bare), read(ones), strict=True):
+            np.testing.assert_array_equal(mine, theirs, strict=True)
+    assert "; unweighted (each arc counts 1)" in bare.describe()
+    assert bare.verify().checked[0].startswith("every chunk of indptr and indices (2 in all)")
+    assert pickle.loads(pickle.dumps(bare)) == bare
+    none = write_graph(tmp_path / "none", np.zeros(6, int), np.empty(0, "int32"))
+    none.verify()
+    assert (none.weighted, none.rows()[2].tolist()) == (False, [])
+
+
+@pytest.mark.parametrize(("dtype", "weights"), [(None, np.ones(2)), ("float32", None)])
+def test_weights_are_given_exactly_where_a_graph_is_weighted(tmp_path, dtype, weights):
+    with (
+        pytest.raises(ValueError, match="weights are given for an unweighted graph, or missing for a weighted one"),
+        new_graph(tmp_path / "g", n=2, m=2, weight_dtype=dtype) as writer,
+    ):
+        writer.append(np.array([0, 1]), np.array([1, 0]), weights)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_vertices_and_no_arcs(tmp_path):
     none = write_graph(tmp_path / "none", np.array([0]), np.empty(0, "int32"), np.empty(0, "float32"))
     bare = write_graph(tmp_path / "bare", np.zeros(6, int), np.empty(0, "int32"), np.empty(0, "float32"))
@@ -134,7 +170,7 @@ def test_foreign_and_missing_stores(tmp_path):
     zarr.open_group(tmp_path / "other", mode="w")
     with pytest.raises(StoreError, match="not made by tilepath"):
         open_graph(tmp_path / "other")
-    zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/1"
+    zarr.open_group(tmp_path / "distances", mode="w").attrs["schema"] = "distances/2"
     with pytest.raises(StoreError, match="is a distances store .*, but a graph store .*is needed.*tilepath import"):
         open_graph(tmp_path / "distances")
 

@@ -14,7 +14,7 @@ from pipelines import stores as package
 from pipelines.stores import contents, write_graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.resuming import StoreWriter
-from pipelines.stores.schema import kind_of
+from pipelines.stores.schema import kind_of, open_store
 from pipelines.validation.negative_cycle import named_cycle
 
 MODULES = sorted(path.stem for path in Path(package.__file__).parent.glob("*.py"))
@@ -79,12 +79,20 @@ def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, opened, wor
 
 @pytest.mark.parametrize("read", [kind_of, partial(export_store, out="x.csv")])
 @pytest.mark.parametrize(
-    ("schema", "cure"), [("boundary/1", r"; make .* `tilepath hierarchy GRAPH STORE`"), ("x/9", "")]
+    ("schema", "says"),
+    [
+        ("boundary/1", "made before tilepath 0.1.0, .*; make .* `tilepath hierarchy GRAPH STORE`"),
+        ("distances/1", "made before tilepath 0.1.0, .*; make .* `tilepath apsp GRAPH STORE`"),
+        ("matrix/1", "made before tilepath 0.1.0, .*; make .* `tilepath od STORE OUT.zarr --origins FILE`"),
+        ("x/9", "which this version of tilepath does not know"),
+    ],
 )
-def test_a_store_of_a_former_schema_names_the_command_that_replaces_it(tmp_path, read, schema, cure):
+def test_a_store_of_a_former_schema_names_the_command_that_replaces_it(tmp_path, read, schema, says):
     zarr.open_group(tmp_path / "s", mode="w").attrs["schema"] = schema
-    with pytest.raises(StoreError, match=f"of schema {schema}, which this version of tilepath does not know{cure}$"):
+    with pytest.raises(StoreError, match=f"of schema {schema}, {says}$"):
         read(tmp_path / "s")
+    with pytest.raises(StoreError, match=says if "before" in says else "but a paths store .* is needed"):
+        open_store(tmp_path / "s", "paths/1")
 
 
 def test_plain_zarr_tells_what_the_dimensions_and_the_numbers_of_arrays_are(tiny_stores):
@@ -96,9 +104,9 @@ def test_plain_zarr_tells_what_the_dimensions_and_the_numbers_of_arrays_are(tiny
                 assert lengths.setdefault(dimension, length) == length, (path, name, dimension)
     for place, attributes in {
         "graph/weights": {"unit": "m"},
-        "distances/slot-1": {"unreachable": "Infinity", "unit": "m"},
-        "part-distances/slot-1": {},
+        "distances/distances": {"unreachable": "Infinity", "unit": "m"},
+        "part-distances/checkpoint-1": {},
         "paths/distances": {"unreachable": 2**31 - 1, "unit": "m"},
-        "matrix/distance": {"unreachable": "Infinity", "unit": "m"},
+        "matrix/distances": {"unreachable": "Infinity", "unit": "m"},
     }.items():
         assert zarr.open_array(tiny_stores / place, mode="r").attrs.asdict() == attributes, place

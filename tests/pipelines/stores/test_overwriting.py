@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import zarr
 
 from gpuops import NegativeCycleError
 from pipelines import all_pairs_shortest_paths, generate, single_source_shortest_paths
@@ -121,6 +122,14 @@ def test_the_old_distances_stay_until_the_new_ones_are_whole(client, tmp_path, m
     assert (found.dtype, found.path) == (np.float32, str(tmp_path / "d"))
     assert sorted(os.listdir(tmp_path)) == ["d", "g"]
     found.verify()
+
+
+def test_a_store_of_a_former_schema_may_be_overwritten(client, graph, tmp_path):
+    zarr.open_group(tmp_path / "d", mode="w").attrs["schema"] = "distances/1"
+    for options in {}, {"resume": True}:
+        with pytest.raises(StoreError, match="exists already|made before tilepath 0.1.0"):
+            all_pairs_shortest_paths(client, graph, tmp_path / "d", **options)
+    all_pairs_shortest_paths(client, graph, tmp_path / "d", overwrite=True).verify()
 
 
 def test_overwriting_replaces_stores_of_the_same_kind(client, graph, samples, tmp_path):

@@ -53,7 +53,7 @@ def begin(tmp_path, graph, samples):
         other = partial(all_pairs_shortest_paths, None, graph, out, dtype="float64", resume=True)
 
         def commit():
-            writer.make_slot(result=True)
+            writer.make_result()
             writer.write_rows(0, np.ones((5, 5), "int32"))
             writer.commit(1)
 
@@ -138,9 +138,9 @@ def test_what_a_killed_run_left_in_a_finished_store_is_reported_and_removed(kind
     commit()
     assert "remains" not in "".join(store_info(writer.path))
     left = leave(writer.path)
-    if kind == "distances":  # killed between the mark of completion and the removal of the other slot
-        left.append(Path(writer.path, "slot-0"))
-        shutil.copytree(Path(writer.path, "slot-1"), left[-1])
+    if kind == "distances":  # killed between the mark of completion and the removal of the last checkpoint
+        left.append(Path(writer.path, "checkpoint-0"))
+        shutil.copytree(Path(writer.path, "distances"), left[-1])
     told = "".join(store_info(writer.path, verify=True))
     assert f"are left over from a killed run ({left[-1].name} and {len(left) - 1} more); " in told
     assert sorted(store_facts(writer.path)["leftovers"]) == sorted(str(each.relative_to(writer.path)) for each in left)

@@ -22,7 +22,7 @@ def rows(tmp_path, monkeypatch):
         matrix[...] = np.random.default_rng(n).integers(0, 1000, (n, n))
         graph = store_arcs(tmp_path / "g", n, *random_arcs(n, n), "int32")
         writer = create_distances(tmp_path / "d", graph, dtype=dtype, chunk=chunk, stages=3, options={})
-        writer.make_row_slot()
+        writer.make_row_checkpoint()
         files = writer.row_files(writer.other_slot)
         for start in range(0, n, files.piece):
             files.write(start, matrix[start : start + files.piece])
@@ -95,7 +95,7 @@ def test_a_slot_is_written_over_in_place(rows):
     writer, matrix = rows(130, 32)
     with open(os.path.join(writer.path, writer.slot, "c", "1", "0"), "rb") as first:
         for stage in 2, 3:
-            writer.make_row_slot()
+            writer.make_row_checkpoint()
             files = writer.row_files(writer.other_slot)
             for start in range(0, 130, 32):
                 files.write(start, matrix[start : start + 32] + np.float32(stage))
@@ -126,11 +126,11 @@ def test_damage_is_named(rows, tmp_path, damage, said):
 
 def test_checkpoints_of_another_form_are_refused_and_replaced(rows, tmp_path):
     writer, matrix = rows(64, 32)
-    writer.make_slot(result=False)
-    writer.write_rows(0, matrix)
+    writer.make_checkpoint()
+    writer.write_rows(0, matrix, result=False)
     writer = writer.commit(2)
     with pytest.raises(StoreError, match="does not hold whole rows; compute the store again with overwrite"):
         writer.row_files(writer.slot)
     (tmp_path / "d" / writer.other_slot / "zarr.json").write_text("{")
-    writer.make_row_slot()
+    writer.make_row_checkpoint()
     writer.row_files(writer.other_slot).write(0, matrix[:32])

@@ -116,7 +116,7 @@ def test_a_chunk_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_a_store_error_with_the_cure(tmp_path, monkeypatch):
     writer = DistancesWriter(str(tmp_path), "", False, 4, np.dtype("int32"), 4, {}, None, 4, 1, 0, None)
-    array_at(tmp_path / "slot-1", (4, 4), (4, 4), "int32", checkpoint_codecs())
+    array_at(tmp_path / "distances", (4, 4), (4, 4), "int32", checkpoint_codecs())
 
     def full(*_):
         raise OSError(28, "No space left on device")

@@ -38,8 +38,10 @@ class Writer:
         self.run_id, self.slot, self.stage, self.stages = "run", None, 0, n + 1
         self.sources, self.saved, self.written, self.commits = sources, {}, {}, []
 
-    def make_slot(self, result):
+    def make_result(self):
         self.written = {}
+
+    make_checkpoint = make_result
 
     def commit(self, stage):
         wrong = {block: now for block, now in self.written.items() if now != min(stage, len(self.written))}

@@ -347,7 +347,7 @@ def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "out", Windows(N, BLOCK, 32, 32, True), shown=Stopping(after=4))
     assert begun_distances(tmp_path / "out").progress() == (0, 10)
-    assert not list((tmp_path / "out").glob("slot-*"))
+    assert not list((tmp_path / "out").glob("checkpoint-*"))
 
 
 def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatch):
@@ -359,7 +359,7 @@ def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatc
     with pytest.raises(Stop):
         run(client, graph, out, windows, shown=Stopping(after=3))
     assert begun_distances(out).progress() == (0, 10)  # the third was not committed yet
-    assert len(list(out.glob("slot-*"))) == 1
+    assert len(list(out.glob("checkpoint-*"))) == 1
     asks = iter([False, False, True])
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "asked", windows, shown=Stopping(after=4))
@@ -369,7 +369,7 @@ def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatc
         np.testing.assert_array_equal(got[:], want)
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "last", windows, shown=Stopping(after=9))
-    assert begun_distances(tmp_path / "last").progress() == (8, 10)  # before the result needs the other slot
+    assert begun_distances(tmp_path / "last").progress() == (8, 10)  # before the result is written
 
 
 @pytest.mark.parametrize("while_writing", ["a checkpoint", "the result"])
@@ -450,7 +450,7 @@ def test_a_small_disk_is_refused_with_what_would_do(client, tmp_path, monkeypatc
     small = functools.partial(out_of_core, client, graph, block=BLOCK, host_memory=400_000)
     cure = r"the disk has .*, or keep the rows of some sources only \(sources, --source\), or do without commits"
     with pytest.raises(DoesNotFitError, match=cure):
-        small(tmp_path / "out", sources=range(10))  # two slots
+        small(tmp_path / "out", sources=range(10))  # two checkpoints
     with pytest.raises(DoesNotFitError, match=r"some sources only \(sources, --source\)$"):
         small(tmp_path / "out", commit_seconds=None)  # one, and the result
     small(tmp_path / "one", commit_seconds=None, sources=range(10))
@@ -465,7 +465,7 @@ def planned(commit_seconds, writer=None, resident=False):
 
 
 def test_the_plan_honours_commits():
-    begun, matrix, result = SimpleNamespace(slot="slot-0"), 40_000, 4_000
+    begun, matrix, result = SimpleNamespace(slot="checkpoint-0"), 40_000, 4_000
     assert planned(60.0) == (3, 2 * matrix)
     assert planned(math.inf) == (1, matrix + result)
     assert planned(math.inf, begun) == (1, 2 * matrix)

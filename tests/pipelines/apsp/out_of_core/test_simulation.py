@@ -53,17 +53,18 @@ class Weights(Rows):
 
 
 class Writer:
-    """A store at a commit; `slots` are shared by all of its writers, also by those of earlier commits."""
+    """A store at a commit; `slots`, and the result, are shared by all of its writers, also of earlier commits."""
 
     def __init__(self, n, sources, slots, commits, stage=0, slot=None):
         self.n, self.dtype, self.stages, self.run_id = n, np.dtype("float32"), n + 1, "run"
         self.sources, self.slots, self.commits, self.stage, self.slot = sources, slots, commits, stage, slot
         self.other_slot = "b" if slot == "a" else "a"
 
-    def make_slot(self, result):
-        self.slots[self.other_slot] = Rows()
+    def make_result(self):
+        self.slots["result"] = Rows()
+        self.slots.pop(self.other_slot, None)  # to free its disk space
 
-    def make_row_slot(self):
+    def make_row_checkpoint(self):
         self.slots.setdefault(self.other_slot, Rows())
 
     def row_files(self, slot):
@@ -71,12 +72,13 @@ class Writer:
 
     def commit(self, stage):
         rows = range(self.n) if stage < self.stages or self.sources is None else range(len(self.sources))
+        slot = "result" if stage == self.stages else self.other_slot
         for row in rows:
-            self.slots[self.other_slot].read(row, min(stage, self.n))
+            self.slots[slot].read(row, min(stage, self.n))
         if self.commits and stage <= self.commits[-1]:
             raise Broken(f"committed {stage} after {self.commits}")
         self.commits.append(stage)
-        return Writer(self.n, self.sources, self.slots, self.commits, stage, self.other_slot)
+        return Writer(self.n, self.sources, self.slots, self.commits, stage, slot)
 
 
 class PlayedPassingRows:
@@ -135,7 +137,7 @@ class PlayedPassingRows:
                 row = kept[place]
                 if self.shares or row not in window:
                     source.read(row, stop if row in window else first)
-                self.writer.slots[self.writer.other_slot].write(place, stop)
+                self.writer.slots["result"].write(place, stop)
             return
         self.newest = self.matrix or self.writer.slots[self.writer.other_slot]
         if self.shares:
