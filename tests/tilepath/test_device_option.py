@@ -62,7 +62,7 @@ def test_auto_takes_a_gpu_for_a_large_graph(tilepath, graph, tmp_path, cupy, mon
     before = cupy.launches
     turned = open_graph(tmp_path / graph).reverse
     assert cupy.launches > before
-    for name in "arcs", "_indptr", "_indices", "_weights":
+    for name in "arcs", "_indptr", "_indices":
         array = getattr(turned, name)
         assert type(array) is np.ndarray
         np.testing.assert_array_equal(array, getattr(expected, name))
