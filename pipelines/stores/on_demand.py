@@ -69,8 +69,8 @@ class OnDemand(OfGraph):
         """Return the distances (k, l) from k sources to l targets, in outside form."""
         raise NotImplementedError
 
-    def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
-        """Return the distances of `between`, computed on the GPU and left there."""
+    def between_on_gpu(self, sources: Any, targets: Any) -> Any:
+        """Return the distances of `between`, computed on the GPU and left there; vertices may be in CuPy arrays."""
         raise NotImplementedError
 
     def division(self) -> Division:
