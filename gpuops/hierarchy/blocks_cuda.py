@@ -36,7 +36,9 @@ _FEW, _FEW_DISTANCES = 32, 2**22
 # Sources that share the loads of a thread of `reach`, and rows that do in `meet`.
 _REACHED, _MET = 4, 2
 # Threads of a block of `meet`, and its blocks from which on each takes all destinations.
-_MEET_THREADS, _MEET_BLOCKS = 512, 512
+_MEET_THREADS, _MEET_BLOCKS = 1024, 256
+# Sources of a thread of `gather`.
+_GATHERED = 8
 # Vertices of the upper tree for which `gather` has blocks; loops go over the rest.
 _UPPER = 1024
 
@@ -111,7 +113,7 @@ class Answers:
         onward = cupy.empty((stride // of_thread, depth, of_thread), tree.word)
         self._program.launch(
             "gather",
-            (-(-min(depth, fronts + _UPPER) // PACK_DEPTH), stride // PACK_WORDS),
+            (-(-min(depth, fronts + _UPPER) // PACK_DEPTH), -(-stride // (_GATHERED * PACK_WORDS))),
             (
                 onward, tree.tree, departed.above, np.int32(stride), np.int32(fronts), columns.upper_columns,
                 np.int32(depth), count,
