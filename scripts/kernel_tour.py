@@ -169,7 +169,7 @@ def hierarchies(xp: Any) -> None:
         order = np.arange(n)
         structure, _ = gpuops.hierarchy_structure(*arcs[:2], order, through, brick=12)
         hierarchy = gpuops.close_hierarchy(structure, *arcs[:2], xp.asarray(arcs[2]))
-        for count in 1, 9, 50:
+        for count in 1, 9, 50, 600:
             gpuops.distance_block(hierarchy, rng.integers(0, n, count), order[::-1])
 
 

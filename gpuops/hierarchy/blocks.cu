@@ -88,15 +88,18 @@ extern "C" __global__ void reach(Element* out, long long row_stride, const Tree*
 // Row k of every panel has the distances to the vertex `brick_front[k]`; from row `fronts` on, to the vertices
 // `upper_columns`, in groups of COLUMNS rows. -1 stands for none: such rows are infinite, but after the first group
 // without a vertex no rows are read, nor written. Columns from `sources` on are infinite.
-// Launch: grid (more than fronts / PACK_DEPTH, words of all panels in a row / PACK_WORDS), PACK_WORDS x PACK_DEPTH
-//         threads. Threads that have no row of a front share the other rows.
+// Launch: grid (more than fronts / PACK_DEPTH, any number), PACK_WORDS x PACK_DEPTH threads. Threads that have no row
+//         of a front share the other rows.
 extern "C" __global__ void gather(Word* panels, const Tree* tree_, const Element* d, int stride, int fronts,
                                   const int* upper_columns, int depth, int sources) {
-    const int k = blockIdx.x * PACK_DEPTH + threadIdx.y, source = blockIdx.y * PACK_WORDS + threadIdx.x;
-    panels += (long long)(source / ROWS) * depth * ROWS + source % ROWS;
+    const int k = blockIdx.x * PACK_DEPTH + threadIdx.y;
     const auto copy = [&](int to, int row) {
-        const Element x = row >= 0 && source < sources ? d[(long long)row * stride + source] : infinity<Element>();
-        panels[(long long)to * ROWS] = ARITHMETIC::broadcast(x);
+        const Element* from = d + (long long)row * stride;
+#pragma unroll 4
+        for (int source = blockIdx.y * PACK_WORDS + threadIdx.x; source < stride; source += gridDim.y * PACK_WORDS) {
+            const Element x = row >= 0 && source < sources ? from[source] : infinity<Element>();
+            panels[((long long)(source / ROWS) * depth + to) * ROWS + source % ROWS] = ARITHMETIC::broadcast(x);
+        }
     };
     if (k < fronts) {
         copy(k, tree_->brick_front[k]);
@@ -121,15 +124,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const Word* b = arrival + (long long)blockIdx.x * part_depth * STRIP + threadIdx.x * WORDS;
     const long long first_column = (long long)blockIdx.x * window;
     const int width = (int)min((long long)window, columns - first_column);
-    int to[COLUMNS];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) to[c] = number_of(thread * COLUMNS + c, numbers);
     out += first_column;
     for (int turn = 0; turn < turns; ++turn) {
         const int group = blockIdx.y * turns + turn, first = group * ROWS;
         if (first >= sources) break;
         Tile tile;
         multiply_strip(tile, onward + ((long long)group * depth + front) * ROWS, b, front_size);
+        int to[COLUMNS];  // during the product, registers are scarce
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) to[c] = number_of(thread * COLUMNS + c, numbers);
         store_strip(
             tile, exchange, to, width,
             [&](int r) {

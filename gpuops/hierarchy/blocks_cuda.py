@@ -1,9 +1,9 @@
 """The CUDA half of `blocks`: the steps of blocks_numba.py, each for many sources in one launch (blocks.cu).
 
-Few sources take two launches: one climbs and sweeps, one finds the distance to each destination. More sources
-go in batches, sorted by brick, and the distances are products. For all vertices as destinations, the columns of the
-products are in the order of the result. For other destinations, columns are sorted by brick on the device, and another
-launch puts the distances where they belong.
+Few sources climb and sweep, and another launch finds the distance to each destination. More sources go in batches,
+sorted by brick, and the distances are products. For all vertices as destinations, the columns of the products are in
+the order of the result. For other destinations, columns are sorted by brick on the device, and another launch puts the
+distances where they belong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _FEW, _FEW_DISTANCES = 32, 2**22
 # Sources that share the loads of a thread of `reach`, and rows that do in `meet`.
 _REACHED, _MET = 4, 2
 # Threads of a block of `meet`, and its blocks from which on each takes all destinations.
-_MEET_THREADS, _MEET_BLOCKS = 512, 512
+_MEET_THREADS, _MEET_BLOCKS = 1024, 256
+# Sources of a thread of `gather`.
+_GATHERED = 8
 # Vertices of the upper tree for which `gather` has blocks; loops go over the rest.
 _UPPER = 1024
 
@@ -94,7 +96,7 @@ class Answers:
             (blocks_for(out.shape[1], threads), -(-sources.size // _REACHED)),
             (
                 out, _stride(out), self.tree.tree, self.tree.table, sources.vertices, sources.vertex,
-                sources.first_start, departed.inner, departed.above, np.int32(departed.above.shape[1]),
+                sources.first_start, departed.inner, departed.above, np.int32(departed.above.shape[2]),
                 np.int32(sources.size), NULL if targets is None else targets, np.int32(out.shape[1]),
             ),
         )  # fmt: skip
@@ -106,12 +108,12 @@ class Answers:
         if len(columns.panels) == 0:
             return
         tree, sources = self.tree, departed.sources
-        stride, of_thread, fronts = departed.above.shape[1], self._shape.rows, tree.structure.fronts
+        stride, of_thread, fronts = departed.above.shape[2], self._shape.rows, tree.structure.fronts
         count, depth = np.int32(sources.size), fronts + len(columns.upper_columns)
         onward = cupy.empty((stride // of_thread, depth, of_thread), tree.word)
         self._program.launch(
             "gather",
-            (-(-min(depth, fronts + _UPPER) // PACK_DEPTH), stride // PACK_WORDS),
+            (-(-min(depth, fronts + _UPPER) // PACK_DEPTH), -(-stride // (_GATHERED * PACK_WORDS))),
             (
                 onward, tree.tree, departed.above, np.int32(stride), np.int32(fronts), columns.upper_columns,
                 np.int32(depth), count,

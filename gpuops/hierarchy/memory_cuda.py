@@ -23,7 +23,7 @@ def source_bytes(fronts: int, upper: int, width: int, dtype: np.dtype) -> int:
     `fronts` is the number of vertices of the fronts of all bricks, `upper` that of the upper tree, and `width` the most
     vertices of a brick and its front.
     """
-    return 2 * dtype.itemsize * (upper + width) + arithmetic_of(dtype, True).word.itemsize * (fronts + upper + 1)
+    return dtype.itemsize * (2 * upper + 3 * width) + arithmetic_of(dtype, True).word.itemsize * (fronts + upper + 1)
 
 
 def batch_bytes(of_source: int) -> int:
@@ -55,8 +55,7 @@ def answering_bytes(structure: HierarchyStructure, dtype: Any) -> int:
     panels = threads * WORDS * arithmetic.word.itemsize * panel_depth(int(depths.max(initial=0)), of_thread)
     columns = threads * (8 + 8 * of_thread) + 4 * (upper + pads) + 8 * count + 4 * n
     tables = dtype.itemsize * int((bricks.sizes * depths).sum())
-    pulls = int(np.diff(structure.front_starts)[bricks.of_node == count].sum())
-    tree = 44 * nodes + 4 * len(structure.front) + 16 * structure.open + 24 * count + 4 * len(bricks.front)
-    tree += 20 * upper + 12 * pulls
+    tree = 40 * nodes + 4 * len(structure.front) + 16 * structure.open + 28 * count + 4 * len(bricks.front)
+    tree += 16 * upper
     of_source = source_bytes(len(bricks.front), upper, width_of(structure), dtype)
     return batch_bytes(of_source) + panels + columns + tables + tree

@@ -7,16 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops._cuda import multiprocessors
 from gpuops.hierarchy.columns_cuda import count_doors
 from gpuops.hierarchy.memory_cuda import SOURCES, batch_bytes, source_bytes
-from gpuops.hierarchy.tree_cuda import BRICK_THREADS, NULL, HierarchyOnDevice
+from gpuops.hierarchy.tree_cuda import BRICK_THREADS, CLIMBING, NULL, HierarchyOnDevice
 
 # Most sources of a batch, so that no grid has more than 65,535 blocks in its second dimension.
 _MOST_SOURCES = 2**15
 # Lanes of a warp.
 GROUP = 32
-# Blocks of `begin`, and its threads.
-_BEGIN = 1024, 256
+# Most sources that climb to the root each in a block of their own.
+_FEW = 512
+# Most blocks of `begin`.
+_BEGIN = 1024
+# Threads of `climb` that a multiprocessor has registers for.
+_THREADS = 1024
 
 
 class Sources(NamedTuple):
@@ -50,10 +55,11 @@ class Departed(NamedTuple):
     Attributes
     ----------
     sources : Sources
-    above : (upper, stride) array
-        The distances from the sources to the upper tree. The stride is a multiple of 32 sources.
-    inner : (starts, width) array
-        The distances from each start to its brick by paths that stay there.
+    above : (2, upper, stride) array
+        The distances from the sources to the upper tree, and those of the climbs, which are no longer needed. The
+        stride is a multiple of 32 sources.
+    inner : (starts and more, width) array
+        The distances from each start to its brick by paths that stay there, before rows that are no longer needed.
     """
 
     sources: Sources
@@ -122,27 +128,24 @@ def depart(tree: HierarchyOnDevice, sources: Sources) -> Departed:
     """Compute the distances from sources to the upper tree."""
     import cupy
 
-    shared, sweeps, count = tree.structure, tree.sweeps, sources.size
-    together = SOURCES if count > GROUP else GROUP
+    shared, sweeps, count, few = tree.structure, tree.sweeps, sources.size, sources.size <= _FEW
+    together = GROUP if few else SOURCES
     stride = -(-count // together) * together
-    climbed, above = (cupy.empty((max(1, shared.upper), stride), tree.dtype) for _ in range(2))
-    climbing = cupy.empty((count, shared.width), tree.dtype)
-    inner = cupy.empty((max(1, sources.starts), shared.width), tree.dtype)
-    touched = cupy.empty((max(1, shared.upper_nodes * stride // GROUP),), np.uint8)
-    arrived = cupy.empty((1,), np.uint32)
-    starting = sources.vertices, sources.vertex, sources.first_start, climbing, inner
-    few, int_stride = count <= GROUP, np.int32(stride)
+    above = cupy.empty((2, max(1, shared.upper), stride), tree.dtype)
+    inner = cupy.empty((sources.starts + (1 + few) * count, shared.width), tree.dtype)
+    rows = above, np.int32(stride)
+    starting = tree.tree, sources.vertices, sources.vertex, sources.first_start, inner, np.int32(sources.starts), *rows
+    sweeps.launch("begin", min(_BEGIN, -(-above.size // sweeps.threads)), (tree.tree, *rows))
     if few:
-        arrived.data.memset_async(0, 4)
+        sweeps.launch("alone", (count, 2), starting, threads=2 * sweeps.threads)
     else:
-        sweeps.launch("begin", _BEGIN[0], (tree.tree, climbed, int_stride, touched, arrived), threads=_BEGIN[1])
-        sweeps.launch("home", count, (tree.tree, *starting, climbed, int_stride, touched), threads=BRICK_THREADS)
-    chunks = shared.widest_level * (stride // together)
+        blocks = -(-count // CLIMBING)
+        fit = _THREADS * multiprocessors(above.device.id) // blocks
+        threads = next((threads for threads in (1024, 512, 256) if threads <= fit), BRICK_THREADS)
+        sweeps.launch("home", count, starting, threads=BRICK_THREADS)
+        sweeps.launch("climb", blocks, (tree.tree, sources.vertices, *rows, np.int32(count)), threads=threads)
+    warps = shared.chunks * -(-count // together)
     sweeps.launch_cooperative(
-        "upper",
-        (
-            tree.tree, np.int32(few), *starting, climbed, above, int_stride, np.int32(count), touched, arrived,
-        ),
-        most=max(1, -(-chunks * GROUP // sweeps.threads), few * count),
-    )  # fmt: skip
+        "upper", (tree.tree, *rows, np.int32(count), np.int32(few)), most=max(1, -(-warps * GROUP // sweeps.threads))
+    )
     return Departed(sources, above, inner)

@@ -17,31 +17,35 @@ struct Links {
 // Pointers to the arrays of a hierarchy on the device; tree_cuda.py lists them in this order.
 struct Tree {
     // For each node, or for each vertex of all fronts.
-    const int *starts, *front_starts, *rows, *parent, *brick, *row, *upper;
+    const int *starts, *front_starts, *rows, *parent, *brick, *row;
     const long long* out_starts;
     // For each vertex.
     const int* place;
     // For each place.
     const int* node_of;
-    // For each brick; `brick_front` for each vertex of their fronts.
-    const int *sizes, *brick_fronts, *brick_front;
+    // For each brick; `brick_front` for each vertex of their fronts. `above_brick` has the node above, or -1.
+    const int *sizes, *above_brick, *brick_fronts, *brick_front;
     const long long* table_starts;
     // The vertices in the order of a sweep: brick after brick, then the upper tree; each level by level, from its roots
     // down.
     const int *level_starts, *brick_levels, *sweep_node, *sweep_row;
-    // The upper tree in chunks of up to CHUNK vertices of a node, level by level, from its roots down; see
-    // sweep_order.py.
-    const int *chunk_levels, *chunk_node, *chunk_row, *chunk_size, *pull_starts, *pull_node, *pull_place, *pull_mask;
-    long long chunk_level_count;        // levels of the upper tree
-    long long open, bricks;             // numbers of open vertices and of bricks
-    long long upper_rows, upper_nodes;  // numbers of vertices and of nodes in the upper tree
-    long long width;                    // the most vertices of a brick and its front
+    // The upper tree in chunks of up to CHUNK vertices of a node, from its roots down; see sweep_order.py.
+    const int *chunk_node, *chunk_row, *chunk_size;
+    long long chunks, open, bricks;  // numbers of chunks, of open vertices and of bricks
+    long long upper_rows;            // number of vertices of the upper tree
+    long long width;                 // the most vertices of a brick and its front
     // The tables `out`, and `back`: the `into` tables, or `out` again if the graph is undirected. `back_starts` has the
     // first entry of the `into` table of each node.
     const Element *out, *back;
     const long long* back_starts;
     long long back_has_out;   // 1 if `back` is `out`: its rows are then as long as rows of `out`
     Links leaving, entering;  // arcs from closed to open vertices, and from open to closed vertices
+
+    // The lowest node of the upper tree from a place upwards, or -1.
+    __device__ int upper_node(int of_place) const {
+        const int node = node_of[of_place];
+        return brick[node] < bricks ? above_brick[brick[node]] : node;
+    }
 };
 
 __device__ inline Element sum(Element x, Element y) {

@@ -24,13 +24,15 @@ from gpuops.hierarchy.windows import Windows, windows_of_all
 
 ARITHMETIC_NAMES = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
 NULL = np.uint64(0)  # a pointer
-# Threads of a block of `home` and `tables`.
+# Threads of a block of `home` and `tables`, and the fewest of `climb`.
 BRICK_THREADS = 128
+# Sources of a block of `climb`.
+CLIMBING = 8
 SWEEPS = {
     name: Program(
         "hierarchy/sweeps.cu",
-        ("begin", "home", "upper", "tables"),
-        (f"ARITHMETIC={name}", f"CHUNK={CHUNK}"),
+        ("begin", "home", "climb", "alone", "upper", "tables"),
+        (f"ARITHMETIC={name}", f"CHUNK={CHUNK}", f"CLIMBING={CLIMBING}"),
         threads=256,
         blocks=2,
     )
@@ -55,10 +57,8 @@ class StructureOnDevice:
         Number of bricks, of the vertices of all their fronts, and of the vertices of the largest front.
     width : int
         The most vertices of a brick and its front.
-    upper, upper_nodes : int
-        Numbers of vertices and of nodes in the upper tree.
-    widest_level : int
-        The most chunks of a level of the upper tree.
+    upper, chunks : int
+        Numbers of vertices and of chunks of the upper tree.
     """
 
     def __init__(self, structure: HierarchyStructure):
@@ -71,21 +71,19 @@ class StructureOnDevice:
         self.open = structure.open
         self.bricks, self.fronts, self.upper = len(bricks.sizes), len(bricks.front), bricks.upper
         self.most, self.width = int(depths.max(initial=0)), width_of(structure)
-        self.upper_nodes = int((order.upper >= 0).sum())
-        self.widest_level = int(np.diff(order.chunk_levels).max(initial=0))
+        self.chunks = len(order.chunk_node)
         table_starts = np.concatenate([[0], np.cumsum(bricks.sizes * depths)])
         self.table_entries = int(table_starts[-1])
         *arrays, self.by_depth, self.closed = on_device(
             structure.starts, structure.front_starts, bricks.rows, structure.parent, bricks.of_node, bricks.node_row,
-            order.upper, structure.place, structure.node_of, bricks.sizes, bricks.front_starts, bricks.front,
-            order.level_starts, order.brick_levels, order.node, order.row, order.chunk_levels, order.chunk_node,
-            order.chunk_row, order.chunk_size, order.pull_starts, order.pull_node, order.pull_place, order.pull_mask,
-            np.argsort(depths, kind="stable"), structure.order[self.open :],
+            structure.place, structure.node_of, bricks.sizes, structure.parent[structure.roots], bricks.front_starts,
+            bricks.front, order.level_starts, order.brick_levels, order.node, order.row, order.chunk_node,
+            order.chunk_row, order.chunk_size, np.argsort(depths, kind="stable"), structure.order[self.open :],
         )  # fmt: skip
-        arrays.insert(7, cupy.asarray(structure.out_starts))
+        arrays.insert(6, cupy.asarray(structure.out_starts))
         arrays.insert(13, cupy.asarray(table_starts))
         self._arrays = arrays  # keeps alive the memory that the pointers refer to
-        numbers = len(order.chunk_levels) - 1, self.open, self.bricks, self.upper, self.upper_nodes, self.width
+        numbers = self.chunks, self.open, self.bricks, self.upper, self.width
         self.pointers = [*(array.data.ptr for array in arrays), *numbers]
         self._windows: dict[tuple[int, int], Windows] = {}
 

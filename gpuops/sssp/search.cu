@@ -392,9 +392,10 @@ struct Run {
     double width;
 
     int window = 1;
-    Word low = LOWEST, high = LOWEST;  // distances below low are settled; sums below high are relaxed
-    Value pulled = 0;                  // vertices have pulled from all tails below this distance
-    bool scans = true;                 // whether the next window looks at all vertices instead of the pile
+    // Sums below high are relaxed; distances below low are settled. In the other order, an A100 has a register too few.
+    Word high = LOWEST, low = LOWEST;
+    Value pulled = 0;   // vertices have pulled from all tails below this distance
+    bool scans = true;  // whether the next window looks at all vertices instead of the pile
     int rounds = 0, windows = 0, pulls = 0;
     long long touched = 0;  // arcs read
 

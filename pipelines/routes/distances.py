@@ -162,5 +162,14 @@ def distances_between(
         names = VertexNames(store.n, lambda: None, store.path)
     else:
         names = (store.named if graph is None else graph if isinstance(graph, Graph) else store.graph(graph)).naming
-    rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
+    rows, columns = _vertices(names, sources, "source"), _vertices(names, targets, "target")
     return store.between_on_gpu(rows, columns) if gpu else store.between(rows, columns)
+
+
+def _vertices(names: VertexNames, given: Any, what: str) -> Any:
+    """Return the vertices that a list names. Positions in a CuPy array stay on its device, unless one is wrong."""
+    if isinstance(given, Positions) and is_cupy(given.indices):
+        found = given.indices
+        if found.ndim == 1 and found.size and int(found.min()) >= 0 and int(found.max()) < names.n:
+            return found
+    return names.vertices(given, what)

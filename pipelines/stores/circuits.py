@@ -16,8 +16,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, optional, view
@@ -25,6 +27,13 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.origin import OfGraph, origin_of
 from pipelines.stores.place import new_store
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store
+
+
+def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    if found["graph_arcs"] < found["length"]:
+        raise ValueError(f"walks of {found['length']:,} arcs in a graph of {found['graph_arcs']:,}")
+    return {}
+
 
 DECLARED = Schema(
     "circuits/1",
@@ -39,6 +48,7 @@ DECLARED = Schema(
         Attribute("graph_arcs", int),
     ),
     arrays=(Array("arcs", ("int32", "int64"), ("length",)), Array("offsets", ("int64",), ("count + 1",))),
+    derive=_derived,
 )
 SCHEMA = DECLARED.name
 

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import zarr
 
+from gpuops.arrays import is_cupy, library_of
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Cost, Hierarchy, HierarchyStructure, distance_block, distance_rows, one_to_all
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
@@ -206,13 +207,16 @@ class HierarchyStore(FinishedStore, OfGraph):
         """
         return self._between(self.hierarchy, sources, targets)
 
-    def between_on_gpu(self, sources: np.ndarray, targets: np.ndarray) -> Any:
-        """Return the same distances as `between`, computed on the current GPU, as a CuPy array."""
+    def between_on_gpu(self, sources: Any, targets: Any) -> Any:
+        """Return the same distances as `between`, computed on the current GPU, as a CuPy array.
+
+        `sources` and `targets` are arrays of NumPy or CuPy.
+        """
         return self._between(self.on_gpu, sources, targets)
 
-    def _between(self, hierarchy: Hierarchy, sources: np.ndarray, targets: np.ndarray) -> Any:
-        sources, targets = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
-        if len(targets) == self.n and (targets == np.arange(self.n)).all():
+    def _between(self, hierarchy: Hierarchy, sources: Any, targets: Any) -> Any:
+        sources, targets = (v if is_cupy(v) else np.asarray(v, np.int64) for v in (sources, targets))
+        if len(targets) == self.n and bool((targets == library_of(targets).arange(self.n, dtype=np.int64)).all()):
             return self.whole_rows(sources, gpu=hierarchy is not self.hierarchy)
         return self._asked(partial(distance_block, hierarchy), sources, targets)
 
@@ -230,14 +234,15 @@ class HierarchyStore(FinishedStore, OfGraph):
         for start in range(0, len(rows), batch):
             yield start, self.whole_rows(rows[start : start + batch])
 
-    def whole_rows(self, sources: np.ndarray, *, gpu: bool = False) -> Any:
+    def whole_rows(self, sources: Any, *, gpu: bool = False) -> Any:
         """Return the distances (k, n) from k sources to all vertices; with `gpu`, computed there as a CuPy array.
 
         The tables of all bricks do not depend on the sources. The first call computes them; they are kept if there is
         memory for them.
         """
         hierarchy = self.on_gpu if gpu else self.hierarchy
-        return self._asked(partial(distance_rows, hierarchy), np.asarray(sources, np.int64))
+        sources = sources if is_cupy(sources) else np.asarray(sources, np.int64)
+        return self._asked(partial(distance_rows, hierarchy), sources)
 
     def _asked(self, answer: Callable[..., Any], *vertices: Any) -> Any:
         try:

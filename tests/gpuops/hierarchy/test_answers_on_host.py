@@ -34,6 +34,7 @@ def grid_hierarchy(side=20, dtype="int32", brick=40, **options):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_graphs(cupy, monkeypatch, dtype, seed):
     monkeypatch.setattr(blocks_cuda, "_FEW", (0, 32)[seed // 3 % 2])  # with 0, one source takes products, too
+    monkeypatch.setattr(sources_cuda, "_FEW", (0, 512)[seed % 2])  # with 0, no source climbs alone
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, closed=seed % 3 == 1, negative=seed % 4 == 2, undirected=seed % 2 == 0)
     if np.dtype(dtype).kind == "f" and not (graph.weights < 0).any():
@@ -231,8 +232,9 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
 # --- Kernels ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_kernel_runs_here(cupy):
+def test_every_kernel_runs_here(cupy, monkeypatch):
     cupy.start()
+    monkeypatch.setattr(sources_cuda, "_FEW", 20)
     for dtype in DISTANCE_DTYPES:
         check(grid_hierarchy(7, dtype, brick=6, high=20, through=np.arange(49) != 12), np.random.default_rng(0))
     programs = [program for program in _cuda.declared() if program.file in FILES]
@@ -274,23 +276,64 @@ def test_sums_of_infinity_do_not_wrap():
         np.testing.assert_array_equal(found, distance_rows(hierarchy, np.arange(162)))
 
 
-def answer_the_grid():
-    hierarchy = grid_hierarchy(16, brick=40, undirected=False)
+def answer_the_grid(monkeypatch):
     rng = np.random.default_rng(0)
-    for count in 1, 40:
+    for brick, count, few in (40, 1, 1), (12, 9, 9), (12, 40, 1), (150, 9, 9):
+        monkeypatch.setattr(sources_cuda, "_FEW", few)
+        hierarchy = grid_hierarchy(16, brick=brick, undirected=False)
         compare(hierarchy, hierarchy.on_gpu(), rng.integers(0, 256, count), np.arange(100))
+    far = [(v, 28 + 15 * v + 20 * i) for v in range(8) for i in range(3) if 28 + 15 * v + 20 * i < 144]
+    spread = made(144, [*grid(12).tolist(), *far], through=np.arange(144) >= 8)  # sources with several starts
+    hierarchy = hierarchy_of(spread, "int32", brick=12)
+    monkeypatch.setattr(sources_cuda, "_FEW", 8)
+    compare(hierarchy, hierarchy.on_gpu(), np.arange(8), np.arange(24))
 
 
-def test_threads_do_not_race_in_shared_memory(cupy):
+def test_threads_do_not_race_in_shared_memory(cupy, monkeypatch):
     cupy.start(races=True)
-    answer_the_grid()
+    answer_the_grid(monkeypatch)
+
+
+def lay_out_in_one_block(cupy, monkeypatch):
+    """Sort sources and destinations by one block, which waits for no other: races are sought in such launches only."""
+    cupy.start(seed=1, races=True)
+    hierarchy = grid_hierarchy(12, brick=9)
+    tree = blocks_cuda.answers_of(hierarchy.on_gpu()).tree
+    source, launch = _cuda.Program.source, _cuda.Program.launch
+    monkeypatch.setattr(
+        _cuda.Program,
+        "source",
+        lambda program: source(program).replace("if (threadIdx.x == 0) arrive_and_wait", "if (false) arrive_and_wait"),
+    )
+    monkeypatch.setattr(
+        _cuda.Program, "launch_cooperative", lambda program, entry, given, most: launch(program, entry, 1, given)
+    )
+    vertices = cupy.asarray(np.arange(144, dtype=np.int32)[::-1])
+    return hierarchy.structure, *columns_cuda.lay_out(tree, vertices, vertices)
+
+
+def test_sources_and_destinations_are_sorted_by_brick_without_races(cupy, monkeypatch):
+    structure, ordered, rows, there = lay_out_in_one_block(cupy, monkeypatch)
+    bricks = structure.bricks.of_node[structure.node_of[structure.place]]
+    assert (np.diff(bricks[ordered.get()]) >= 0).all()
+    np.testing.assert_array_equal(ordered.get(), 143 - rows.get())
+    assert len(np.unique(there.column_of.get())) == 144
+
+
+@pytest.mark.parametrize("mutant", lines_with("hierarchy/columns.cu", r"__sync\w+\(\);", ""), ids=str)
+def test_a_missing_barrier_of_the_sort_is_caught(cupy, monkeypatch, mutant):
+    break_line(monkeypatch, *mutant)
+    with pytest.raises(cupy.KernelError, match="races"):
+        lay_out_in_one_block(cupy, monkeypatch)
 
 
 BARRIERS = lines_with("hierarchy/sweeps.cu", r"__sync\w+\(\);", "")
-# Not of a warp before a shuffle, where its threads meet anyway; nor the barrier without which threads follow pointers
-# that are not there yet, which ends the process.
-del BARRIERS[5], BARRIERS[3]
-MUTANTS = BARRIERS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
+# Not the barrier of a warp before a shuffle, where its threads meet anyway; nor those without which threads follow
+# pointers that are not there yet, which ends the process.
+for i in 10, 9, 8, 2, 0:
+    del BARRIERS[i]
+WAITS = lines_with("hierarchy/sweeps.cu", r"if \(!missing\) return;", "return;")
+MUTANTS = BARRIERS + WAITS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant[0]}:{mutant[1]}")
@@ -300,10 +343,10 @@ def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
 
     def answer():
         for seed in range(3):
-            cupy.start(seed=seed + 1, multiprocessors=2)
-            answer_the_grid()
+            cupy.start(seed=seed + 1, multiprocessors=1)
+            answer_the_grid(monkeypatch)
         cupy.start(races=True)
-        answer_the_grid()
+        answer_the_grid(monkeypatch)
 
     with pytest.raises((cupy.KernelError, AssertionError)):
         answer()

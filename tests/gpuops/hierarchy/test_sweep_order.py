@@ -51,38 +51,13 @@ def test_levels_of_bricks_need_earlier_levels_only(structure):
     assert len(seen) == len(set(seen)) == bricks.sizes.sum()
 
 
-def test_levels_of_the_upper_tree_need_earlier_levels_only(structure):
+def test_a_chunk_needs_earlier_chunks_only(structure):
     order, done = SweepOrder.of(structure), set()
-    for first, last in zip(order.chunk_levels[:-1], order.chunk_levels[1:], strict=True):
-        assert first < last
-        new = []
-        for chunk in range(first, last):
-            node, row, size = order.chunk_node[chunk], order.chunk_row[chunk], order.chunk_size[chunk]
-            assert 1 <= size <= CHUNK
-            assert set(range(row, row + size)) <= set(rows_of(structure, node))
-            assert done.issuperset(front_of(structure, node))
-            new += range(row, row + size)
-        assert len(new) == len(set(new))
-        assert done.isdisjoint(new)
-        done |= set(new)
-    assert order.chunk_levels[-1] == len(order.chunk_node)
+    for node, row, size in zip(order.chunk_node, order.chunk_row, order.chunk_size, strict=True):
+        assert 1 <= size <= CHUNK
+        chunk = set(range(row, row + size))
+        assert chunk <= set(rows_of(structure, node))
+        assert done.issuperset(front_of(structure, node))
+        assert done.isdisjoint(chunk)
+        done |= chunk
     assert done == set(range(structure.bricks.upper))
-    above = np.flatnonzero(structure.bricks.of_node == len(structure.bricks.sizes))
-    assert np.sort(order.upper[above]).tolist() == list(range(len(above)))
-    assert (np.delete(order.upper, above) == -1).all()
-
-
-def test_a_chunk_pulls_from_all_nodes_below(structure):
-    """Each vertex of each front in the upper tree once, by its place in the front."""
-    order, found = SweepOrder.of(structure), []
-    for chunk, row in enumerate(order.chunk_row):
-        for pull in range(*order.pull_starts[chunk : chunk + 2]):
-            place = order.pull_place[pull]
-            for v in range(CHUNK):
-                if order.pull_mask[pull] >> v & 1:
-                    assert v < order.chunk_size[chunk]
-                    found.append((order.pull_node[pull], place, row + v))
-                    place += 1
-    above = np.flatnonzero(structure.bricks.of_node == len(structure.bricks.sizes))
-    expected = [(node, *each) for node in above for each in enumerate(front_of(structure, node))]
-    assert sorted(found) == expected

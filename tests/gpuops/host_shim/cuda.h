@@ -75,6 +75,7 @@ Fiber* all_fibers;
 unsigned current, threads, fiber_count;
 unsigned launch_seed, turns;
 bool cooperative, advanced;  // advanced: since the last look, some thread did more than wait
+bool gave_way;                // the thread had its turn until it gave way to others
 jmp_buf scheduler;
 char message[400];
 void (*kernel)();
@@ -209,10 +210,12 @@ extern "C" UNSEEN void __tsan_func_exit() {}
 void touched(const void*, size_t, bool) {}
 #endif
 
-bool release_warps() {
-    bool released = false;
+// With `holds`, some warps stay where they are, so that others get ahead.
+bool release_warps(bool holds, unsigned* random) {
+    bool released = false, held = false;
     for (unsigned t = 0; t < threads; ++t) {
-        if (fibers[t].state != AT_WARP_BARRIER) continue;
+        if (t % warpSize == 0) held = holds && random_below(2, random);
+        if (held || fibers[t].state != AT_WARP_BARRIER) continue;
         bool complete = true;
         for_lanes(t, [&](Fiber& lane) {
             complete &= lane.state == AT_WARP_BARRIER && lane.mask == fibers[t].mask && lane.place == fibers[t].place;
@@ -230,7 +233,9 @@ const char* where(const Fiber& fiber) {
 
 // Now and then another thread has its turn, between what is atomic.
 void preempt() {
-    if (cooperative && launch_seed && random_below(8, &turns) == 0) wait(RUNNING, nullptr);
+    if (!cooperative || !launch_seed || random_below(8, &turns)) return;
+    gave_way = true;
+    wait(RUNNING, nullptr);
 }
 
 // Shared memory, without the part that kernels ask for at launch.
@@ -266,14 +271,15 @@ Outcome run_block(unsigned seed, unsigned* random) {
             threadIdx.x = current % blockDim.x;
             threadIdx.y = current / blockDim.x % blockDim.y;
             threadIdx.z = current / blockDim.x / blockDim.y;
+            gave_way = false;
             go_on(me());
-            advanced |= me().state != SPINNING;
+            advanced |= me().state != SPINNING && !gave_way;
             if (me().state == FAILED) {
                 snprintf(message, sizeof message, "thread %u: %s", current, me().place);
                 return BLOCK_FAILED;
             }
         }
-        if (running || release_warps()) continue;
+        if (running || (seed && release_warps(true, random)) || release_warps(false, random)) continue;
         for (unsigned t = 0; t < threads; ++t) spinning += fibers[t].state == SPINNING;
         if (spinning) return BLOCK_SPINS;
         for (unsigned t = 0; t < threads; ++t) {
@@ -621,6 +627,9 @@ T atomicCAS(T* address, T expected, T value) {
     host::preempt();
     return host::replace(address, *address == expected ? value : *address);
 }
+inline void __nanosleep(unsigned) {
+    host::wait(host::SPINNING, "waits for another block");
+}
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
@@ -832,14 +841,47 @@ inline void ptx_mov_u32(unsigned& to, unsigned from) {
     to = from;
 }
 
-inline void ptx_ld_relaxed_gpu_global_u64(unsigned long long& value, const unsigned long long* address) {
-    value = *address;
+template <class T>
+void host_load_relaxed(T& value, const void* address) {
+    host::preempt();
+    if ((size_t)address % sizeof(T)) host::fail("ld.relaxed: the address is not aligned to the word");
+    value = *(const T*)address;
+}
+template <class T>
+void host_store_relaxed(void* address, T value) {
+    host::preempt();
+    if ((size_t)address % sizeof(T)) host::fail("st.relaxed: the address is not aligned to the word");
+    *(T*)address = value;
+}
+inline void ptx_ld_relaxed_gpu_global_u16(unsigned short& value, const void* address) {
+    host_load_relaxed(value, address);
+}
+inline void ptx_ld_relaxed_gpu_global_u32(unsigned& value, const void* address) {
+    host_load_relaxed(value, address);
+}
+inline void ptx_ld_relaxed_gpu_global_u64(unsigned long long& value, const void* address) {
+    host_load_relaxed(value, address);
+}
+inline void ptx_st_relaxed_gpu_global_u16(void* address, unsigned short value) {
+    host_store_relaxed(address, value);
+}
+inline void ptx_st_relaxed_gpu_global_u32(void* address, unsigned value) {
+    host_store_relaxed(address, value);
+}
+inline void ptx_st_relaxed_gpu_global_u64(void* address, unsigned long long value) {
+    host_store_relaxed(address, value);
+}
+// The two halves of a vector may be there at different times.
+inline void ptx_st_relaxed_gpu_global_v2_u64(void* address, unsigned long long low, unsigned long long high) {
+    if ((size_t)address % 16) host::fail("st.v2.u64: the address is not aligned to the vector");
+    host_store_relaxed(address, low);
+    host_store_relaxed((unsigned long long*)address + 1, high);
 }
 inline void ptx_ld_relaxed_gpu_global_v2_u64(unsigned long long& low, unsigned long long& high,
-                                             const unsigned long long* address) {
+                                             const void* address) {
     if ((size_t)address % 16) host::fail("ld.v2.u64: the address is not aligned to the vector");
-    low = address[0];
-    high = address[1];
+    host_load_relaxed(low, address);
+    host_load_relaxed(high, (const unsigned long long*)address + 1);
 }
 
 #define HOST_PTX(name, T, value)                                     \

@@ -110,6 +110,10 @@ def test_a_chunk_that_does_not_decode(tmp_path, circuits):
         (lambda group: group.attrs.__delitem__("graph"), "the attribute `graph` is missing"),
         (lambda group: group.attrs.__delitem__("length"), "the attribute `length` is missing; .*compute it again"),
         (lambda group: group.attrs.update(length=4), "array `arcs` is int32 .5,., expected int32 or int64 .4,."),
+        (
+            lambda group: group.attrs.update(graph_arcs=-5),
+            r"c\.zarr: the attributes are damaged \(.*walks of 5 arcs in a graph of -5.*\); recreate the store",
+        ),
         (lambda group: group.attrs.update(count=5), "array `offsets` is int64 .3,., expected int64 .6,."),
         (
             lambda group: group.attrs.update(schema="paths/1"),
