@@ -1,7 +1,8 @@
 // Best matching units, before and after the screen: pack units and samples as features, and decide in float64.
 //
-//     pack      computes a centre of the codebook and a scale; writes units as features and as given, biases, the
-//               greatest norm in each tile; writes samples as features [panels][rows][PANEL], and their norms
+//     pack      computes a centre of the codebook and a scale; writes units as features and as given, biases and the
+//               bounds of each tile; writes samples as features, their norms and residuals; on tensor cores chooses how
+//               many half products make a score
 //     decide    computes units and distances from the least scores [n][tiles] that a screen has written. Cosine with
 //               missing values has no screen: all units are evaluated.
 //
@@ -15,13 +16,13 @@
 //     taxicab              x                    w           0
 //     cosine               -x / |x|             w / |w|     0
 //
-// For taxicab with missing values, masks, 1 or 0, follow the features of x. Features of units are stored as
-// [tiles][depth][TILE] or, for tensor cores, as operand B of mma.m16n8k16, the registers hi and lo of each lane:
-// [tiles][steps of 16 dimensions][8 columns of 8 units][32 lanes] of 16 bytes.
+// The screen in float32 takes units as [tiles][depth][TILE] and samples as [panels][rows][PANEL]; for taxicab with
+// missing values, masks, 1 or 0, follow the features of x. Tensor cores take both as halves (halves.cuh), with the bias
+// in two further features, which samples multiply by COARSE and by 1.
 //
-// No feature exceeds 2^14, so that a screen may split it into two halves. Units and samples with larger features are
-// not screened. Such a unit gets the bias -inf and the norm +inf, so that `decide` evaluates its tile; such a sample
-// gets the norm +inf, so that `decide` evaluates all tiles.
+// No feature exceeds 2^14, so that it fits into two halves. Units and samples with larger features are not screened.
+// Such a unit gets the bias -inf and the norm +inf, so that `decide` evaluates its tile; such a sample gets the norm
+// +inf, so that `decide` evaluates all tiles.
 //
 // Launch: see each kernel.
 // Macros: FLOAT, the type of the values; METRIC, EUCLIDEAN, TAXICAB or COSINE.
@@ -40,6 +41,13 @@ constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // most and fewest unit
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
 constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: sums of squares must not overflow
 constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
+constexpr double COARSE = 256, LARGEST_BIAS = 32768 * COARSE;
+
+// One half product makes the scores of a chunk if its bound keeps on average at most FEW tiles and one of MANY. With
+// more tiles, two products more take less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200: from
+// about 9 tiles on).
+constexpr unsigned FEW = 2, MANY = 100;
+constexpr int COUNTED = 16;  // a block in so many counts the tiles that this bound keeps
 
 // A block of `pack` reports the first fault in its rows as NO_FAULT - (4 * row + kind), or 0 if there is none.
 constexpr unsigned long long NO_FAULT = 1ull << 62;
@@ -104,9 +112,33 @@ __device__ inline double find_centre(const Search& s) {
     return scale;
 }
 
+// Writes the chunks of a row, feature(k) for k = 0, 1, ... in this order, and calls lost(k, remainder) with what
+// rounding to halves takes from it.
+template <class Feature, class Lost>
+__device__ inline void pack_halves(Chunk* hi, long long rows, const Search& s, long long row, bool with_lo,
+                                   const Feature& feature, const Lost& lost) {
+    Chunk* const lo = hi + rows * (s.depth / CHUNK);
+    for (int k = 0; k < s.depth; k += CHUNK) {
+        Chunk chunk_hi, chunk_lo;
+#pragma unroll
+        for (int pair = 0; pair < CHUNK / 2; ++pair) {
+            const int at = k + 2 * pair;
+            double values[2];
+            values[0] = feature(at);
+            values[1] = feature(at + 1);
+            split(chunk_hi.pairs[pair], chunk_lo.pairs[pair], values);
+            lost(at, values[0]);
+            lost(at + 1, values[1]);
+        }
+        const long long place = chunk_at(row, k / CHUNK, s.slab, s.depth);
+        hi[place] = chunk_hi;
+        if (with_lo) lo[place] = chunk_lo;
+    }
+}
+
 // Packs two tiles of units, one unit per thread. Returns the kind of fault of the thread's unit, or 0.
 __device__ inline int pack_units(const Search& s, double factor) {
-    __shared__ double norms[PANEL / 32];
+    __shared__ double norms[PANEL / 32], residuals[PANEL / 32], offsets[PANEL / 32];
     const long long unit = (long long)blockIdx.x * PANEL + threadIdx.x, tile = unit / TILE;
     const bool inside = unit < s.m, there = tile < s.tiles;
     const int place = threadIdx.x % TILE;
@@ -132,53 +164,67 @@ __device__ inline int pack_units(const Search& s, double factor) {
         norm += DOTS ? w * w : fabs(w);
         screened = screened && fabs(w) <= LARGEST_UNIT;
     }
+    screened = screened && (!s.tensor || norm <= LARGEST_BIAS);
+    const double least = METRIC == EUCLIDEAN && !s.missing ? norm : 0;
+    const double bias = !inside ? infinite() : screened ? least : -infinite();
+    const int features = s.missing && DOTS ? 2 * s.d : s.d;
     const auto feature = [&](int k) {
-        const bool squared = s.missing && DOTS && k >= s.d;
-        if (!screened || k >= (squared ? 2 * s.d : s.d)) return 0.f;
-        const double w = value(squared ? k - s.d : k);
-        return (float)(squared ? w * w : w);
+        if (!screened || k >= features) return 0.0;
+        const double w = value(k < s.d ? k : k - s.d);
+        return k < s.d ? w : w * w;
     };
+    double residual = 0, offset = 0;
     if (there && s.tensor) {
-        Fragment* to = (Fragment*)s.w + tile * (s.depth / 16) * (TILE / 8 * 32) + place * 4;
-        for (int k = 0; k < s.depth; k += 16, to += TILE / 8 * 32) {
-            for (int pair = 0; pair < 4; ++pair) {
-                Fragment fragment;
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const int at = k + 2 * pair + 8 * half;
-                    split(fragment.hi[half], fragment.lo[half], feature(at), feature(at + 1));
-                }
-                to[pair] = fragment;
+        float coarse, unused;
+        from_halves(coarse, unused, pair_of_halves((float)(bias / COARSE), 0));
+        const auto with_bias = [&](int k) {
+            if (k == features) return (double)coarse;
+            return k == features + 1 && inside && screened ? bias - COARSE * coarse : feature(k);
+        };
+        const auto lost = [&](int k, double remainder) {
+            if (k < s.d) {
+                residual += remainder * remainder;
+            } else if (k != features) {
+                offset += fabs(remainder);
             }
-        }
+        };
+        pack_halves((Chunk*)s.w, (long long)(s.tiles + s.tiles % 2) * TILE, s, unit, true, with_bias, lost);
     } else if (there) {
         float* to = (float*)s.w + tile * s.depth * TILE + place;
-        for (int k = 0; k < s.depth; ++k) to[k * TILE] = feature(k);
+        for (int k = 0; k < s.depth; ++k) to[k * TILE] = (float)feature(k);
     }
-    const double least = METRIC == EUCLIDEAN && !s.missing ? norm : 0;
-    if (there) s.bias[unit] = (float)(!inside ? infinite() : screened ? least : -infinite());
+    if (there && !s.tensor) s.bias[unit] = (float)bias;
     // A tile with a unit that is not screened gives no upper bound: its norm is infinite.
     const double greatest = greatest_of_warp(!screened ? infinite() : DOTS ? sqrt(norm) : norm);
-    if (threadIdx.x % 32 == 0) norms[threadIdx.x / 32] = greatest;
+    residual = greatest_of_warp(sqrt(residual));
+    offset = greatest_of_warp(offset);
+    const int warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) norms[warp] = greatest, residuals[warp] = residual, offsets[warp] = offset;
     __syncthreads();
     if (there && place == 0) {
-        s.tile_norms[tile] = (float)(fmax(norms[threadIdx.x / 32], norms[threadIdx.x / 32 + 1]) * 1.0001);
+        const auto of_tile = [&](const double (&of_warps)[PANEL / 32]) {
+            return fmax(of_warps[warp], of_warps[warp + 1]) * 1.0001;
+        };
+        const double residual_of_tile = of_tile(residuals);
+        s.tile_bounds[tile] = {(float)(of_tile(norms) + residual_of_tile), (float)residual_of_tile,
+                               (float)of_tile(offsets)};
     }
     return finite ? 0 : NOT_FINITE;
 }
 
 // Packs one panel of samples, one sample per thread. Returns the kind of fault of the thread's sample, or 0.
-__device__ inline int pack_samples(const Search& s, double factor) {
+__device__ inline int pack_samples(const Search& s, double factor, bool with_lo) {
     const long long panel = blockIdx.x - s.unit_blocks, i = panel * PANEL + threadIdx.x;
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
-    float* features = s.x + panel * s.rows * PANEL + threadIdx.x;
     const bool inside = i < s.n, missing = s.missing;
-    double square = 0, norm = 0;
+    double square = 0, norm = 0, residual = 0;
     bool finite = true, empty = true;
+    const auto given = [&](int k) { return inside ? (double)row[k * s.sample_columns] : 0; };
+    const auto present = [&](double x) { return !missing || x == x; };
     if (METRIC == COSINE) {
         for (int k = 0; k < s.d; ++k) {
-            const double x = inside ? (double)row[k * s.sample_columns] : 0;
-            if (!missing || x == x) square = __dadd_rn(square, __dmul_rn(x, x));
+            const double x = given(k);
+            if (present(x)) square = __dadd_rn(square, __dmul_rn(x, x));
         }
         const double length = sqrt(square);
         s.sample_lengths[i] = length;
@@ -186,21 +232,49 @@ __device__ inline int pack_samples(const Search& s, double factor) {
     }
     factor *= METRIC == COSINE ? -1 : METRIC == EUCLIDEAN ? -2 : 1;
     bool screened = !(missing && METRIC == COSINE);
-    for (int k = 0; k < s.d; ++k) {
-        double x = inside ? (double)row[k * s.sample_columns] : 0;
-        const bool there = !missing || x == x;
+    const auto feature = [&](int k) {  // called once for each dimension
+        double x = given(k);
+        const bool there = present(x);
         empty = empty && !there;
         finite = finite && (!there || usable(x));
         x = there && inside ? (x - s.centre[k]) * factor : 0;
         norm += DOTS ? x * x : fabs(x);
         screened = screened && fabs(x) <= LARGEST_SAMPLE;
-        features[k * PANEL] = screened ? (float)x : 0.f;
-        if (missing && METRIC != COSINE) features[((DOTS ? s.d : s.depth) + k) * PANEL] = there ? 1.f : 0.f;
+        return screened ? x : 0;
+    };
+    if (s.tensor) {
+        const int masks = missing ? s.d : 0, features = s.d + masks;
+        const auto with_bias = [&](int k) {
+            if (k < s.d) return feature(k);
+            if (k < features) return METRIC == EUCLIDEAN && present(given(k - s.d)) ? 1.0 : 0.0;
+            return k == features ? COARSE : k == features + 1 ? 1.0 : 0.0;
+        };
+        const auto lost = [&](int k, double remainder) { residual += remainder * remainder; };
+        const long long rows = (long long)(gridDim.x - s.unit_blocks) * PANEL;
+        pack_halves((Chunk*)s.x, rows, s, i, with_lo, with_bias, lost);
+        residual = sqrt(residual);
+        s.sample_residuals[i] = residual;
+    } else {
+        float* features = (float*)s.x + panel * s.rows * PANEL + threadIdx.x;
+        for (int k = 0; k < s.d; ++k) features[k * PANEL] = (float)feature(k);
+        int k = s.d;
+        if (missing && METRIC == EUCLIDEAN) {
+            for (; k < 2 * s.d; ++k) features[k * PANEL] = present(given(k - s.d)) ? 1.f : 0.f;
+        }
+        for (; k < s.depth; ++k) features[k * PANEL] = 0;
+        for (; k < s.rows; ++k) {
+            features[k * PANEL] = k < s.depth + s.d && present(given(k - s.depth)) ? 1.f : 0.f;
+        }
     }
-    for (int k = missing && METRIC == EUCLIDEAN ? 2 * s.d : s.d; k < s.depth; ++k) features[k * PANEL] = 0;
-    for (int k = s.depth + s.d; k < s.rows; ++k) features[k * PANEL] = 0;
-    s.sample_norms[i] = !screened ? infinite() : DOTS ? sqrt(norm) : norm;
+    s.sample_norms[i] = !screened ? infinite() : DOTS ? sqrt(norm) + residual : norm;
     return !finite ? NOT_FINITE : empty ? NOTHING_PRESENT : 0;
+}
+
+// Returns how many half products make a score of this chunk. The first chunk of a plan takes three; a later chunk takes
+// one if the bound of one product would have kept few tiles of the chunk before.
+__device__ inline int products_of_chunk(const Search& s) {
+    const unsigned long long kept = s.kept[0], samples = s.kept[1];
+    return samples && kept * MANY <= samples * (FEW * MANY + (unsigned)s.tiles) ? 1 : 3;
 }
 
 // Launch: blocks of PANEL threads: first `unit_blocks` blocks for two tiles each, 0 if units are packed already, then
@@ -211,7 +285,9 @@ extern "C" __global__ void pack(const Search s) {
     const double scale = find_centre(s);  // has a barrier, after which all threads see fault = 0
     const bool of_units = blockIdx.x < s.unit_blocks;
     const long long panel = of_units ? blockIdx.x : s.first / PANEL + blockIdx.x - s.unit_blocks;
-    const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale);
+    const int products = s.tensor ? products_of_chunk(s) : 1;
+    if (s.tensor && blockIdx.x == 0 && threadIdx.x == 0) *s.products = products;
+    const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale, products > 1);
     if (kind) atomicMax(&fault, NO_FAULT - (4 * (unsigned long long)(panel * PANEL + threadIdx.x) + kind));
     __syncthreads();
     if (threadIdx.x == 0) s.faults[of_units ? panel : panels_of_units(s) + panel] = fault;
@@ -239,21 +315,34 @@ __device__ inline Found nearest_of_warp(Found found) {
     return {__longlong_as_double((long long)least), (int)unit};
 }
 
-// The error bound of the scores of a sample: (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny or, for
-// taxicab, (kappa + rounding) (a + b) + tiny, with the norm a of the sample and the norm b of a tile. It is computed in
-// float32 and enlarged a little, because its own computation rounds, too.
+// The error bound of the scores of a sample, made of halves in `products` products or in float32 (products = 0); with
+// the norm a of the sample and the norm b of a tile:
+//
+//     products    bound
+//     1           residual of the sample x b + a x residual of the tile + offset of the tile
+//                 + (kappa_of_one b + rounding (a + b)) (a + b) + tiny
+//     3           (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny
+//     0           the same; taxicab: (kappa + rounding) (a + b) + tiny
+//
+// It is computed in float32 and enlarged a little, because its own computation rounds, too.
 struct Bounds {
-    float norm, factor, offset, tiny;
+    float norm, factor, constant, tiny, residual, reach, whole;
 
-    __device__ Bounds(const Search& s, double sample_norm) {
-        const double more = 1.0001;
-        norm = (float)(sample_norm * more);
-        factor = (float)((DOTS ? s.kappa + s.rounding + s.split : 0) * more);
-        offset = (float)((DOTS ? s.rounding * sample_norm + s.split : s.kappa + s.rounding) * more);
+    __device__ Bounds(const Search& s, long long i, int products) {
+        const double more = 1.0001, a = s.sample_norms[i];
+        const bool one = products == 1;
+        const double split = one ? 0 : s.split;
+        norm = (float)(a * more);
+        factor = (float)((DOTS ? (one ? s.kappa_of_one : s.kappa) + s.rounding + split : 0) * more);
+        constant = (float)((DOTS ? s.rounding * a + split : s.kappa + s.rounding) * more);
         tiny = (float)(s.tiny * more);
+        residual = one ? (float)(s.sample_residuals[i] * more) : 0;
+        reach = one ? norm : 0;
+        whole = one ? (float)more : 0;
     }
-    __device__ float epsilon(float least, float tile_norm) const {
-        return (norm + tile_norm) * (DOTS ? factor * tile_norm + offset : offset) + tiny + fabsf(least) * 0x1p-22f;
+    __device__ float epsilon(float least, const TileBound& tile) const {
+        return (norm + tile.norm) * (factor * tile.norm + constant) + residual * tile.norm + reach * tile.residual +
+               whole * tile.offset + tiny + fabsf(least) * 0x1p-22f;
     }
 };
 
@@ -280,39 +369,57 @@ extern "C" __global__ void decide(const Search s) {
     if (i >= s.n) return;
     const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
     const float* const least = s.least + i * tiles;
-    const float* const tile_norms = s.tile_norms;
+    const TileBound* const tile_bounds = s.tile_bounds;
     // Without a screen `least` is not initialized. The bounds are infinite then, so any score works.
     const auto score = [&](int tile) { return METRIC == COSINE && missing ? 0 : least[tile]; };
     double* mine = staged[threadIdx.x / 32];
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
-    const Bounds bounds(s, s.sample_norms[i]);
+    const int products = s.tensor ? *s.products : 0;
+    const Bounds bounds(s, i, products);
 
-    // Upper bounds of the score of the best unit, and of the second best unit. A comparison with NaN is false, so that
-    // NaN excludes no tile.
-    float enough = (float)infinite(), enough_of_two = enough;
-    const auto add_bound = [&](float bound) {
-        if (bound < enough) {
-            enough_of_two = enough;
-            enough = bound;
-        } else if (bound < enough_of_two) {
-            enough_of_two = bound;
-        }
-    };
+    // Returns an upper bound of the score of the best unit, for top = 2 of the second best unit. A comparison with NaN is
+    // false, so that NaN excludes no tile.
+    const auto bound_of_best = [&](const Bounds& bounds) {
+        float enough = (float)infinite(), enough_of_two = enough;
+        const auto add_bound = [&](float bound) {
+            if (bound < enough) {
+                enough_of_two = enough;
+                enough = bound;
+            } else if (bound < enough_of_two) {
+                enough_of_two = bound;
+            }
+        };
 #pragma unroll 4
-    for (int tile = lane; tile < tiles; tile += 32) {
-        add_bound(score(tile) + bounds.epsilon(score(tile), tile_norms[tile]));
-    }
-    for (int lanes = 16; lanes; lanes /= 2) {
-        const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
-        if (top == 2) {
-            const float other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
-            add_bound(other);
-            add_bound(other_of_two);
-        } else if (other < enough) {
-            enough = other;
+        for (int tile = lane; tile < tiles; tile += 32) {
+            add_bound(score(tile) + bounds.epsilon(score(tile), tile_bounds[tile]));
+        }
+        for (int lanes = 16; lanes; lanes /= 2) {
+            const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
+            if (top == 2) {
+                const float other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
+                add_bound(other);
+                add_bound(other_of_two);
+            } else if (other < enough) {
+                enough = other;
+            }
+        }
+        return top == 2 ? enough_of_two : enough;
+    };
+    const float enough = bound_of_best(bounds);
+
+    if (products && blockIdx.x % COUNTED == 0 && s.sample_norms[i] < infinite()) {
+        const Bounds of_one(s, i, 1);
+        const float enough_for_one = products == 1 ? enough : bound_of_best(of_one);
+        unsigned kept = 0;
+        for (int tile = lane; tile < tiles; tile += 32) {
+            kept += !(score(tile) - of_one.epsilon(score(tile), tile_bounds[tile]) > enough_for_one);
+        }
+        kept = __reduce_add_sync(0xffffffff, kept);
+        if (lane == 0) {
+            atomicAdd(s.kept, kept);
+            atomicAdd(s.kept + 1, 1u);
         }
     }
-    if (top == 2) enough = enough_of_two;
 
     Found best = {infinite(), NONE}, second = best;  // found by this lane
     const auto evaluate = [&](int tile) {            // called for tiles in ascending order
@@ -351,17 +458,18 @@ extern "C" __global__ void decide(const Search s) {
         }
     };
     for (int base = 0; base < tiles; base += 32 * AT_ONCE) {
-        float scores[AT_ONCE], norms[AT_ONCE];
+        float scores[AT_ONCE];
+        TileBound tile_bound[AT_ONCE];
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
             const int tile = min(base + j * 32 + lane, tiles - 1);
             scores[j] = score(tile);
-            norms[j] = tile_norms[tile];
+            tile_bound[j] = tile_bounds[tile];
         }
         unsigned candidates = 0;  // bit j is for tile base + j * 32 + lane
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) {
-            const bool out = scores[j] - bounds.epsilon(scores[j], norms[j]) > enough;
+            const bool out = scores[j] - bounds.epsilon(scores[j], tile_bound[j]) > enough;
             candidates |= (unsigned)(base + j * 32 + lane < tiles && !out) << j;
         }
 #pragma unroll 1

@@ -1,9 +1,12 @@
 """Best matching units on a GPU: the CUDA half of `gpuops.som`, which describes the steps and why they suffice.
 
-Two kernels screen, one on tensor cores, one in float32 with scores in registers. Both write the least score of every
-tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are few samples, several blocks
-screen different parts of the map; their results need no merging. A search waits for the device only at the end, to read
-the faults, and only with `validate`.
+A screen runs on tensor cores, with one half product or three for a score, or in float32 with scores in registers. It
+writes the least score of every tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are
+few samples, several blocks screen different parts of the map; their results need no merging. A search waits for the
+device only at the end, to read the faults, and only with `validate`.
+
+`decide` counts the tiles that the bound of one half product keeps, or would keep. From this count of the last chunk the
+device chooses how many products the next chunk takes; the count stays with the plan from search to search.
 """
 
 from __future__ import annotations
@@ -26,6 +29,13 @@ _NO_FAULT = 2**62
 # Least number of dimensions for tensor cores, which pad them to a multiple of 16. With fewer dimensions the float32
 # kernel has less to do.
 _TENSOR_DEPTH = 4
+
+# Most that tensor cores lose when they add 16 products of halves to a sum, as a part of the sum of the absolute values.
+# An A100 makes two sums of 9 terms, each term truncated to 24 bits below the greatest one, each sum to 23: in all
+# (2 x 9 / 2 + 2) 2^-23. An H100 makes one sum of 17 terms, truncated to 25 bits: less than half of it. Sources: F. A.
+# Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004; P. Xie et al., "MMA-Sim",
+# arXiv:2511.10909. The factor 4 is a margin for other devices.
+_LOST = 4 * 11 * 2.0**-23
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 
@@ -54,8 +64,13 @@ _SCREENS = {
 }
 
 _TENSOR_SCREENS = {
-    (ksteps, deep): Program("som/screen_tensor.cu", ("screen",), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"), threads=256)
-    for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (4, True))
+    (ksteps, deep): Program(
+        "som/screen_tensor.cu",
+        ("screen_by_one", "screen_by_three"),
+        (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"),
+        threads=256,
+    )
+    for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (5, False), (3, True))
 }
 
 
@@ -66,9 +81,12 @@ class _Screen(NamedTuple):
     tensor: bool
     depth: int  # rows of the features of units
     rows: int  # rows of the features of samples; masks follow the features
+    slab: int  # dimensions that pass through shared memory together
     samples: int  # samples of a block
     blocks: int  # blocks that run on a multiprocessor at a time
+    blocks_of_one: int  # the same of one half product
     kappa: float
+    kappa_of_one: float
     rounding: float
     split: float
     tiny: float
@@ -76,17 +94,18 @@ class _Screen(NamedTuple):
 
 _ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy aligns arrays
 _SCRATCH = (
-    *("centre", "w", "bias", "exact", "unit_lengths", "tile_norms"),
-    *("x", "sample_norms", "sample_lengths", "least", "faults", "fault"),
+    *("centre", "w", "bias", "exact", "unit_lengths", "tile_bounds"),
+    *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
         ("given", np.int64, 8),  # samples, codebook, their strides; units, distances
         ("scratch", np.uint64, len(_SCRATCH)),
-        *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny")),
+        ("kept", np.uint64),
+        *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny", "kappa_of_one")),
         *((name, np.int64) for name in ("m", "first", "n")),
-        *((name, np.int32) for name in ("d", "depth", "rows", "tiles")),
-        *((name, np.int32) for name in ("unit_blocks", "share", "top", "missing", "tensor")),
+        *((name, np.int32) for name in ("d", "depth", "rows", "tiles", "slab")),
+        *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor")),
     ],
     align=True,
 )
@@ -98,6 +117,7 @@ class _Part(NamedTuple):
     first: int
     n: int
     share: int  # tiles for a block of the screen
+    share_of_one: int  # the same of one half product
     launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
 
 
@@ -105,13 +125,33 @@ class _Plan(NamedTuple):
     """The preparation of a search, which depends on the shapes, the dtype and the options only.
 
     `argument` is the argument of the kernels, still without the given arrays, the results and the scratch memory.
-    Scratch memory has `size` bytes, with its arrays at `offsets`.
+    Scratch memory has `size` bytes, with its arrays at `offsets`. All searches with this plan share `kept`, on the
+    device: it decides how many products a score takes, never a result.
     """
 
     argument: np.ndarray
+    kept: Any
     offsets: np.ndarray
     size: int
     parts: tuple[_Part, ...]
+
+    def launch(self, samples: Any, codebook: Any, units: Any, distances: Any, scratch: int, fault: Told | None) -> None:
+        """Launch the kernels, with scratch memory at the address `scratch`, and faults told to `fault`."""
+        argument = self.argument.copy()
+        this = argument.view(_SEARCH)
+        this["given"] = (
+            *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
+            *(units.data.ptr, distances.data.ptr),
+        )
+        this["scratch"] = self.offsets + scratch
+        if fault is not None:
+            this["scratch"][_SCRATCH.index("fault")] = fault.address
+        for part in self.parts:
+            this["first"], this["n"] = part.first, part.n
+            this["share"], this["share_of_one"] = part.share, part.share_of_one
+            for kernel, grid, threads in part.launches:
+                kernel(grid, threads, (argument,))
+            this["unit_blocks"] = 0
 
 
 def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, validate: bool) -> Any:
@@ -125,23 +165,9 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
     with samples.device as device:
         plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
-        scratch = cupy.cuda.alloc(plan.size)
-        argument = plan.argument.copy()
-        this = argument.view(_SEARCH)
-        this["given"] = (
-            *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
-            *(units.data.ptr, distances.data.ptr),
-        )
-        this["scratch"] = plan.offsets + scratch.ptr
-        if validate:
-            fault = Told(2)
-            this["scratch"][_SCRATCH.index("fault")] = fault.address
-        for part in plan.parts:
-            this["first"], this["n"], this["share"] = part.first, part.n, part.share
-            for kernel, grid, threads in part.launches:
-                kernel(grid, threads, (argument,))
-            this["unit_blocks"] = 0
-        if not validate:
+        scratch, fault = cupy.cuda.alloc(plan.size), Told(2) if validate else None
+        plan.launch(samples, codebook, units, distances, scratch.ptr, fault)
+        if fault is None:
             return units, distances, None
         of_samples, of_units = fault.read()
     for name, first in (("codebook", of_units), ("samples", of_samples)):
@@ -153,6 +179,8 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
 @functools.lru_cache(64)
 def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
     """Return the plan of a search on the current device, and compile its kernels."""
+    import cupy
+
     program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
     prepare((program, screen.program) if screens else (program,))
@@ -160,57 +188,66 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
     sizes = {
         "centre": 8 * (d + 1),
-        "w": 4 * units * screen.depth,
+        "w": 4 * (units + tiles % 2 * _TILE) * screen.depth,
         "bias": 4 * units,
         "exact": dtype.itemsize * units * d,
         "unit_lengths": 8 * units,
-        "tile_norms": 4 * tiles,
+        "tile_bounds": 16 * tiles,
         "x": 4 * panels * _PANEL * screen.rows,
         "sample_norms": 8 * panels * _PANEL,
+        "sample_residuals": 8 * panels * _PANEL,
         "sample_lengths": 8 * panels * _PANEL,
         "least": 4 * chunk * tiles,
+        "products": 4,
         "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
         "fault": 16,
     }
     ends = np.cumsum([math.ceil(sizes[name] / _ALIGNMENT) * _ALIGNMENT for name in _SCRATCH])
     search = np.zeros((), _SEARCH)
-    for name in "kappa", "rounding", "split", "tiny", "depth", "rows", "tensor":
+    for name in "kappa", "kappa_of_one", "rounding", "split", "tiny", "depth", "rows", "slab", "tensor":
         search[name] = getattr(screen, name)
+    kept = cupy.zeros(2, np.uint32)
+    search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
     parts = []
     for first in range(0, max(n, 1), chunk):
         count = min(chunk, n - first)
         blocks = math.ceil(count / screen.samples)
-        share = _share(max(blocks, 1), tiles, screen.blocks * multiprocessors(device))
+        share, share_of_one = (
+            _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device))
+            for of_multiprocessor in (screen.blocks, screen.blocks_of_one)
+        )
         packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
         launches: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [(program.function("pack"), (packs,), (_PANEL,))]
         if screens and count:
-            grid = blocks, math.ceil(tiles / share)
-            launches.append((screen.program.function("screen"), grid, (screen.program.threads,)))
+            shares = {"screen_by_one": share_of_one, "screen_by_three": share} if screen.tensor else {"screen": share}
+            for entry, tiles_of_block in shares.items():
+                grid = blocks, math.ceil(tiles / tiles_of_block)
+                launches.append((screen.program.function(entry), grid, (screen.program.threads,)))
         launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
-        parts.append(_Part(first, count, share, tuple(launches)))
+        parts.append(_Part(first, count, share, share_of_one, tuple(launches)))
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
-    return _Plan(argument, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
+    return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
 
 
 def _choose(metric: int, missing: bool, d: int) -> _Screen:
     depth = 2 * d if missing and metric != TAXICAB else d
     if metric != TAXICAB and depth >= _TENSOR_DEPTH:
-        ksteps = min(math.ceil(depth / 16), 4)
-        panels = math.ceil(depth / 64)
-        deep = panels > 1
-        # An mma of 16 dimensions truncates at most 20 times to 23 bits, and its sums are at most |x| |w| of the panel.
-        # Two float16 halves are off from a feature by 2^-22 of it, or by 2^-25 if that is more. Panels are added in
-        # float32.
-        kappa = 1.02 * ((20 * ksteps + 16) * 2.0**-23 + (panels + 8) * 2.0**-24)
+        ksteps, slabs = _slabs(depth + 2)  # with two features of the bias
+        # The sums of a slab are at most |x| |w| and the bias, and slabs are added in float32. One product: what the
+        # halves lack is in the residuals. Three products: two halves are off from a feature by 2^-22 of it, or by 2^-25
+        # if that is more, and 2^-22 |x| |w| is left out.
+        lost, added = _LOST * ksteps, (slabs + 8) * 2.0**-24
+        kappa, kappa_of_one = 1.02 * (lost + 16 * 2.0**-23 + added), 1.02 * (lost + added)
         split = math.sqrt(depth) * 2.0**-24
         rounding = error_bound(depth, d, 2.0**-24)[1]
-        program = _TENSOR_SCREENS[ksteps, deep]
-        blocks = 2 if ksteps == 1 else 1
-        tiny = split * math.sqrt(d) + depth * 2.0**-60
-        rows = 16 * ksteps * panels
-        return _Screen(program, True, rows, rows, 256, blocks, kappa, rounding, split, tiny)
+        program = _TENSOR_SCREENS[ksteps, slabs > 1]
+        tiny = split * math.sqrt(d) + 2.0**-24 + depth * 2.0**-60
+        rows = 16 * ksteps * slabs
+        blocks, blocks_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2
+        constants = kappa, kappa_of_one, rounding, split, tiny
+        return _Screen(program, True, rows, rows, 16 * ksteps, 256, blocks, blocks_of_one, *constants)
     step = "PRODUCT" if metric != TAXICAB else "MASKED_DIFFERENCE" if missing else "DIFFERENCE"
     slab, single = next((slab, single) for slab, single in _SLABS[step] if depth <= slab or not single)
     padded = math.ceil(depth / slab) * slab
@@ -218,7 +255,13 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
     rows = 2 * padded if step == "MASKED_DIFFERENCE" else padded
     program = _SCREENS[step, slab, single]
     tiny = padded * 2.0**-60
-    return _Screen(program, False, padded, rows, _PANEL, 4, kappa, rounding, 0.0, tiny)
+    return _Screen(program, False, padded, rows, slab, _PANEL, 4, 4, kappa, kappa, rounding, 0.0, tiny)
+
+
+def _slabs(depth: int) -> tuple[int, int]:
+    """Return the steps of 16 dimensions in a slab, and the number of slabs, for `depth` dimensions."""
+    steps = math.ceil(depth / 16)
+    return (steps, 1) if steps <= 5 else (3, math.ceil(steps / 3))
 
 
 def _chunk(screen: _Screen, tiles: int, n: int) -> int:

@@ -713,6 +713,9 @@ unsigned host_reduce(unsigned mask, unsigned value, unsigned result, F combine) 
 inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
     return host_reduce(mask, value, 0, [](unsigned a, unsigned b) { return a | b; });
 }
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    return host_reduce(mask, value, 0, [](unsigned a, unsigned b) { return a + b; });
+}
 inline unsigned __reduce_min_sync(unsigned mask, unsigned value) {
     return host_reduce(mask, value, ~0u, [](unsigned a, unsigned b) { return a < b ? a : b; });
 }
@@ -783,6 +786,31 @@ inline void ptx_mov_b32(unsigned& low, unsigned& high, unsigned pair) {
 }
 inline void ptx_cvt_f32_f16(float& value, unsigned half) {
     value = (float)host::bits<_Float16>((unsigned short)half);
+}
+
+// Each lane gets its word of matrices of 8 rows of 16 bytes; lanes 8 i to 8 i + 7 pass the addresses of matrix i.
+template <unsigned MATRICES, class... Words>
+inline void ptx_ldmatrix(unsigned address, Words&... words) {
+    static const char place[] = "waits for its warp at ldmatrix";
+    static unsigned addresses[host::MAX_THREADS];
+    const unsigned lane = host::lane(), first = host::current - lane;
+    if (address % 16) host::fail("ldmatrix: the address of a row is not a multiple of 16");
+    addresses[host::current] = address;
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+    unsigned* const results[] = {&words...};
+    for (unsigned i = 0; i < MATRICES; ++i) {
+        const char* row = __start_host_shared + addresses[first + i * 8 + lane / 4];
+        host::touched((void*)(row + lane % 4 * 4), 4, false);
+        memcpy(results[i], row + lane % 4 * 4, 4);
+    }
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+}
+inline void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                                                         unsigned address) {
+    ptx_ldmatrix<4>(address, a, b, c, d);
+}
+inline void ptx_ldmatrix_sync_aligned_m8n8_x2_shared_b16(unsigned& a, unsigned& b, unsigned address) {
+    ptx_ldmatrix<2>(address, a, b);
 }
 
 // d (16 x 8) = c + a (16 x 16) b (16 x 8), added up in float64 and rounded once; a device is less exact.
