@@ -36,6 +36,7 @@ _TENSOR_DEPTH = 4
 # Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004; P. Xie et al., "MMA-Sim",
 # arXiv:2511.10909. The factor 4 is a margin for other devices.
 _LOST = 4 * 11 * 2.0**-23
+_LOST_BY_WARPGROUPS = 4 * (17 / 4 + 1) * 2.0**-23  # on an H100 and an H200
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 
@@ -74,10 +75,28 @@ _TENSOR_SCREENS = {
 }
 
 
+def _by_warpgroups(ksteps: int, deep: bool) -> Program:
+    stage = (6 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
+    stages = min(8, (224 << 10) // stage)
+    return Program(
+        "som/screen_wgmma.cu",
+        ("screen_by_one",),
+        (f"KSTEPS={ksteps}", f"DEEP={int(deep)}", f"STAGES={stages}"),
+        threads=384,
+        shared=stages * stage,
+        architecture="sm_90a",
+    )
+
+
+# Devices that run these take one half product for a score with them.
+_WARPGROUP_SCREENS = {layout: _by_warpgroups(*layout) for layout in _TENSOR_SCREENS}
+
+
 class _Screen(NamedTuple):
     """A kernel that screens: its program, the layout of its features, and the constants of its error bound."""
 
     program: Program
+    program_of_one: Program  # for scores of one half product
     tensor: bool
     depth: int  # rows of the features of units
     rows: int  # rows of the features of samples; masks follow the features
@@ -85,6 +104,7 @@ class _Screen(NamedTuple):
     samples: int  # samples of a block
     blocks: int  # blocks that run on a multiprocessor at a time
     blocks_of_one: int  # the same of one half product
+    tiles_of_one: int  # tiles that one half product takes at a time
     kappa: float
     kappa_of_one: float
     rounding: float
@@ -112,13 +132,13 @@ _SEARCH = np.dtype(  # the struct `Search` of search.cuh
 
 
 class _Part(NamedTuple):
-    """A chunk of samples, and its launches: each a kernel, the grid and the threads of a block."""
+    """A chunk of samples, and its launches: each a kernel, the grid, the threads of a block and its shared memory."""
 
     first: int
     n: int
     share: int  # tiles for a block of the screen
     share_of_one: int  # the same of one half product
-    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
+    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...], int], ...]
 
 
 class _Plan(NamedTuple):
@@ -149,8 +169,8 @@ class _Plan(NamedTuple):
         for part in self.parts:
             this["first"], this["n"] = part.first, part.n
             this["share"], this["share_of_one"] = part.share, part.share_of_one
-            for kernel, grid, threads in part.launches:
-                kernel(grid, threads, (argument,))
+            for kernel, grid, threads, shared in part.launches:
+                kernel(grid, threads, (argument,), shared_mem=shared)
             this["unit_blocks"] = 0
 
 
@@ -181,9 +201,9 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     """Return the plan of a search on the current device, and compile its kernels."""
     import cupy
 
-    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
+    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(device, metric, missing, d), math.ceil(m / _TILE)
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
-    prepare((program, screen.program) if screens else (program,))
+    prepare({program, screen.program, screen.program_of_one} if screens else {program})
     chunk = _chunk(screen, tiles, n)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
     sizes = {
@@ -215,23 +235,31 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         count = min(chunk, n - first)
         blocks = math.ceil(count / screen.samples)
         share, share_of_one = (
-            _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device))
-            for of_multiprocessor in (screen.blocks, screen.blocks_of_one)
+            _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
+            for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
         )
         packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
-        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [(program.function("pack"), (packs,), (_PANEL,))]
+        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
+        launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
         if screens and count:
-            shares = {"screen_by_one": share_of_one, "screen_by_three": share} if screen.tensor else {"screen": share}
-            for entry, tiles_of_block in shares.items():
-                grid = blocks, math.ceil(tiles / tiles_of_block)
-                launches.append((screen.program.function(entry), grid, (screen.program.threads,)))
-        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
+            of_one, grid_of_one = screen.program_of_one, (blocks, math.ceil(tiles / share_of_one))
+            if of_one.architecture:  # its blocks take several pieces of work
+                grid_of_one = min(math.prod(grid_of_one), multiprocessors(device)), 1
+            entries = [(screen.program, "screen", (blocks, math.ceil(tiles / share)))]
+            if screen.tensor:
+                entries = [
+                    (of_one, "screen_by_one", grid_of_one),
+                    (screen.program, "screen_by_three", (blocks, math.ceil(tiles / share))),
+                ]
+            for screening, entry, grid in entries:
+                launches.append((screening.function(entry), grid, (screening.threads,), screening.shared))
+        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,), 0))
         parts.append(_Part(first, count, share, share_of_one, tuple(launches)))
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
     return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
 
 
-def _choose(metric: int, missing: bool, d: int) -> _Screen:
+def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
     depth = 2 * d if missing and metric != TAXICAB else d
     if metric != TAXICAB and depth >= _TENSOR_DEPTH:
         ksteps, slabs = _slabs(depth + 2)  # with two features of the bias
@@ -242,12 +270,18 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
         kappa, kappa_of_one = 1.02 * (lost + 16 * 2.0**-23 + added), 1.02 * (lost + added)
         split = math.sqrt(depth) * 2.0**-24
         rounding = error_bound(depth, d, 2.0**-24)[1]
-        program = _TENSOR_SCREENS[ksteps, slabs > 1]
+        program, of_one = _TENSOR_SCREENS[ksteps, slabs > 1], _WARPGROUP_SCREENS[ksteps, slabs > 1]
         tiny = split * math.sqrt(d) + 2.0**-24 + depth * 2.0**-60
         rows = 16 * ksteps * slabs
-        blocks, blocks_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2
+        blocks, blocks_of_one, tiles_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2, 1
+        if of_one.runs_on(device):  # its sums go over all slabs
+            kappa_of_one, blocks_of_one, tiles_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added), 1, 2
+        else:
+            of_one = program
         constants = kappa, kappa_of_one, rounding, split, tiny
-        return _Screen(program, True, rows, rows, 16 * ksteps, 256, blocks, blocks_of_one, *constants)
+        slab, samples = 16 * ksteps, 256
+        shape = rows, rows, slab, samples, blocks, blocks_of_one, tiles_of_one
+        return _Screen(program, of_one, True, *shape, *constants)
     step = "PRODUCT" if metric != TAXICAB else "MASKED_DIFFERENCE" if missing else "DIFFERENCE"
     slab, single = next((slab, single) for slab, single in _SLABS[step] if depth <= slab or not single)
     padded = math.ceil(depth / slab) * slab
@@ -255,7 +289,7 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
     rows = 2 * padded if step == "MASKED_DIFFERENCE" else padded
     program = _SCREENS[step, slab, single]
     tiny = padded * 2.0**-60
-    return _Screen(program, False, padded, rows, slab, _PANEL, 4, 4, kappa, kappa, rounding, 0.0, tiny)
+    return _Screen(program, program, False, padded, rows, slab, _PANEL, 4, 4, 1, kappa, kappa, rounding, 0.0, tiny)
 
 
 def _slabs(depth: int) -> tuple[int, int]:
@@ -270,11 +304,14 @@ def _chunk(screen: _Screen, tiles: int, n: int) -> int:
     return min(max(fit, screen.samples), max(1, math.ceil(n / screen.samples)) * screen.samples)
 
 
-def _share(blocks: int, tiles: int, slots: int) -> int:
+def _share(blocks: int, tiles: int, slots: int, at_once: int = 1) -> int:
     """Return the number of tiles for a block with which the device, which runs `slots` blocks at a time, is fastest.
 
-    The time of a block is proportional to its tiles plus about two, for loading its samples.
+    It is a multiple of `at_once`. The time of a block is proportional to its tiles plus about two, for loading its
+    samples.
     """
+    if at_once > 1:
+        return at_once * _share(blocks, math.ceil(tiles / at_once), slots)
     parts = range(1, min(tiles, 1 + 8 * slots // blocks) + 1)
     shares = [math.ceil(tiles / part) for part in parts]
     return min(shares, key=lambda share: math.ceil(blocks * math.ceil(tiles / share) / slots) * (share + 2))
