@@ -44,6 +44,7 @@ def inside(xp, samples, codebook, metric="euclidean", products=1, missing=False)
     seen.constants = plan.argument.view(bmu_cuda._SEARCH)
     seen.products = int(read("products", "i4", 1)[0])
     seen.kept = plan.kept.get()
+    seen.order = read("nearest", "i4", n)[read("order", "i4", n)] if seen.constants["sorted"] else None
     return seen
 
 

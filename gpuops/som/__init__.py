@@ -27,7 +27,9 @@ distances in this way would be slow, and nearly all evaluations are unnecessary:
    a unit as well; what they lose is added up for each tile.
    The least value of (least score + eps) over all tiles bounds the score of the best unit from above, and the second
    least value bounds the score of the second best unit.
-3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: nearly always in one tile.
+3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: usually in one tile to five.
+   A GPU evaluates large maps in float32 first: no term is negative, so that the relative error of a sum is small. Only
+   units that may be the best one of the tiles so far are then evaluated in float64.
 
 Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer. Where the bound of
 one product of halves keeps many tiles, as with samples far from all units, a score is made of three products instead:

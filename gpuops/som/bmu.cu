@@ -3,6 +3,7 @@
 //     pack      computes a centre of the codebook and a scale; writes units as features and as given, biases and the
 //               bounds of each tile; writes samples as features, their norms and residuals; on tensor cores chooses how
 //               many half products make a score
+//     bound, place    put samples with the same nearest tile next to each other, for maps beyond the first-level cache
 //     decide    computes units and distances from the least scores [n][tiles] that a screen has written. Cosine with
 //               missing values has no screen: all units are evaluated.
 //
@@ -45,9 +46,12 @@ constexpr double COARSE = 256, LARGEST_BIAS = 32768 * COARSE;
 
 // One half product makes the scores of a chunk if its bound keeps on average at most FEW tiles and one of MANY. With
 // more tiles, two products more take less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200: from
-// about 9 tiles on).
-constexpr unsigned FEW = 2, MANY = 100;
-constexpr int COUNTED = 16;  // a block in so many counts the tiles that this bound keeps
+// about 20 tiles on).
+constexpr unsigned FEW = 2, MANY = 40;
+constexpr bool SIFTED = METRIC != COSINE && sizeof(FLOAT) == 4;  // large maps are evaluated in float32 first
+constexpr int MOST_SIFTED = 1 << 18;                             // dimensions
+constexpr int MOST_UNITS = 4;  // of a tile, to evaluate one after the other instead of all together
+constexpr int COUNTED = 16;    // a block in so many counts the tiles that this bound keeps
 
 // A block of `pack` reports the first fault in its rows as NO_FAULT - (4 * row + kind), or 0 if there is none.
 constexpr unsigned long long NO_FAULT = 1ull << 62;
@@ -287,11 +291,19 @@ extern "C" __global__ void pack(const Search s) {
     const long long panel = of_units ? blockIdx.x : s.first / PANEL + blockIdx.x - s.unit_blocks;
     const int products = s.tensor ? products_of_chunk(s) : 1;
     if (s.tensor && blockIdx.x == 0 && threadIdx.x == 0) *s.products = products;
+    for (long long tile = (long long)blockIdx.x * PANEL + threadIdx.x; s.sorted && tile < s.tiles;
+         tile += (long long)gridDim.x * PANEL) {
+        s.tile_counts[tile] = 0;
+    }
     const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale, products > 1);
     if (kind) atomicMax(&fault, NO_FAULT - (4 * (unsigned long long)(panel * PANEL + threadIdx.x) + kind));
     __syncthreads();
     if (threadIdx.x == 0) s.faults[of_units ? panel : panels_of_units(s) + panel] = fault;
 }
+
+struct alignas(8) Two {
+    float values[2];
+};
 
 // A unit and its distance (euclidean: the squared distance).
 struct Found {
@@ -359,14 +371,92 @@ __device__ inline void find_fault(const Search& s) {
     if (threadIdx.x < 2) s.fault[threadIdx.x] = found[threadIdx.x];
 }
 
-// Launch: blocks of WARPS warps, a warp per sample.
-extern "C" __global__ void decide(const Search s) {
-    // A warp's sample, 32 dimensions at a time; as double, because the conversion from float is slow.
-    __shared__ double staged[WARPS][32];
-    if (blockIdx.x == 0) find_fault(s);
+// Numbers in the order of the floats: -inf, ..., -0, 0, ..., inf.
+__device__ inline unsigned in_order(float value) {
+    const unsigned bits = __float_as_uint(value);
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+}
+
+__device__ inline float from_order(unsigned number) {
+    return __uint_as_float(number >> 31 ? number & ~(1u << 31) : ~number);
+}
+
+// Returns the least value of a warp's lanes and makes `least` the lane that has it, or one of several lanes.
+__device__ inline float least_of_warp(float value, int& lane) {
+    const unsigned number = in_order(value), least = __reduce_min_sync(0xffffffff, number);
+    lane = __ffs((int)__ballot_sync(0xffffffff, number == least)) - 1;
+    return from_order(least);
+}
+
+// Returns an upper bound of the score of the best unit, for top = 2 of the second best unit; `nearest` becomes the tile
+// that bounds the best score. A comparison with NaN is false, so that NaN excludes no tile.
+template <class Score>
+__device__ inline float bound_of_best(const Search& s, const Bounds& bounds, const Score& score, int& nearest) {
+    const int lane = threadIdx.x % 32;
+    float enough = (float)infinite(), enough_of_two = enough;
+    nearest = 0;
+#pragma unroll 4
+    for (int tile = lane; tile < s.tiles; tile += 32) {
+        const float bound = score(tile) + bounds.epsilon(score(tile), s.tile_bounds[tile]);
+        if (bound < enough) {
+            enough_of_two = enough;
+            enough = bound;
+            nearest = tile;
+        } else if (bound < enough_of_two) {
+            enough_of_two = bound;
+        }
+    }
+    int of_lane;
+    const float best = least_of_warp(enough, of_lane);
+    nearest = __shfl_sync(0xffffffff, nearest, of_lane);
+    return s.top == 1 ? best : least_of_warp(lane == of_lane ? enough_of_two : enough, of_lane);
+}
+
+// Launch: blocks of WARPS warps, a warp per sample; if `sorted`. Counts the samples of each tile.
+extern "C" __global__ void bound(const Search s) {
     const int lane = threadIdx.x % 32;
     const long long i = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
     if (i >= s.n) return;
+    const float* const least = s.least + i * s.tiles;
+    const Bounds bounds(s, i, s.tensor ? *s.products : 0);
+    int nearest;
+    const float enough = bound_of_best(s, bounds, [&](int tile) { return least[tile]; }, nearest);
+    if (lane == 0) {
+        s.enough[i] = enough;
+        s.nearest[i] = nearest;
+        s.ranks[i] = atomicAdd(s.tile_counts + nearest, 1);
+    }
+}
+
+// Launch: blocks of WARPS warps, a thread per sample; if `sorted`. Puts samples in order.
+extern "C" __global__ void place(const Search s) {
+    // Each lane adds up the samples of a stretch of tiles, and each warp finds the sums before all stretches.
+    const int stretch = (s.tiles + 31) / 32, lane = threadIdx.x % 32;
+    int own = 0;
+    for (int tile = lane * stretch; tile < min((lane + 1) * stretch, s.tiles); ++tile) own += s.tile_counts[tile];
+    int sum = own;
+    for (int reach = 1; reach < 32; reach *= 2) {
+        const int before = __shfl_up_sync(0xffffffff, sum, reach);
+        if (lane >= reach) sum += before;
+    }
+    const long long i = (long long)blockIdx.x * WARPS * 32 + threadIdx.x;
+    const int tile = i < s.n ? s.nearest[i] : 0;
+    int at = __shfl_sync(0xffffffff, sum - own, tile / stretch);
+    if (i >= s.n) return;
+    for (int other = tile / stretch * stretch; other < tile; ++other) at += s.tile_counts[other];
+    s.order[at + s.ranks[i]] = (int)i;
+}
+
+// Launch: blocks of WARPS warps, a warp per sample. Samples of the same tile follow each other if `sorted`, so that the
+// tile comes from the first-level cache.
+extern "C" __global__ void decide(const Search s) {
+    // Of a warp, 32 dimensions at a time: its sample, as double, because the conversion from float is slow; or terms.
+    __shared__ double staged[WARPS][32];
+    if (blockIdx.x == 0) find_fault(s);
+    const int lane = threadIdx.x % 32;
+    const long long at = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (at >= s.n) return;
+    const long long i = s.sorted ? s.order[at] : at;
     const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
     const float* const least = s.least + i * tiles;
     const TileBound* const tile_bounds = s.tile_bounds;
@@ -376,40 +466,12 @@ extern "C" __global__ void decide(const Search s) {
     const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
     const int products = s.tensor ? *s.products : 0;
     const Bounds bounds(s, i, products);
-
-    // Returns an upper bound of the score of the best unit, for top = 2 of the second best unit. A comparison with NaN is
-    // false, so that NaN excludes no tile.
-    const auto bound_of_best = [&](const Bounds& bounds) {
-        float enough = (float)infinite(), enough_of_two = enough;
-        const auto add_bound = [&](float bound) {
-            if (bound < enough) {
-                enough_of_two = enough;
-                enough = bound;
-            } else if (bound < enough_of_two) {
-                enough_of_two = bound;
-            }
-        };
-#pragma unroll 4
-        for (int tile = lane; tile < tiles; tile += 32) {
-            add_bound(score(tile) + bounds.epsilon(score(tile), tile_bounds[tile]));
-        }
-        for (int lanes = 16; lanes; lanes /= 2) {
-            const float other = __shfl_xor_sync(0xffffffff, enough, lanes);
-            if (top == 2) {
-                const float other_of_two = __shfl_xor_sync(0xffffffff, enough_of_two, lanes);
-                add_bound(other);
-                add_bound(other_of_two);
-            } else if (other < enough) {
-                enough = other;
-            }
-        }
-        return top == 2 ? enough_of_two : enough;
-    };
-    const float enough = bound_of_best(bounds);
+    int nearest;
+    const float enough = s.sorted ? s.enough[i] : bound_of_best(s, bounds, score, nearest);
 
     if (products && blockIdx.x % COUNTED == 0 && s.sample_norms[i] < infinite()) {
         const Bounds of_one(s, i, 1);
-        const float enough_for_one = products == 1 ? enough : bound_of_best(of_one);
+        const float enough_for_one = products == 1 ? enough : bound_of_best(s, of_one, score, nearest);
         unsigned kept = 0;
         for (int tile = lane; tile < tiles; tile += 32) {
             kept += !(score(tile) - of_one.epsilon(score(tile), tile_bounds[tile]) > enough_for_one);
@@ -422,7 +484,15 @@ extern "C" __global__ void decide(const Search s) {
     }
 
     Found best = {infinite(), NONE}, second = best;  // found by this lane
-    const auto evaluate = [&](int tile) {            // called for tiles in ascending order
+    const auto add = [&](double value, int unit) {   // called for units in ascending order
+        if (unit < s.m && value < best.value) {
+            second = best;
+            best = {value, unit};
+        } else if (unit < s.m && value < second.value) {
+            second = {value, unit};
+        }
+    };
+    const auto evaluate = [&](int tile) {  // called for tiles in ascending order
         const FLOAT* column = (const FLOAT*)s.exact + (long long)tile * d * TILE + lane;
         double value[2] = {0, 0}, square[2] = {0, 0};
         for (int from = 0; from < d; from += 32) {
@@ -449,12 +519,79 @@ extern "C" __global__ void decide(const Search s) {
                 const double product = s.sample_lengths[i] * (missing ? sqrt(square[h]) : s.unit_lengths[unit]);
                 value[h] = product > 0 ? fmax(1 - value[h] / product, 0) : 1;
             }
-            if (unit < s.m && value[h] < best.value) {
-                second = best;
-                best = {value[h], unit};
-            } else if (unit < s.m && value[h] < second.value) {
-                second = {value[h], unit};
+            add(value[h], unit);
+        }
+    };
+
+    // Large maps in float32 first; small ones gain nothing. No term is negative, so that the sum of d terms is off by less
+    // than `blur` of it, and by `floor` for what is flushed to zero. Only units that this does not exclude are evaluated.
+    const float blur = 2 * (d + 8) * 0x1p-24f, floor = d * 0x1p-120f;
+    float limit = (float)infinite(), limit_of_two = limit;  // upper bounds of the distances of the two nearest units
+    const auto evaluate_unit = [&](int unit) {
+        const FLOAT* column = (const FLOAT*)s.exact + (long long)(unit / TILE) * d * TILE + unit % TILE;
+        double sum = 0;
+        for (int from = 0; from < d; from += 32) {
+            const int count = min(32, d - from);
+            __syncwarp();
+            if (lane < count) {
+                const double x = row[(from + lane) * s.sample_columns], w = column[(from + lane) * TILE];
+                mine[lane] = missing && x != x ? 0 : METRIC == EUCLIDEAN ? __dmul_rn(x - w, x - w) : fabs(x - w);
             }
+            __syncwarp();
+#pragma unroll 4
+            for (int k = 0; k < count; ++k) sum = __dadd_rn(sum, mine[k]);
+        }
+        if (lane == 0) add(sum, unit);
+    };
+    const auto sift = [&](int tile) {  // called for tiles in ascending order
+        const Two* column = (const Two*)s.exact + (long long)tile * d * (TILE / 2) + lane;
+        float* const x = (float*)mine;
+        float value[2] = {0, 0};
+        for (int from = 0; from < d; from += 32) {
+            const int count = min(32, d - from);
+            __syncwarp();
+            if (lane < count) x[lane] = row[(from + lane) * s.sample_columns];
+            __syncwarp();
+            const auto add_term = [&](int k) {
+                const Two w = column[(from + k) * (TILE / 2)];
+                for (int h = 0; h < 2; ++h) {
+                    const float apart = x[k] - w.values[h];
+                    value[h] += METRIC == EUCLIDEAN ? apart * apart : fabsf(apart);
+                }
+            };
+            if (missing) {
+                for (int k = 0; k < count; ++k) {
+                    if (x[k] == x[k]) add_term(k);
+                }
+            } else {
+#pragma unroll 8
+                for (int k = 0; k < count; ++k) add_term(k);
+            }
+        }
+        const int unit = tile * TILE + 2 * lane;
+        float upper[2];
+        bool near[2];
+        for (int h = 0; h < 2; ++h) {
+            upper[h] = unit + h < s.m ? value[h] + blur * value[h] + floor : (float)infinite();
+        }
+        int of_lane;
+        const float smaller = fminf(upper[0], upper[1]), larger = fmaxf(upper[0], upper[1]);
+        const float nearest = least_of_warp(smaller, of_lane);
+        if (top == 2) {
+            const float second_nearest = least_of_warp(lane == of_lane ? larger : smaller, of_lane);
+            limit_of_two = fminf(fmaxf(limit, nearest), fminf(limit_of_two, second_nearest));
+        }
+        limit = fminf(limit, nearest);
+        for (int h = 0; h < 2; ++h) {  // a value above 1e38 may be infinite because it overflowed
+            const float lower = fminf(value[h], 1e38f);
+            near[h] = unit + h < s.m && !(lower - blur * lower - floor > (top == 2 ? limit_of_two : limit));
+        }
+        const unsigned first = __ballot_sync(0xffffffff, near[0]), second = __ballot_sync(0xffffffff, near[1]);
+        if (__popc(first) + __popc(second) > MOST_UNITS) return evaluate(tile);
+        for (unsigned left = first | second; left; left &= left - 1) {
+            const int other = __ffs((int)left) - 1;
+            if (first >> other & 1) evaluate_unit(tile * TILE + 2 * other);
+            if (second >> other & 1) evaluate_unit(tile * TILE + 2 * other + 1);
         }
     };
     for (int base = 0; base < tiles; base += 32 * AT_ONCE) {
@@ -475,7 +612,14 @@ extern "C" __global__ void decide(const Search s) {
 #pragma unroll 1
         for (int j = 0; j < AT_ONCE; ++j) {
             unsigned left = __ballot_sync(0xffffffff, candidates >> j & 1);
-            for (; left; left &= left - 1) evaluate(base + j * 32 + __ffs((int)left) - 1);
+            for (; left; left &= left - 1) {
+                const int tile = base + j * 32 + __ffs((int)left) - 1;
+                if (SIFTED && s.sorted && d <= MOST_SIFTED) {
+                    sift(tile);
+                } else {
+                    evaluate(tile);
+                }
+            }
         }
     }
     for (int place = 0; place < top; ++place) {

@@ -26,6 +26,10 @@ _WARPS = 8  # warps in a block of `decide`
 _CHUNK_BYTES = 256 << 20  # most bytes of features and least scores at a time
 _NO_FAULT = 2**62
 
+# Samples are sorted by their nearest tile if there are as many samples and bytes of units: a smaller map stays in the
+# first-level cache as it is.
+_SORTED_SAMPLES, _SORTED_BYTES = 1 << 14, 128 << 10
+
 # Least number of dimensions for tensor cores, which pad them to a multiple of 16. With fewer dimensions the float32
 # kernel has less to do.
 _TENSOR_DEPTH = 4
@@ -43,7 +47,7 @@ _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 _PROGRAMS = {
     (dtype, metric): Program(
         "som/bmu.cu",
-        ("pack", "decide"),
+        ("pack", "bound", "place", "decide"),
         (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
     )
     for dtype in ("float32", "float64")
@@ -115,7 +119,8 @@ class _Screen(NamedTuple):
 _ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy aligns arrays
 _SCRATCH = (
     *("centre", "w", "bias", "exact", "unit_lengths", "tile_bounds"),
-    *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products", "faults", "fault"),
+    *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products"),
+    *("enough", "nearest", "ranks", "tile_counts", "order", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
@@ -125,7 +130,7 @@ _SEARCH = np.dtype(  # the struct `Search` of search.cuh
         *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny", "kappa_of_one")),
         *((name, np.int64) for name in ("m", "first", "n")),
         *((name, np.int32) for name in ("d", "depth", "rows", "tiles", "slab")),
-        *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor")),
+        *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor", "sorted")),
     ],
     align=True,
 )
@@ -219,6 +224,11 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         "sample_lengths": 8 * panels * _PANEL,
         "least": 4 * chunk * tiles,
         "products": 4,
+        "enough": 4 * chunk,
+        "nearest": 4 * chunk,
+        "ranks": 4 * chunk,
+        "tile_counts": 4 * tiles,
+        "order": 4 * chunk,
         "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
         "fault": 16,
     }
@@ -226,6 +236,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search = np.zeros((), _SEARCH)
     for name in "kappa", "kappa_of_one", "rounding", "split", "tiny", "depth", "rows", "slab", "tensor":
         search[name] = getattr(screen, name)
+    search["sorted"] = screens and n >= _SORTED_SAMPLES and m * d * dtype.itemsize >= _SORTED_BYTES
     kept = cupy.zeros(2, np.uint32)
     search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
@@ -253,7 +264,11 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
                 ]
             for screening, entry, grid in entries:
                 launches.append((screening.function(entry), grid, (screening.threads,), screening.shared))
-        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,), 0))
+        warps = max(math.ceil(count / _WARPS), 1)
+        if search["sorted"]:
+            launches.append((program.function("bound"), (warps,), (32 * _WARPS,), 0))
+            launches.append((program.function("place"), (math.ceil(warps / 32),), (32 * _WARPS,), 0))
+        launches.append((program.function("decide"), (warps,), (32 * _WARPS,), 0))
         parts.append(_Part(first, count, share, share_of_one, tuple(launches)))
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
     return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
