@@ -241,37 +241,41 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
-    parts = []
-    for first in range(0, max(n, 1), chunk):
-        count = min(chunk, n - first)
-        blocks = math.ceil(count / screen.samples)
-        share, share_of_one = (
-            _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
-            for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
-        )
-        packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
-        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
-        launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
-        if screens and count:
-            of_one, grid_of_one = screen.program_of_one, (blocks, math.ceil(tiles / share_of_one))
-            if of_one.architecture:  # its blocks take several pieces of work
-                grid_of_one = min(math.prod(grid_of_one), multiprocessors(device)), 1
-            entries = [(screen.program, "screen", (blocks, math.ceil(tiles / share)))]
-            if screen.tensor:
-                entries = [
-                    (of_one, "screen_by_one", grid_of_one),
-                    (screen.program, "screen_by_three", (blocks, math.ceil(tiles / share))),
-                ]
-            for screening, entry, grid in entries:
-                launches.append((screening.function(entry), grid, (screening.threads,), screening.shared))
-        warps = max(math.ceil(count / _WARPS), 1)
-        if search["sorted"]:
-            launches.append((program.function("bound"), (warps,), (32 * _WARPS,), 0))
-            launches.append((program.function("place"), (math.ceil(warps / 32),), (32 * _WARPS,), 0))
-        launches.append((program.function("decide"), (warps,), (32 * _WARPS,), 0))
-        parts.append(_Part(first, count, share, share_of_one, tuple(launches)))
+    parts = tuple(
+        _part(device, program, screen, screens, bool(search["sorted"]), m, first, min(chunk, n - first))
+        for first in range(0, max(n, 1), chunk)
+    )
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
-    return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
+    return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), parts)
+
+
+def _part(
+    device: int, program: Program, screen: _Screen, screens: bool, by_tiles: bool, m: int, first: int, count: int
+) -> _Part:
+    """Return the launches for `count` samples; `by_tiles`: `decide` takes them in the order of their tiles."""
+    tiles, blocks = math.ceil(m / _TILE), math.ceil(count / screen.samples)
+    share, share_of_one = (
+        _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
+        for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
+    )
+    packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
+    launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
+    launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
+    if screens and count:
+        grid, grid_of_one = ((blocks, math.ceil(tiles / each)) for each in (share, share_of_one))
+        if screen.program_of_one.architecture:  # its blocks take several pieces of work
+            grid_of_one = min(math.prod(grid_of_one), multiprocessors(device)), 1
+        entries = [(screen.program, "screen", grid)]
+        if screen.tensor:
+            entries = [(screen.program_of_one, "screen_by_one", grid_of_one), (screen.program, "screen_by_three", grid)]
+        for screening, entry, shape in entries:
+            launches.append((screening.function(entry), shape, (screening.threads,), screening.shared))
+    warps = max(math.ceil(count / _WARPS), 1)
+    if by_tiles:
+        launches.append((program.function("bound"), (warps,), (32 * _WARPS,), 0))
+        launches.append((program.function("place"), (math.ceil(warps / 32),), (32 * _WARPS,), 0))
+    launches.append((program.function("decide"), (warps,), (32 * _WARPS,), 0))
+    return _Part(first, count, share, share_of_one, tuple(launches))
 
 
 def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
