@@ -552,20 +552,14 @@ extern "C" __global__ void decide(const Search s) {
             __syncwarp();
             if (lane < count) x[lane] = row[(from + lane) * s.sample_columns];
             __syncwarp();
-            const auto add_term = [&](int k) {
+#pragma unroll 4
+            for (int k = 0; k < count; ++k) {
+                if (missing && x[k] != x[k]) continue;
                 const Two w = column[(from + k) * (TILE / 2)];
                 for (int h = 0; h < 2; ++h) {
                     const float apart = x[k] - w.values[h];
                     value[h] += METRIC == EUCLIDEAN ? apart * apart : fabsf(apart);
                 }
-            };
-            if (missing) {
-                for (int k = 0; k < count; ++k) {
-                    if (x[k] == x[k]) add_term(k);
-                }
-            } else {
-#pragma unroll 8
-                for (int k = 0; k < count; ++k) add_term(k);
             }
         }
         const int unit = tile * TILE + 2 * lane;
