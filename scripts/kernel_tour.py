@@ -410,7 +410,7 @@ def best_matching_units(xp: Any) -> None:
                     gpuops.best_matching_units(holes, w, metric, top=top, missing=True)
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu")
+@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units_of_many(xp: Any) -> None:
     bmu = importlib.import_module("gpuops.som.bmu_cuda")
     rng = np.random.default_rng(16)
@@ -421,7 +421,7 @@ def best_matching_units_of_many(xp: Any) -> None:
             for _ in range(2):
                 gpuops.best_matching_units(x, w)
     x, w = (xp.asarray(rng.standard_normal((k, 6)).astype("float32")) for k in (600, 90))
-    with mock.patch.object(bmu, "_CHUNK_BYTES", 1):
+    with mock.patch.multiple(bmu, _CHUNK_BYTES=1, _SORTED_SAMPLES=1, _SORTED_BYTES=1):
         bmu._plan.cache_clear()
         gpuops.best_matching_units(x[::-1], w)
         gpuops.best_matching_units(x, w, "taxicab", top=2)
