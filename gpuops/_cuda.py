@@ -10,6 +10,7 @@ Threads compile several programs in parallel (`prepare`): the compiler releases 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 import threading
@@ -49,6 +50,10 @@ class Program:
         Threads of a block, also the macro THREADS; 0: entries differ, and every launch passes its number of threads.
     blocks : int
         Blocks that run on a multiprocessor at once, also the macro BLOCKS; 0: the file leaves it to the compiler.
+    shared : int
+        Bytes of shared memory that a launch asks for, `extern __shared__` in the file.
+    architecture : str
+        The only architecture that the file is for, such as "sm_90a"; "": any.
     folder : Path
     listed : bool
         Whether `declared` returns this program.
@@ -59,6 +64,8 @@ class Program:
     macros: tuple[str, ...] = ()
     threads: int = 0
     blocks: int = 0
+    shared: int = 0
+    architecture: str = ""
     folder: Path = GPUOPS
     listed: bool = True
 
@@ -87,6 +94,10 @@ class Program:
     def source(self) -> str:
         return _inline(self.folder / self.file, set())
 
+    def runs_on(self, device: int) -> bool:
+        """Return whether the program runs on the GPU with the number `device`."""
+        return self.architecture in ("", _architecture(device))
+
     def function(self, entry: str) -> Any:
         """Return the `__global__` function `entry` on the current device, a `cupy.RawKernel`."""
         import cupy
@@ -113,7 +124,7 @@ class Program:
         dictionary in the same order, whose keys are the names of the parameters.
         """
         threads = self.threads if threads is None else threads
-        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments))
+        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments), shared_mem=self.shared)
 
     def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
@@ -158,6 +169,14 @@ def multiprocessors(device: int) -> int:
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
 
 
+@functools.cache
+def _architecture(device: int) -> str:
+    """Return the architecture of the GPU with the number `device`, the one whose programs run on no other."""
+    import cupy
+
+    return f"sm_{cupy.cuda.Device(device).compute_capability}a"
+
+
 class Told:
     """Words of 8 bytes in pinned host memory, to which a kernel writes; the kernel's argument is `address`.
 
@@ -197,7 +216,10 @@ def _cooperative(program: Program, entry: str, most: int | None, device: int) ->
 def _function(program: Program, entry: str, device: int) -> Any:
     if entry not in program.entries:
         raise KeyError(f"{program.file} is declared without the entry {entry}; add it, so that tests compile it")
-    return _module(program, device).get_function(entry)
+    function = _module(program, device).get_function(entry)
+    if program.shared:
+        function.max_dynamic_shared_size_bytes = program.shared
+    return function
 
 
 _modules: dict[tuple[Program, int], Future[Any]] = {}
@@ -235,9 +257,45 @@ def _compile(program: Program, device: int) -> Any:
     import cupy
 
     with cupy.cuda.Device(device):
-        module = cupy.RawModule(code=program.source(), options=program.options)
+        module = _raw_module(program)
         module.get_function(program.entries[0])  # CuPy compiles only at this call
     return module
+
+
+def _raw_module(program: Program) -> Any:
+    import cupy
+
+    if program.architecture:
+        return cupy.RawModule(path=str(_binary(program)))
+    return cupy.RawModule(code=program.source(), options=program.options)
+
+
+def _binary(program: Program) -> Path:
+    """Return the file of a program for one architecture, which is compiled unless it lies in CuPy's cache.
+
+    CuPy itself compiles only for what all GPUs of a compute capability share.
+    """
+    from cupy_backends.cuda.libs import nvrtc
+
+    source, name = program.source(), Path(program.file).name
+    options = (f"-arch={program.architecture}", "-ftz=true", *program.options)
+    folder = Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+    key = hashlib.sha256("\0".join((source, *options, str(nvrtc.getVersion()))).encode()).hexdigest()
+    file = folder / f"{key}.cubin"
+    if not file.exists():
+        compiled = nvrtc.createProgram(source, name, (), ())
+        try:
+            nvrtc.compileProgram(compiled, options)
+            binary = nvrtc.getCUBIN(compiled)
+        except nvrtc.NVRTCError as error:
+            raise RuntimeError(f"{name} does not compile:\n{nvrtc.getProgramLog(compiled)}") from error
+        finally:
+            nvrtc.destroyProgram(compiled)
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        whole.write_bytes(binary)
+        whole.replace(file)  # another process may compile the same
+    return file
 
 
 def _inline(path: Path, seen: set[Path]) -> str:

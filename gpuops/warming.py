@@ -29,10 +29,11 @@ def compile_kernels() -> int:
     """
     import cupy
 
-    programs, kinds = all_programs(), set()
+    programs, kinds, prepared = all_programs(), set(), set()
     for number in range(cupy.cuda.runtime.getDeviceCount()):
         with cupy.cuda.Device(number) as device:
             if device.compute_capability not in kinds:
                 kinds.add(device.compute_capability)
-                prepare(programs)
-    return len(programs)
+                prepare(fitting := [program for program in programs if program.runs_on(number)])
+                prepared.update(fitting)
+    return len(prepared)

@@ -393,7 +393,7 @@ def sequences(xp: Any) -> None:
 SHAPES = [(130, 70, 3), (1, 1, 1), *((9, 65, d) for d in (7, 12, 16, 33, 60, 130))]
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu")
+@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units(xp: Any) -> None:
     rng = np.random.default_rng(15)
     for dtype in "float32", "float64":
@@ -405,16 +405,23 @@ def best_matching_units(xp: Any) -> None:
             x, holes, w = map(xp.asarray, (samples, absent, codebook))
             for metric in "euclidean", "taxicab", "cosine":
                 for top in range(1, min(m, 2) + 1):
-                    gpuops.best_matching_units(x, w, metric, top=top)
+                    for _ in range(2):  # from the second search on with one half product for a score
+                        gpuops.best_matching_units(x, w, metric, top=top)
                     gpuops.best_matching_units(holes, w, metric, top=top, missing=True)
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu")
+@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units_of_many(xp: Any) -> None:
     bmu = importlib.import_module("gpuops.som.bmu_cuda")
     rng = np.random.default_rng(16)
+    bmu._plan.cache_clear()
+    with mock.patch.object(bmu.Program, "runs_on", return_value=False):  # as on GPUs without products of warpgroups
+        for _, m, d in SHAPES[2:]:
+            x, w = (xp.asarray(rng.standard_normal((k, d)).astype("float32")) for k in (9, m))
+            for _ in range(2):
+                gpuops.best_matching_units(x, w)
     x, w = (xp.asarray(rng.standard_normal((k, 6)).astype("float32")) for k in (600, 90))
-    with mock.patch.object(bmu, "_CHUNK_BYTES", 1):
+    with mock.patch.multiple(bmu, _CHUNK_BYTES=1, _SORTED_SAMPLES=1, _SORTED_BYTES=1):
         bmu._plan.cache_clear()
         gpuops.best_matching_units(x[::-1], w)
         gpuops.best_matching_units(x, w, "taxicab", top=2)

@@ -159,10 +159,11 @@ def run_all(jobs: int, tasks: list[tuple[list[str], str, str]]) -> list[Result]:
 
 
 def never_launched(launched: set[tuple[str, str]]) -> list[str]:
-    """Return the kernels of gpuops that are not in `launched`, a set of (file, entry)."""
+    """Return the kernels of gpuops for this GPU that are not in `launched`, a set of (file, entry)."""
     from gpuops.warming import all_programs
 
-    kernels = {(program.file, entry) for program in all_programs() for entry in program.entries}
+    programs = [program for program in all_programs() if program.runs_on(0)]
+    kernels = {(program.file, entry) for program in programs for entry in program.entries}
     return [f"{file}: {entry}" for file, entry in sorted(kernels - launched)]
 
 

@@ -54,8 +54,11 @@ def host_shim(request):
         # What is compiled serves all processes and the runs to come: text, flags and compiler are part of its name.
         module.RawModule.build = request.config.cache.mkdir("host_shim")
         module.start(device=next(DEVICES))
+        from gpuops import _cuda
         from gpuops._cuda import Program
 
+        # The shim compiles for the host, whatever architecture a program is for.
+        patch.setattr(_cuda, "_raw_module", lambda program: module.RawModule(program.source(), program.options))
         for launch in "launch", "launch_cooperative":
             patch.setattr(Program, launch, _with_names_checked(getattr(Program, launch)))
         yield module

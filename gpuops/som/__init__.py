@@ -17,11 +17,23 @@ distances in this way would be slow, and nearly all evaluations are unnecessary:
 
    kappa is the unit roundoff times the number of operations of a score, including the rounding of operands; rho is
    the same for D. Taxicab: eps = (kappa + rho) (a + b) + tiny, with sums of absolute values for norms.
+   On tensor cores x and w become halves (float16) x' and w', and most scores are one product of halves. Then kappa
+   covers the sums alone, and eps grows by what rounding to halves took away from this sample and this tile: with
+   r = |x - x'|, R the greatest |w - w'| of the tile, and norms a >= |x| and b >= |w| + R >= |w'|,
+
+       |x.w - x'.w'| = |x.(w - w') + (x - x').w'| <= a R + r b
+
+   by the inequality of Cauchy and Schwarz. The bias |w|^2 and, with missing values, the squares of w are features of
+   a unit as well; what they lose is added up for each tile.
    The least value of (least score + eps) over all tiles bounds the score of the best unit from above, and the second
    least value bounds the score of the second best unit.
-3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: nearly always in one tile.
+3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: usually in one tile to five.
+   A GPU evaluates large maps in float32 first: no term is negative, so that the relative error of a sum is small. Only
+   units that may be the best one of the tiles so far are then evaluated in float64.
 
-Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer.
+Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer. Where the bound of
+one product of halves keeps many tiles, as with samples far from all units, a score is made of three products instead:
+x and w are sums of two halves each, and eps is about a tenth as large.
 
 T. Kohonen, "The self-organizing map", Proceedings of the IEEE 78(9), 1990. Bounds of sums of products: N. J. Higham,
 "Accuracy and Stability of Numerical Algorithms", 2nd edition, SIAM, 2002, section 3.1. How tensor cores round: M. Fasi,

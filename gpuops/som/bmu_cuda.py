@@ -1,9 +1,12 @@
 """Best matching units on a GPU: the CUDA half of `gpuops.som`, which describes the steps and why they suffice.
 
-Two kernels screen, one on tensor cores, one in float32 with scores in registers. Both write the least score of every
-tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are few samples, several blocks
-screen different parts of the map; their results need no merging. A search waits for the device only at the end, to read
-the faults, and only with `validate`.
+A screen runs on tensor cores, with one half product or three for a score, or in float32 with scores in registers. It
+writes the least score of every tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are
+few samples, several blocks screen different parts of the map; their results need no merging. A search waits for the
+device only at the end, to read the faults, and only with `validate`.
+
+`decide` counts the tiles that the bound of one half product keeps, or would keep. From this count of the last chunk the
+device chooses how many products the next chunk takes; the count stays with the plan from search to search.
 """
 
 from __future__ import annotations
@@ -23,16 +26,28 @@ _WARPS = 8  # warps in a block of `decide`
 _CHUNK_BYTES = 256 << 20  # most bytes of features and least scores at a time
 _NO_FAULT = 2**62
 
+# Samples are sorted by their nearest tile if there are as many samples and bytes of units: a smaller map stays in the
+# first-level cache as it is.
+_SORTED_SAMPLES, _SORTED_BYTES = 1 << 14, 128 << 10
+
 # Least number of dimensions for tensor cores, which pad them to a multiple of 16. With fewer dimensions the float32
 # kernel has less to do.
 _TENSOR_DEPTH = 4
+
+# Most that tensor cores lose when they add 16 products of halves to a sum, as a part of the sum of the absolute values.
+# An A100 makes two sums of 9 terms, each term truncated to 24 bits below the greatest one, each sum to 23: in all
+# (2 x 9 / 2 + 2) 2^-23. An H100 makes one sum of 17 terms, truncated to 25 bits: less than half of it. Sources: F. A.
+# Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004; P. Xie et al., "MMA-Sim",
+# arXiv:2511.10909. The factor 4 is a margin for other devices.
+_LOST = 4 * 11 * 2.0**-23
+_LOST_BY_WARPGROUPS = 4 * (17 / 4 + 1) * 2.0**-23  # on an H100 and an H200
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 
 _PROGRAMS = {
     (dtype, metric): Program(
         "som/bmu.cu",
-        ("pack", "decide"),
+        ("pack", "bound", "place", "decide"),
         (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
     )
     for dtype in ("float32", "float64")
@@ -54,21 +69,48 @@ _SCREENS = {
 }
 
 _TENSOR_SCREENS = {
-    (ksteps, deep): Program("som/screen_tensor.cu", ("screen",), (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"), threads=256)
-    for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (4, True))
+    (ksteps, deep): Program(
+        "som/screen_tensor.cu",
+        ("screen_by_one", "screen_by_three"),
+        (f"KSTEPS={ksteps}", f"DEEP={int(deep)}"),
+        threads=256,
+    )
+    for ksteps, deep in ((1, False), (2, False), (3, False), (4, False), (5, False), (3, True))
 }
+
+
+def _by_warpgroups(ksteps: int, deep: bool) -> Program:
+    stage = (6 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
+    stages = min(8, (224 << 10) // stage)
+    return Program(
+        "som/screen_wgmma.cu",
+        ("screen_by_one",),
+        (f"KSTEPS={ksteps}", f"DEEP={int(deep)}", f"STAGES={stages}"),
+        threads=384,
+        shared=stages * stage,
+        architecture="sm_90a",
+    )
+
+
+# Devices that run these take one half product for a score with them.
+_WARPGROUP_SCREENS = {layout: _by_warpgroups(*layout) for layout in _TENSOR_SCREENS}
 
 
 class _Screen(NamedTuple):
     """A kernel that screens: its program, the layout of its features, and the constants of its error bound."""
 
     program: Program
+    program_of_one: Program  # for scores of one half product
     tensor: bool
     depth: int  # rows of the features of units
     rows: int  # rows of the features of samples; masks follow the features
+    slab: int  # dimensions that pass through shared memory together
     samples: int  # samples of a block
     blocks: int  # blocks that run on a multiprocessor at a time
+    blocks_of_one: int  # the same of one half product
+    tiles_of_one: int  # tiles that one half product takes at a time
     kappa: float
+    kappa_of_one: float
     rounding: float
     split: float
     tiny: float
@@ -76,42 +118,65 @@ class _Screen(NamedTuple):
 
 _ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy aligns arrays
 _SCRATCH = (
-    *("centre", "w", "bias", "exact", "unit_lengths", "tile_norms"),
-    *("x", "sample_norms", "sample_lengths", "least", "faults", "fault"),
+    *("centre", "w", "bias", "exact", "unit_lengths", "tile_bounds"),
+    *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products"),
+    *("enough", "nearest", "ranks", "tile_counts", "order", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
         ("given", np.int64, 8),  # samples, codebook, their strides; units, distances
         ("scratch", np.uint64, len(_SCRATCH)),
-        *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny")),
+        ("kept", np.uint64),
+        *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny", "kappa_of_one")),
         *((name, np.int64) for name in ("m", "first", "n")),
-        *((name, np.int32) for name in ("d", "depth", "rows", "tiles")),
-        *((name, np.int32) for name in ("unit_blocks", "share", "top", "missing", "tensor")),
+        *((name, np.int32) for name in ("d", "depth", "rows", "tiles", "slab")),
+        *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor", "sorted")),
     ],
     align=True,
 )
 
 
 class _Part(NamedTuple):
-    """A chunk of samples, and its launches: each a kernel, the grid and the threads of a block."""
+    """A chunk of samples, and its launches: each a kernel, the grid, the threads of a block and its shared memory."""
 
     first: int
     n: int
     share: int  # tiles for a block of the screen
-    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...]], ...]
+    share_of_one: int  # the same of one half product
+    launches: tuple[tuple[Any, tuple[int, ...], tuple[int, ...], int], ...]
 
 
 class _Plan(NamedTuple):
     """The preparation of a search, which depends on the shapes, the dtype and the options only.
 
     `argument` is the argument of the kernels, still without the given arrays, the results and the scratch memory.
-    Scratch memory has `size` bytes, with its arrays at `offsets`.
+    Scratch memory has `size` bytes, with its arrays at `offsets`. All searches with this plan share `kept`, on the
+    device: it decides how many products a score takes, never a result.
     """
 
     argument: np.ndarray
+    kept: Any
     offsets: np.ndarray
     size: int
     parts: tuple[_Part, ...]
+
+    def launch(self, samples: Any, codebook: Any, units: Any, distances: Any, scratch: int, fault: Told | None) -> None:
+        """Launch the kernels, with scratch memory at the address `scratch`, and faults told to `fault`."""
+        argument = self.argument.copy()
+        this = argument.view(_SEARCH)
+        this["given"] = (
+            *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
+            *(units.data.ptr, distances.data.ptr),
+        )
+        this["scratch"] = self.offsets + scratch
+        if fault is not None:
+            this["scratch"][_SCRATCH.index("fault")] = fault.address
+        for part in self.parts:
+            this["first"], this["n"] = part.first, part.n
+            this["share"], this["share_of_one"] = part.share, part.share_of_one
+            for kernel, grid, threads, shared in part.launches:
+                kernel(grid, threads, (argument,), shared_mem=shared)
+            this["unit_blocks"] = 0
 
 
 def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, validate: bool) -> Any:
@@ -125,23 +190,9 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
     with samples.device as device:
         plan = _plan(device.id, samples.dtype, metric, missing, top, n, m, d)
         units, distances = cupy.empty((n, top), np.int32), cupy.empty((n, top), samples.dtype)
-        scratch = cupy.cuda.alloc(plan.size)
-        argument = plan.argument.copy()
-        this = argument.view(_SEARCH)
-        this["given"] = (
-            *(samples.data.ptr, codebook.data.ptr, *_strides(samples), *_strides(codebook)),
-            *(units.data.ptr, distances.data.ptr),
-        )
-        this["scratch"] = plan.offsets + scratch.ptr
-        if validate:
-            fault = Told(2)
-            this["scratch"][_SCRATCH.index("fault")] = fault.address
-        for part in plan.parts:
-            this["first"], this["n"], this["share"] = part.first, part.n, part.share
-            for kernel, grid, threads in part.launches:
-                kernel(grid, threads, (argument,))
-            this["unit_blocks"] = 0
-        if not validate:
+        scratch, fault = cupy.cuda.alloc(plan.size), Told(2) if validate else None
+        plan.launch(samples, codebook, units, distances, scratch.ptr, fault)
+        if fault is None:
             return units, distances, None
         of_samples, of_units = fault.read()
     for name, first in (("codebook", of_units), ("samples", of_samples)):
@@ -153,64 +204,103 @@ def search(samples: Any, codebook: Any, metric: int, top: int, missing: bool, va
 @functools.lru_cache(64)
 def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n: int, m: int, d: int) -> _Plan:
     """Return the plan of a search on the current device, and compile its kernels."""
-    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(metric, missing, d), math.ceil(m / _TILE)
+    import cupy
+
+    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(device, metric, missing, d), math.ceil(m / _TILE)
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
-    prepare((program, screen.program) if screens else (program,))
+    prepare({program, screen.program, screen.program_of_one} if screens else {program})
     chunk = _chunk(screen, tiles, n)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
     sizes = {
         "centre": 8 * (d + 1),
-        "w": 4 * units * screen.depth,
+        "w": 4 * (units + tiles % 2 * _TILE) * screen.depth,
         "bias": 4 * units,
         "exact": dtype.itemsize * units * d,
         "unit_lengths": 8 * units,
-        "tile_norms": 4 * tiles,
+        "tile_bounds": 16 * tiles,
         "x": 4 * panels * _PANEL * screen.rows,
         "sample_norms": 8 * panels * _PANEL,
+        "sample_residuals": 8 * panels * _PANEL,
         "sample_lengths": 8 * panels * _PANEL,
         "least": 4 * chunk * tiles,
+        "products": 4,
+        "enough": 4 * chunk,
+        "nearest": 4 * chunk,
+        "ranks": 4 * chunk,
+        "tile_counts": 4 * tiles,
+        "order": 4 * chunk,
         "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
         "fault": 16,
     }
     ends = np.cumsum([math.ceil(sizes[name] / _ALIGNMENT) * _ALIGNMENT for name in _SCRATCH])
     search = np.zeros((), _SEARCH)
-    for name in "kappa", "rounding", "split", "tiny", "depth", "rows", "tensor":
+    for name in "kappa", "kappa_of_one", "rounding", "split", "tiny", "depth", "rows", "slab", "tensor":
         search[name] = getattr(screen, name)
+    search["sorted"] = screens and n >= _SORTED_SAMPLES and m * d * dtype.itemsize >= _SORTED_BYTES
+    kept = cupy.zeros(2, np.uint32)
+    search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
-    parts = []
-    for first in range(0, max(n, 1), chunk):
-        count = min(chunk, n - first)
-        blocks = math.ceil(count / screen.samples)
-        share = _share(max(blocks, 1), tiles, screen.blocks * multiprocessors(device))
-        packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
-        launches: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = [(program.function("pack"), (packs,), (_PANEL,))]
-        if screens and count:
-            grid = blocks, math.ceil(tiles / share)
-            launches.append((screen.program.function("screen"), grid, (screen.program.threads,)))
-        launches.append((program.function("decide"), (max(math.ceil(count / _WARPS), 1),), (32 * _WARPS,)))
-        parts.append(_Part(first, count, share, tuple(launches)))
+    parts = tuple(
+        _part(device, program, screen, screens, bool(search["sorted"]), m, first, min(chunk, n - first))
+        for first in range(0, max(n, 1), chunk)
+    )
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
-    return _Plan(argument, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), tuple(parts))
+    return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), parts)
 
 
-def _choose(metric: int, missing: bool, d: int) -> _Screen:
+def _part(
+    device: int, program: Program, screen: _Screen, screens: bool, by_tiles: bool, m: int, first: int, count: int
+) -> _Part:
+    """Return the launches for `count` samples; `by_tiles`: `decide` takes them in the order of their tiles."""
+    tiles, blocks = math.ceil(m / _TILE), math.ceil(count / screen.samples)
+    share, share_of_one = (
+        _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
+        for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
+    )
+    packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
+    launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
+    launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
+    if screens and count:
+        grid, grid_of_one = ((blocks, math.ceil(tiles / each)) for each in (share, share_of_one))
+        if screen.program_of_one.architecture:  # its blocks take several pieces of work
+            grid_of_one = min(math.prod(grid_of_one), multiprocessors(device)), 1
+        entries = [(screen.program, "screen", grid)]
+        if screen.tensor:
+            entries = [(screen.program_of_one, "screen_by_one", grid_of_one), (screen.program, "screen_by_three", grid)]
+        for screening, entry, shape in entries:
+            launches.append((screening.function(entry), shape, (screening.threads,), screening.shared))
+    warps = max(math.ceil(count / _WARPS), 1)
+    if by_tiles:
+        launches.append((program.function("bound"), (warps,), (32 * _WARPS,), 0))
+        launches.append((program.function("place"), (math.ceil(warps / 32),), (32 * _WARPS,), 0))
+    launches.append((program.function("decide"), (warps,), (32 * _WARPS,), 0))
+    return _Part(first, count, share, share_of_one, tuple(launches))
+
+
+def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
     depth = 2 * d if missing and metric != TAXICAB else d
     if metric != TAXICAB and depth >= _TENSOR_DEPTH:
-        ksteps = min(math.ceil(depth / 16), 4)
-        panels = math.ceil(depth / 64)
-        deep = panels > 1
-        # An mma of 16 dimensions truncates at most 20 times to 23 bits, and its sums are at most |x| |w| of the panel.
-        # Two float16 halves are off from a feature by 2^-22 of it, or by 2^-25 if that is more. Panels are added in
-        # float32.
-        kappa = 1.02 * ((20 * ksteps + 16) * 2.0**-23 + (panels + 8) * 2.0**-24)
+        ksteps, slabs = _slabs(depth + 2)  # with two features of the bias
+        # The sums of a slab are at most |x| |w| and the bias, and slabs are added in float32. One product: what the
+        # halves lack is in the residuals. Three products: two halves are off from a feature by 2^-22 of it, or by 2^-25
+        # if that is more, and 2^-22 |x| |w| is left out.
+        lost, added = _LOST * ksteps, (slabs + 8) * 2.0**-24
+        kappa, kappa_of_one = 1.02 * (lost + 16 * 2.0**-23 + added), 1.02 * (lost + added)
         split = math.sqrt(depth) * 2.0**-24
         rounding = error_bound(depth, d, 2.0**-24)[1]
-        program = _TENSOR_SCREENS[ksteps, deep]
-        blocks = 2 if ksteps == 1 else 1
-        tiny = split * math.sqrt(d) + depth * 2.0**-60
-        rows = 16 * ksteps * panels
-        return _Screen(program, True, rows, rows, 256, blocks, kappa, rounding, split, tiny)
+        program, of_one = _TENSOR_SCREENS[ksteps, slabs > 1], _WARPGROUP_SCREENS[ksteps, slabs > 1]
+        tiny = split * math.sqrt(d) + 2.0**-24 + depth * 2.0**-60
+        rows = 16 * ksteps * slabs
+        blocks, blocks_of_one, tiles_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2, 1
+        if of_one.runs_on(device):  # its sums go over all slabs
+            kappa_of_one, blocks_of_one, tiles_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added), 1, 2
+        else:
+            of_one = program
+        constants = kappa, kappa_of_one, rounding, split, tiny
+        slab, samples = 16 * ksteps, 256
+        shape = rows, rows, slab, samples, blocks, blocks_of_one, tiles_of_one
+        return _Screen(program, of_one, True, *shape, *constants)
     step = "PRODUCT" if metric != TAXICAB else "MASKED_DIFFERENCE" if missing else "DIFFERENCE"
     slab, single = next((slab, single) for slab, single in _SLABS[step] if depth <= slab or not single)
     padded = math.ceil(depth / slab) * slab
@@ -218,7 +308,13 @@ def _choose(metric: int, missing: bool, d: int) -> _Screen:
     rows = 2 * padded if step == "MASKED_DIFFERENCE" else padded
     program = _SCREENS[step, slab, single]
     tiny = padded * 2.0**-60
-    return _Screen(program, False, padded, rows, _PANEL, 4, kappa, rounding, 0.0, tiny)
+    return _Screen(program, program, False, padded, rows, slab, _PANEL, 4, 4, 1, kappa, kappa, rounding, 0.0, tiny)
+
+
+def _slabs(depth: int) -> tuple[int, int]:
+    """Return the steps of 16 dimensions in a slab, and the number of slabs, for `depth` dimensions."""
+    steps = math.ceil(depth / 16)
+    return (steps, 1) if steps <= 5 else (3, math.ceil(steps / 3))
 
 
 def _chunk(screen: _Screen, tiles: int, n: int) -> int:
@@ -227,11 +323,14 @@ def _chunk(screen: _Screen, tiles: int, n: int) -> int:
     return min(max(fit, screen.samples), max(1, math.ceil(n / screen.samples)) * screen.samples)
 
 
-def _share(blocks: int, tiles: int, slots: int) -> int:
+def _share(blocks: int, tiles: int, slots: int, at_once: int = 1) -> int:
     """Return the number of tiles for a block with which the device, which runs `slots` blocks at a time, is fastest.
 
-    The time of a block is proportional to its tiles plus about two, for loading its samples.
+    It is a multiple of `at_once`. The time of a block is proportional to its tiles plus about two, for loading its
+    samples.
     """
+    if at_once > 1:
+        return at_once * _share(blocks, math.ceil(tiles / at_once), slots)
     parts = range(1, min(tiles, 1 + 8 * slots // blocks) + 1)
     shares = [math.ceil(tiles / part) for part in parts]
     return min(shares, key=lambda share: math.ceil(blocks * math.ceil(tiles / share) / slots) * (share + 2))

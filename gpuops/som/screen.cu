@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SINGLE ? 4 : 3) screen(con
     const int depth = s.depth, first_tile = blockIdx.y * s.share, last_tile = min(first_tile + s.share, s.tiles);
     const int slabs = SINGLE ? 1 : depth / SLAB;
     const int steps = (last_tile - first_tile) * slabs;
-    const float* const x = s.x + (long long)blockIdx.x * (MASKED ? 2 : 1) * depth * PANEL;
+    const float* const x = (const float*)s.x + (long long)blockIdx.x * (MASKED ? 2 : 1) * depth * PANEL;
     const float* const w = (const float*)s.w + (long long)first_tile * depth * TILE;
 
     const auto fetch = [&](int step) {

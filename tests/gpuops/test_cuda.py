@@ -107,3 +107,12 @@ def test_a_struct_that_is_not_declared_is_named(tmp_path):
     (tmp_path / "given.cu").write_text(STRUCT)
     with pytest.raises(KeyError, match=r"given.cu declares no struct Taken"):
         struct("given.cu", "Taken", folder=tmp_path)
+
+
+def test_a_program_for_one_architecture_runs_on_no_other(fill, host_shim, tmp_path):
+    for capability, runs in ("90", True), ("100", False), ("80", False):
+        host_shim.start(capability=capability)
+        device = host_shim.cuda.Device().id
+        assert fill.runs_on(device)
+        only = Program("fill.cu", ("fill",), threads=4, architecture="sm_90a", folder=tmp_path, listed=False)
+        assert only.runs_on(device) is runs

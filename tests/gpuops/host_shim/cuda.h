@@ -49,7 +49,7 @@ namespace host {
 constexpr unsigned MAX_THREADS = 1024, MAX_COPIES = 256, STACK = 128 << 10, DYNAMIC_SHARED = 227 << 10;
 constexpr int POISON = 0xfb;  // a large negative number in every dtype, so that a minimum shows it
 
-enum State { RUNNING, SPINNING, AT_BARRIER, AT_WARP_BARRIER, ENDED, FAILED };
+enum State { RUNNING, POLLING, SPINNING, AT_BARRIER, AT_WARP_BARRIER, ENDED, FAILED };
 enum Outcome { BLOCK_ENDED, BLOCK_SPINS, BLOCK_FAILED };
 
 struct Copy {
@@ -68,6 +68,8 @@ struct Fiber {
     unsigned long long exchanged;  // what other lanes of the warp may read
     Copy copies[MAX_COPIES];       // issued and not delivered
     unsigned copy_count, groups;   // groups: committed so far
+    struct Product* products;      // issued and not waited for
+    unsigned product_count, product_groups;
 };
 
 Fiber* fibers;  // of the block that runs
@@ -75,7 +77,8 @@ Fiber* all_fibers;
 unsigned current, threads, fiber_count;
 unsigned launch_seed, turns;
 bool cooperative, advanced;  // advanced: since the last look, some thread did more than wait
-bool gave_way;                // the thread had its turn until it gave way to others
+bool gave_way;               // the thread had its turn until it gave way to others
+unsigned polls_ended;        // by what was waited for
 jmp_buf scheduler;
 char message[400];
 void (*kernel)();
@@ -147,7 +150,7 @@ void for_lanes(unsigned t, Action action) {
 
 // --- Races in shared memory
 
-unsigned epoch;                            // of the block: what was touched in another one is in order
+unsigned epoch;  // of the block: what was touched in another one is in order
 unsigned warp_epochs[MAX_THREADS / 32];
 
 #ifdef HOST_RACES
@@ -179,18 +182,18 @@ UNSEEN void touched(const void* memory, size_t bytes, bool stores) {
     }
 }
 
-#define HOST_TOUCH(bytes)                                          \
-    extern "C" UNSEEN void __tsan_read##bytes(void* memory) {      \
-        touched(memory, bytes, false);                             \
-    }                                                              \
-    extern "C" UNSEEN void __tsan_write##bytes(void* memory) {     \
-        touched(memory, bytes, true);                              \
-    }                                                              \
-    extern "C" UNSEEN void __tsan_unaligned_read##bytes(void* m) { \
-        touched(m, bytes, false);                                  \
-    }                                                              \
+#define HOST_TOUCH(bytes)                                           \
+    extern "C" UNSEEN void __tsan_read##bytes(void* memory) {       \
+        touched(memory, bytes, false);                              \
+    }                                                               \
+    extern "C" UNSEEN void __tsan_write##bytes(void* memory) {      \
+        touched(memory, bytes, true);                               \
+    }                                                               \
+    extern "C" UNSEEN void __tsan_unaligned_read##bytes(void* m) {  \
+        touched(m, bytes, false);                                   \
+    }                                                               \
     extern "C" UNSEEN void __tsan_unaligned_write##bytes(void* m) { \
-        touched(m, bytes, true);                                   \
+        touched(m, bytes, true);                                    \
     }
 HOST_TOUCH(1)
 HOST_TOUCH(2)
@@ -245,7 +248,10 @@ void copy_shared(char* to, const char* from, size_t size) {
     memcpy(to + after, from + after, size - after);
 }
 
+unsigned bulk_copies;  // issued and not delivered
+
 void start_block() {
+    bulk_copies = 0;
     ++epoch;
     memset(__start_host_shared, POISON, __stop_host_shared - __start_host_shared);
     for (unsigned t = 0; t < threads; ++t) {
@@ -253,6 +259,7 @@ void start_block() {
         fiber.begun &= fiber.state == ENDED;  // others stayed behind in a launch that failed
         fiber.state = RUNNING;
         fiber.copy_count = fiber.groups = 0;
+        fiber.product_count = fiber.product_groups = 0;
     }
 }
 
@@ -263,11 +270,12 @@ Outcome run_block(unsigned seed, unsigned* random) {
     }
     for (;;) {
         unsigned order[MAX_THREADS], running = 0, spinning = 0;
+        const unsigned ended = polls_ended;
         put_in_order(order, threads, seed, random);
         for (unsigned i = 0; i < threads; ++i) {
             current = order[i];
-            if (me().state != RUNNING) continue;
-            ++running;
+            if (me().state != RUNNING && me().state != POLLING) continue;
+            running += me().state == RUNNING;
             threadIdx.x = current % blockDim.x;
             threadIdx.y = current / blockDim.x % blockDim.y;
             threadIdx.z = current / blockDim.x / blockDim.y;
@@ -279,7 +287,14 @@ Outcome run_block(unsigned seed, unsigned* random) {
                 return BLOCK_FAILED;
             }
         }
-        if (running || (seed && release_warps(true, random)) || release_warps(false, random)) continue;
+        if (running || polls_ended != ended) continue;
+        if ((seed && release_warps(true, random)) || release_warps(false, random)) continue;
+        for (unsigned t = 0; t < threads; ++t) {
+            if (fibers[t].state == POLLING) {
+                snprintf(message, sizeof message, "thread %u: %s, which does not come", t, fibers[t].place);
+                return BLOCK_FAILED;
+            }
+        }
         for (unsigned t = 0; t < threads; ++t) spinning += fibers[t].state == SPINNING;
         if (spinning) return BLOCK_SPINS;
         for (unsigned t = 0; t < threads; ++t) {
@@ -722,6 +737,9 @@ unsigned host_reduce(unsigned mask, unsigned value, unsigned result, F combine) 
 inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
     return host_reduce(mask, value, 0, [](unsigned a, unsigned b) { return a | b; });
 }
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    return host_reduce(mask, value, 0, [](unsigned a, unsigned b) { return a + b; });
+}
 inline unsigned __reduce_min_sync(unsigned mask, unsigned value) {
     return host_reduce(mask, value, ~0u, [](unsigned a, unsigned b) { return a < b ? a : b; });
 }
@@ -779,6 +797,83 @@ inline void ptx_cp_async_wait_all() {
     ptx_cp_async_wait_group(0);
 }
 
+inline void __trap() {
+    host::fail("__trap");
+}
+
+// Barriers in shared memory: a bulk copy poisons its target, and delivers when a thread polls its barrier.
+struct HostBarrier {
+    unsigned expected : 12, pending : 12, parity : 8;
+    int bytes;  // announced and not yet come
+
+    static HostBarrier& at(unsigned shared) {
+        if (shared % 8) host::fail("mbarrier: the address is not a multiple of 8");
+        return *(HostBarrier*)(__start_host_shared + shared);
+    }
+    void look() {
+        if (pending || bytes) return;
+        parity ^= 1;
+        pending = expected;
+    }
+};
+struct HostBulkCopy {
+    char* to;
+    const void* from;
+    unsigned bytes, barrier;
+} host_bulk_copies[256];
+
+inline void ptx_mbarrier_init_shared_cta_b64(unsigned barrier, unsigned arrivals) {
+    HostBarrier::at(barrier) = {arrivals, arrivals, 0, 0};
+}
+inline void ptx_fence_mbarrier_init_release_cluster() {}
+inline void ptx_mbarrier_arrive_expect_tx_shared_cta_b64(unsigned barrier, unsigned bytes) {
+    HostBarrier& to = HostBarrier::at(barrier);
+    if (!to.pending) host::fail("mbarrier: more arrivals than expected");
+    --to.pending;
+    to.bytes += bytes;
+    to.look();
+}
+inline void ptx_mbarrier_arrive_shared_cta_b64(unsigned barrier) {
+    ptx_mbarrier_arrive_expect_tx_shared_cta_b64(barrier, 0);
+}
+inline void ptx_cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(unsigned shared, const void* global,
+                                                                               unsigned bytes, unsigned barrier) {
+    char* to = __start_host_shared + shared;
+    if (bytes % 16 || ((size_t)to | (size_t)global) % 16) host::fail("cp.async.bulk: not a multiple of 16");
+    if (to + bytes > __stop_host_shared) host::fail("cp.async.bulk outside of shared memory");
+    if (host::bulk_copies == 256) host::fail("cp.async.bulk: more on their way than this shim remembers");
+    memset(to, host::POISON, bytes);
+    host_bulk_copies[host::bulk_copies++] = {to, global, bytes, barrier};
+}
+inline void ptx_mbarrier_try_wait_parity_shared_cta_b64(unsigned& ended, unsigned barrier, unsigned parity) {
+    HostBarrier& of = HostBarrier::at(barrier);
+    unsigned kept = 0;
+    for (unsigned i = 0; i < host::bulk_copies; ++i) {
+        const HostBulkCopy copy = host_bulk_copies[i];
+        if (copy.barrier == barrier) {
+            memcpy(copy.to, copy.from, copy.bytes);
+            of.bytes -= copy.bytes;
+            of.look();
+        } else {
+            host_bulk_copies[kept++] = copy;
+        }
+    }
+    host::bulk_copies = kept;
+    if (of.parity == parity) host::wait(host::POLLING, "waits for a phase of an mbarrier");
+    ended = of.parity != parity;
+    host::polls_ended += ended;
+}
+inline void ptx_setp_ne_b32(unsigned& to, int a, int b) {
+    to = a != b;
+}
+inline void ptx_selp_u32(unsigned& to, unsigned a, unsigned b, unsigned which) {
+    to = which ? a : b;
+}
+template <class Count>
+void ptx_setmaxnreg_inc_sync_aligned_u32(Count) {}
+template <class Count>
+void ptx_setmaxnreg_dec_sync_aligned_u32(Count) {}
+
 inline void ptx_prefetch_global_L2(const void*) {}
 
 // Tensor cores: pairs of halves in registers, the first one in the low bits.
@@ -792,6 +887,30 @@ inline void ptx_mov_b32(unsigned& low, unsigned& high, unsigned pair) {
 }
 inline void ptx_cvt_f32_f16(float& value, unsigned half) {
     value = (float)host::bits<_Float16>((unsigned short)half);
+}
+
+// Each lane gets its word of matrices of 8 rows of 16 bytes; lanes 8 i to 8 i + 7 pass the addresses of matrix i.
+template <unsigned MATRICES, class... Words>
+inline void ptx_ldmatrix(unsigned address, Words&... words) {
+    static const char place[] = "waits for its warp at ldmatrix";
+    static unsigned rows[host::MAX_THREADS][4];
+    const unsigned lane = host::lane(), first = host::current - lane;
+    if (address % 16) host::fail("ldmatrix: the address of a row is not a multiple of 16");
+    if (lane < 8 * MATRICES) {
+        host::touched(__start_host_shared + address, 16, false);
+        memcpy(rows[host::current], __start_host_shared + address, 16);
+    }
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+    unsigned* const results[] = {&words...};
+    for (unsigned i = 0; i < MATRICES; ++i) *results[i] = rows[first + i * 8 + lane / 4][lane % 4];
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+}
+inline void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& a, unsigned& b, unsigned& c, unsigned& d,
+                                                         unsigned address) {
+    ptx_ldmatrix<4>(address, a, b, c, d);
+}
+inline void ptx_ldmatrix_sync_aligned_m8n8_x2_shared_b16(unsigned& a, unsigned& b, unsigned address) {
+    ptx_ldmatrix<2>(address, a, b);
 }
 
 // d (16 x 8) = c + a (16 x 16) b (16 x 8), added up in float64 and rounded once; a device is less exact.
@@ -824,6 +943,91 @@ inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, flo
     d1 = results[1];
     d2 = results[2];
     d3 = results[3];
+}
+
+// Products of a warpgroup: d (64 x 128) = (add ? d : 0) + a (64 x 16) b (16 x 128), computed when they are waited for.
+struct host::Product {
+    float* sums[64];
+    _Float16 a[2][16];        // the two rows of this thread, where a comes from registers
+    unsigned long long of_a;  // else the description of a
+    unsigned long long of_b;
+    bool add, in_registers;
+    unsigned group;
+};
+constexpr unsigned MAX_PRODUCTS = 64;
+
+inline _Float16 host_of_matrices(unsigned long long description, unsigned row, unsigned k) {
+    if (description >> 62) host::fail("wgmma: this shim knows no swizzled operands");
+    const unsigned start = (description & 0x3fff) << 4, along_k = (description >> 16 & 0x3fff) << 4,
+                   along_rows = (description >> 32 & 0x3fff) << 4;
+    _Float16 value;
+    memcpy(&value, __start_host_shared + start + row / 8 * along_rows + k / 8 * along_k + row % 8 * 16 + k % 8 * 2, 2);
+    return value;
+}
+
+template <class... Operands>
+void ptx_wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(Operands&&... operands) {
+    static const char place[] = "waits for its warp at wgmma";
+    static unsigned given[host::MAX_THREADS][4];
+    void* const at[] = {(void*)&operands...};
+    constexpr bool in_registers = sizeof...(operands) == 73;
+    host::Fiber& fiber = host::me();
+    if (!fiber.products) fiber.products = (host::Product*)malloc(MAX_PRODUCTS * sizeof(host::Product));
+    if (fiber.product_count == MAX_PRODUCTS) host::fail("wgmma: more on their way than this shim remembers");
+    host::Product& product = fiber.products[fiber.product_count++];
+    for (unsigned i = 0; i < 64; ++i) product.sums[i] = (float*)at[i];
+    product.in_registers = in_registers;
+    product.group = fiber.product_groups;
+    const unsigned lane = host::lane(), first = host::current - lane;
+    if (in_registers) {
+        for (unsigned i = 0; i < 4; ++i) given[host::current][i] = *(unsigned*)at[64 + i];
+        host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+        for (unsigned k = 0; k < 16; ++k) {
+            for (unsigned row = 0; row < 2; ++row) {
+                const unsigned word = given[first + lane / 4 * 4 + k % 8 / 2][row + k / 8 * 2];
+                product.a[row][k] = host::bits<_Float16>((unsigned short)(k % 2 ? word >> 16 : word));
+            }
+        }
+        product.of_b = *(unsigned long long*)at[68];
+        product.add = *(unsigned*)at[69];
+    } else {
+        product.of_a = *(unsigned long long*)at[64];
+        product.of_b = *(unsigned long long*)at[65];
+        product.add = *(unsigned*)at[66];
+    }
+    host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+}
+inline void ptx_wgmma_fence_sync_aligned() {}
+inline void ptx_wgmma_commit_group_sync_aligned() {
+    ++host::me().product_groups;
+}
+inline void ptx_wgmma_wait_group_sync_aligned(unsigned pending) {
+    host::Fiber& fiber = host::me();
+    const unsigned lane = host::lane(), warp = host::current / warpSize % 4;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < fiber.product_count; ++i) {
+        const host::Product product = fiber.products[i];
+        if (product.group + pending >= fiber.product_groups) {
+            fiber.products[kept++] = product;
+            continue;
+        }
+        for (unsigned row = 0; row < 2; ++row) {
+            double a[16];
+            for (unsigned k = 0; k < 16; ++k) {
+                const unsigned of_group = warp * 16 + row * 8 + lane / 4;
+                a[k] = (float)(product.in_registers ? product.a[row][k] : host_of_matrices(product.of_a, of_group, k));
+            }
+            for (unsigned j = 0; j < 32; ++j) {
+                float& sum = *product.sums[j / 2 * 4 + row * 2 + j % 2];
+                double exact = product.add ? sum : 0;
+                const unsigned column = j / 2 * 8 + lane % 4 * 2 + j % 2;
+                for (unsigned k = 0; k < 16; ++k) exact += a[k] * (float)host_of_matrices(product.of_b, column, k);
+                sum = (float)exact;
+            }
+        }
+    }
+    fiber.product_count = kept;
+    host::wait(host::AT_WARP_BARRIER, "waits for its warp at wgmma.wait_group", 0xffffffff);
 }
 
 // Whoever reads like this waits for what another block stores.
@@ -877,8 +1081,7 @@ inline void ptx_st_relaxed_gpu_global_v2_u64(void* address, unsigned long long l
     host_store_relaxed(address, low);
     host_store_relaxed((unsigned long long*)address + 1, high);
 }
-inline void ptx_ld_relaxed_gpu_global_v2_u64(unsigned long long& low, unsigned long long& high,
-                                             const void* address) {
+inline void ptx_ld_relaxed_gpu_global_v2_u64(unsigned long long& low, unsigned long long& high, const void* address) {
     if ((size_t)address % 16) host::fail("ld.v2.u64: the address is not aligned to the vector");
     host_load_relaxed(low, address);
     host_load_relaxed(high, (const unsigned long long*)address + 1);

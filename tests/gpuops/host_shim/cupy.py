@@ -43,18 +43,18 @@ class KernelError(RuntimeError):
 # --- The device ---------------------------------------------------------------------------------------------------
 
 
-_state = SimpleNamespace(device=1000, seed=0, multiprocessors=1, flags=FLAGS)
+_state = SimpleNamespace(device=1000, seed=0, multiprocessors=1, flags=FLAGS, capability="90")
 launched: set[tuple[str, tuple[str, ...], str]] = set()  # since `start`: code, options, entry
 launches = 0
 
 
-def start(seed=0, multiprocessors=1, device=None, races=False):
+def start(seed=0, multiprocessors=1, device=None, races=False, capability="90"):
     """From here on it is another device, of which gpuops remembers nothing, and threads take turns by this seed.
 
     With `races`, a race in shared memory is an error, and kernels are slower.
     """
     _state.device = _state.device + 1 if device is None else device
-    _state.seed, _state.multiprocessors = seed, multiprocessors
+    _state.seed, _state.multiprocessors, _state.capability = seed, multiprocessors, capability
     _state.flags = FLAGS + RACES if races else FLAGS
     launched.clear()
 
@@ -66,6 +66,10 @@ class Device:
     @property
     def attributes(self):
         return {"MultiProcessorCount": _state.multiprocessors}
+
+    @property
+    def compute_capability(self):
+        return _state.capability
 
     @property
     def mem_info(self):
@@ -356,9 +360,10 @@ def _calls(statement):
     calls = []
     for instruction in filter(None, (part.strip(" {}") for part in ptx.split(";"))):
         name, _, arguments = instruction.partition(" ")
-        name = re.sub(r"\.L2::\w+", "", name)  # hints to the cache
+        name = re.sub(r"\.L2::\w+", "", name).replace("::", "_")  # without hints to the cache
         arguments = re.sub(r"[\[\]{}]", "", arguments)
         arguments = arguments.replace("%%", "")  # special registers
+        arguments = re.sub(r"^_, ", "", arguments)  # a result that is not wanted
         arguments = re.sub(r"%(\d+)", lambda number: f"({operands[int(number[1])]})", arguments)
         if name == ".reg":  # a register of any type: 32 bits, which the functions reinterpret
             calls.append(f"unsigned {arguments.partition(' ')[2]};")

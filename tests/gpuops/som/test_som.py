@@ -1,5 +1,8 @@
+import math
+
 import numpy as np
 import pytest
+import screening
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
@@ -224,6 +227,89 @@ def test_any_small_values(data, metric, dtype, missing):
     samples = data.draw(nps.arrays(dtype, (n, d), elements=elements.map(np.dtype(dtype).type)))
     samples[np.isnan(samples).all(axis=1)] = 1
     check_units(np, samples, codebook, metric, min(m, 2), missing)
+
+
+# --- Scores of halves -----------------------------------------------------------------------------------------------
+
+
+def as_halves(v):
+    return v.astype(np.float32).astype(np.float16).astype(np.float64)
+
+
+def error_of_halves(x, w):
+    """The error of x.w when both are rounded to halves, and its bound, as the docstring of gpuops.som has it."""
+    terms = np.concatenate([x * w, -as_halves(x) * as_halves(w)])
+    norm = np.linalg.norm
+    residual_of_w = norm(w - as_halves(w))
+    return abs(math.fsum(terms)), norm(x) * residual_of_w + norm(x - as_halves(x)) * (norm(w) + residual_of_w)
+
+
+@given(st.integers(1, 2000), st.integers(0, 2**32 - 1), st.sampled_from([0, 1e4]), st.integers(-140, 10))
+def test_halves_are_off_by_their_residuals(d, seed, offset, exponent):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=d) * 2.0**exponent + rng.choice([0, 0.37])
+    for w in rng.normal(size=d) + offset, x * rng.choice([-1, 1]), 1 + 2.0**-11 * rng.choice([0.999, 1.001], d):
+        error, most = error_of_halves(x, w)
+        assert error <= most * (1 + 1e-9) + 1e-9 * np.linalg.norm(x) * np.linalg.norm(w) * 2.0**-22
+
+
+@pytest.mark.parametrize("rounded", ["units", "sample"])
+@pytest.mark.parametrize("d", [2, 60, 2000])
+def test_half_of_the_bound_of_halves_is_too_little(rounded, d):
+    samples, codebook = (v.astype(np.float64) for v in screening.trap(rounded, d))
+    for unit in codebook[[1, 65]]:
+        error, most = error_of_halves(-2 * samples[0], unit)
+        assert most / 2 < error <= most * (1 + 1e-9)
+
+
+@pytest.fixture
+def cupy():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no GPU")
+    return cupy
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("products", [1, 3])
+@pytest.mark.parametrize("d", [14, 30, 46, 62, 78, 300, 784])
+def test_tensor_cores_lose_less_than_the_constant(cupy, products, d):
+    """Sums of halves whose terms differ by up to 2^20 and cancel: all that is off is what tensor cores truncate."""
+    rng = np.random.default_rng(d)
+
+    def halves(n):
+        values = rng.integers(1024, 2048, (n, d)) * 2.0 ** -rng.integers(10, 20, (n, d)) * rng.choice([-1, 1], (n, d))
+        values[:, 1::4] = -values[:, ::4][:, : values[:, 1::4].shape[1]]  # cancels where the other factor is equal
+        return values
+
+    samples, codebook = halves(2000), np.repeat(halves(512), 2, axis=0)
+    samples[:, 1::2] = samples[:, ::2][:, : d // 2]
+    codebook[1024 // 2 :] = -codebook[: 1024 // 2]  # the centre is zero
+    codebook[:, 0], codebook[1024 // 2 :, 0] = 2, -2  # and the scale is one
+    seen = screening.inside(cupy, samples, codebook, products=products)
+    assert seen.products == products
+    assert seen.scale == 1
+    assert not any(seen.centre)
+    assert not seen.tile_residuals.any()
+    assert not seen.residuals.any()
+    error = abs(seen.least - screening.least_scores(seen, samples, codebook))
+    b = seen.tile_norms
+    kappa = float(seen.constants["kappa_of_one" if products == 1 else "kappa"])
+    truncated = kappa * b * (seen.norms[:, None] + b)
+    # A quarter, because the constant has a margin of 4; and the rest of the bound.
+    assert (error <= truncated / 4 + screening.bound(seen) - truncated).all()
+    print(f"lost of the constant, {products} products, {d} dimensions: {(error / truncated).max():.4f}")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rounded", ["units", "sample"])
+def test_the_bound_of_halves_holds_on_tensor_cores(cupy, rounded):
+    samples, codebook = screening.trap(rounded)
+    seen = screening.inside(cupy, samples, codebook)
+    assert seen.products == 1
+    assert seen.units.tolist() == [65]
+    assert 0.5 < screening.off(seen, samples, codebook).min()
+    assert screening.off(seen, samples, codebook).max() <= 1
 
 
 def test_errors_name_the_argument(xp):

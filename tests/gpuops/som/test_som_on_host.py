@@ -4,14 +4,12 @@ Results are compared bit for bit with the CPU half, which test_som.py compares w
 add exactly; so what tests here is where operands and results lie, not how far real ones are off.
 """
 
-import ctypes
-import math
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from families import one_in
+from screening import choose, inside, off, trap
 
 from gpuops._cuda import Program, declared
 from gpuops.som import best_matching_units, bmu_cuda
@@ -23,8 +21,18 @@ dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 @pytest.fixture(scope="module", autouse=True)
 def cupy(host_shim):
+    """The host shim; samples are sorted by tiles, however few there are."""
     host_shim.start()
-    return host_shim
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bmu_cuda, "_SORTED_SAMPLES", 1)
+        patch.setattr(bmu_cuda, "_SORTED_BYTES", 1)
+        yield host_shim
+
+
+@pytest.fixture(autouse=True)
+def new_device(cupy):
+    """A device without the kernels that the test before broke."""
+    cupy.start()
 
 
 @pytest.fixture(params=["euclidean", "euclidean, tensor cores", "taxicab", "cosine, tensor cores"])
@@ -32,6 +40,7 @@ def metric(request, monkeypatch):
     """A metric, and the way of screening its dot products."""
     metric, _, tensor_cores = request.param.partition(", ")
     monkeypatch.setattr(bmu_cuda, "_TENSOR_DEPTH", 1 if tensor_cores else 10**9)
+    monkeypatch.setattr(bmu_cuda, "_SORTED_SAMPLES", 1 if tensor_cores else 10**9)
     bmu_cuda._plan.cache_clear()
     yield metric
     bmu_cuda._plan.cache_clear()
@@ -93,47 +102,111 @@ def test_chunks_and_views(cupy, monkeypatch):
         np.testing.assert_array_equal(result.get(), known)
 
 
-@pytest.mark.parametrize("d", [40, 60, 65])
-def test_tensor_cores_by_16_and_by_64_dimensions(cupy, d):
+@pytest.fixture(params=["1, warpgroups", "1", "3"])
+def products(request, cupy):
+    """Half products for a score. A device of compute capability 9.0 takes one with warpgroups."""
+    products, _, warpgroups = request.param.partition(", ")
+    cupy.start(capability="90" if warpgroups else "80")
+    return int(products)
+
+
+@pytest.mark.parametrize("d", [14, 40, 62, 63, 79, 145])
+def test_tensor_cores_by_slabs(cupy, products, d):
     rng = np.random.default_rng(d)
-    samples, codebook = (rng.normal(size=shape).astype("float32") for shape in ((20, d), (80, d)))
-    check(cupy, samples, codebook, "euclidean")
+    samples, codebook = (rng.normal(size=shape).astype("float32") for shape in ((270, d), (200, d)))
+    seen = inside(cupy, samples, codebook, products=products)
+    assert seen.products == products
+    np.testing.assert_array_equal(seen.units, best_matching_units(samples, codebook)[0])
     # The screen by itself: were it wrong, the bound would still let the right unit through most of the time.
-    seen = inside(cupy, samples, codebook, "euclidean")
-    x, w = (samples.astype("float64") - seen.centre) * seen.scale, (codebook - seen.centre) * seen.scale
-    exact = (w * w).sum(axis=1) - 2 * x @ w.T
-    for tile in range(2):
-        off = seen.least[:20, tile] - exact[:, tile * 64 : (tile + 1) * 64].min(axis=1)
-        norms = np.linalg.norm(x, axis=1)
-        # Operands are exact to 2^-22, and the shim adds nearly without rounding: some 10 units of float32.
-        assert (abs(off) < 10 * 2.0**-23 * (2 * norms + seen.tile_norms[tile]) * seen.tile_norms[tile]).all()
+    assert off(seen, samples, codebook).max() <= 1
+    w = (codebook - seen.centre) * seen.scale
+    x, bias = -2 * (samples - seen.centre) * seen.scale, (w * w).sum(axis=1)
+    if products == 1:
+        x, w = (v.astype("float32").astype("float16").astype("float64") for v in (x, w))
+    scores = bias + x @ w.T
+    for tile in range(4):
+        known = scores[:, tile * 64 : (tile + 1) * 64].min(axis=1)
+        # The shim adds nearly without rounding: some units of float32, and 2^-22 of the bias.
+        np.testing.assert_allclose(seen.least[:, tile], known, rtol=0, atol=2.0**-20 * abs(bias).max())
 
 
-def inside(cupy, samples, codebook, metric):
-    """What the kernels tell each other: centre, scale, least scores, norms of tiles; and the faults."""
-    seen = SimpleNamespace()
-    launch = cupy.RawKernel.__call__
+ADVERSE = {
+    "offset": lambda rng, x, w: (x + 1e4, w + 1e4),
+    "far samples": lambda rng, x, w: (x * 300, w),
+    "equal units": lambda rng, x, w: (x, w[rng.integers(0, 3, len(w))]),
+    "last places": lambda rng, x, w: (w[: len(x)], np.nextafter(w[:1], rng.choice([0, 9], w.shape))),
+    "subnormal": lambda rng, x, w: (x * 2.0**-130, w * 2.0**-130),
+    "one far unit": lambda rng, x, w: (x, np.where(np.arange(len(w))[:, None] == 77, 60 * w, w)),
+    "one large dimension": lambda rng, x, w: (x, w * np.where(np.arange(w.shape[1]) == 1, 1e4, 1e-3)),
+}
 
-    def remember(kernel, grid, block, args, *rest, **options):
-        launch(kernel, grid, block, args, *rest, **options)
-        if kernel.entry != "decide":
-            return
-        search = args[0].view(bmu_cuda._SEARCH)
-        tiles, d = int(search["tiles"]), int(search["d"])
-        at = dict(zip(bmu_cuda._SCRATCH, search["scratch"].tolist(), strict=True))
 
-        def read(name, kind, *shape):
-            size = np.dtype(kind).itemsize * math.prod(shape)
-            return np.frombuffer(ctypes.string_at(at[name], size), kind).reshape(shape)
+@pytest.mark.parametrize("case", ADVERSE)
+@pytest.mark.parametrize("d", [4, 30])
+def test_no_score_is_off_by_more_than_the_bound(cupy, products, case, d):
+    rng = np.random.default_rng(d)
+    samples, codebook = (rng.normal(size=(n, d)) for n in (20, 130))
+    samples, codebook = (v.astype("float32") for v in ADVERSE[case](rng, samples, codebook))
+    for metric in "euclidean", "cosine":
+        seen = inside(cupy, samples, codebook, metric, products)
+        assert off(seen, samples, codebook, metric).max() <= 1
+        np.testing.assert_array_equal(seen.units, best_matching_units(samples, codebook, metric)[0])
+    samples[rng.random(samples.shape) < 0.3] = np.nan
+    samples[:, 1] = codebook[0, 1]
+    seen = inside(cupy, samples, codebook, products=products, missing=True)
+    assert off(seen, samples, codebook).max() <= 1
+    np.testing.assert_array_equal(seen.units, best_matching_units(samples, codebook, missing=True)[0])
 
-        seen.least, seen.tile_norms = read("least", "f4", len(samples), tiles), read("tile_norms", "f4", tiles)
-        *seen.centre, seen.scale = read("centre", "f8", d + 1)
-        seen.fault = read("fault", "u8", 2)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cupy.RawKernel, "__call__", remember)
-        best_matching_units(cupy.asarray(samples), cupy.asarray(codebook), metric, validate=False)
-    return seen
+@pytest.mark.parametrize("rounded", ["units", "sample"])
+def test_a_smaller_bound_would_take_the_wrong_unit(cupy, monkeypatch, rounded):
+    samples, codebook = trap(rounded)
+    seen = inside(cupy, samples, codebook)
+    assert seen.products == 1
+    assert seen.units == [65]
+    assert off(seen, samples, codebook).min() > 0.5
+    term = {"units": "reach * tile.residual", "sample": "residual * tile.norm"}[rounded]
+    source = Program.source
+    assert any(term in source(program) for program in declared())
+    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(term, f"0.5f * {term}"))
+    cupy.start()
+    assert inside(cupy, samples, codebook).units == [1]
+
+
+@pytest.mark.parametrize("top", [1, 2])
+@pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
+def test_units_that_float32_cannot_tell_apart(cupy, monkeypatch, metric, top):
+    rng = np.random.default_rng(9)
+    codebook = (1 + rng.normal(size=(7, 20)) + np.zeros((20, 1, 1))).reshape(140, 20)
+    codebook = (codebook + 3e-7 * rng.normal(size=codebook.shape)).astype("float32")
+    samples = (codebook[:40] + rng.normal(size=(40, 20))).astype("float32")
+    check(cupy, samples, codebook, metric, top)
+    source = Program.source
+    whole, none = "const float blur = 2 * (d + 8) * 0x1p-24f", "const float blur = 0"
+    assert any(whole in source(program) for program in declared())
+    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(whole, none))
+    cupy.start()
+    with pytest.raises(AssertionError):
+        check(cupy, samples, codebook, metric, top)
+
+
+def test_three_products_where_one_keeps_many_tiles(cupy):
+    rng = np.random.default_rng(6)
+    codebook = rng.normal(size=(1000, 12)).astype("float32")
+    codebook[:, 0] *= 1e-5
+    near = codebook[:300] + np.float32(0.01)
+    far = near + 3000 * np.eye(12, dtype="float32")[0]  # far, where the units are alike
+    first = inside(cupy, near, codebook, products=3)
+    assert first.kept[1] == 24  # three blocks of eight samples
+    assert first.kept[0] <= 2 * first.kept[1]
+    again = inside(cupy, near, codebook, products=1)
+    assert again.kept.tolist() == first.kept.tolist() or again.kept[0] <= 2 * again.kept[1]
+    assert inside(cupy, far, codebook, products=1).kept[0] > 8 * 24
+    plan = choose(3, *map(cupy.asarray, (near, codebook)))
+    for samples, taken in (near, 3), (near, 1), (far, 1), (far, 3), (near, 3), (near, 1):
+        kept = plan.kept.get()
+        best_matching_units(*map(cupy.asarray, (samples, codebook)), validate=False)
+        assert (kept[1] > 0 and kept[0] <= 2.4 * kept[1]) == (taken == 1)
 
 
 def test_faults_are_named(cupy):
@@ -199,6 +272,8 @@ def test_smoothing(cupy, grid, kernel):
 BARRIERS = [
     r"__syncthreads\(\);",
     r"wait_for_copies<0>\(\);",
+    r"wait_for_phase\((full|empty).*\);",
+    r"wait_for_products<.>\(\);",
 ]
 LINES = {
     (program.file, number): line
@@ -214,14 +289,17 @@ MUTANTS = [
 def assert_same_inside(cupy, expected, seeds):
     for seed in seeds:
         cupy.start(seed)
-        for (d, metric), known in expected.items():
-            found = inside(cupy, *OPERANDS[d], metric)
-            for field in "centre", "scale", "least", "tile_norms", "fault":
+        for (d, metric, products), known in expected.items():
+            found = inside(cupy, *OPERANDS[d], metric, products)
+            for field in FIELDS:
                 np.testing.assert_array_equal(getattr(found, field), getattr(known, field))
 
 
+FIELDS = "centre", "scale", "least", "tile_norms", "tile_residuals", "offsets", "norms", "order", "fault"
 rng = np.random.default_rng(8)
-OPERANDS = {d: [rng.normal(size=(n, d)).astype("float32") for n in (100, 130)] for d in (9, 20)}
+# More units than the stages of `screen_wgmma.cu` hold; several slabs.
+SIZES = {9: (100, 1100), 20: (100, 130), 330: (80, 130)}
+OPERANDS = {d: [rng.normal(size=(n, d)).astype("float32") for n in sizes] for d, sizes in SIZES.items()}
 for samples, codebook in OPERANDS.values():
     codebook[:, -1] *= 100  # one warp alone sees how far units reach
     samples[77, 3] = codebook[66, 2] = np.inf
@@ -229,7 +307,11 @@ for samples, codebook in OPERANDS.values():
 
 @pytest.fixture(scope="module")
 def expected(cupy):
-    return {(d, metric): inside(cupy, *OPERANDS[d], metric) for d in OPERANDS for metric in ("euclidean", "taxicab")}
+    return {
+        (d, metric, products): inside(cupy, *OPERANDS[d], metric, products)
+        for d in OPERANDS
+        for metric, products in (("euclidean", 1), ("euclidean", 3), ("taxicab", 1))
+    }
 
 
 def test_no_scores_are_read_where_no_screen_wrote_them(cupy, monkeypatch):
