@@ -75,7 +75,7 @@ SCHEMA = DECLARED.name
 class Graph(NamedRows):
     """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. Pickles leave out the arrays.
 
-    Its text is a line of what it is and its first rows; a notebook shows a small graph as a picture.
+    `print` shows the kind, the size and the first rows of the graph; a notebook shows a small graph as a picture.
     ``graph["a"]`` lists the neighbours of the vertex named a, and ``for name, neighbours in graph`` iterates over all
     vertices. Arrays hold indices of vertices; `names` turns indices into names, and `vertices` turns names into
     indices. `weighted` is False if the store has no weights; methods then return weights that are 1, of `weight_dtype`.

@@ -151,7 +151,7 @@ class VertexNames:
         if self.n == 0:
             return f"there is no vertex {name!r}; the graph has no vertices"
         if labels is None:
-            return f"there is no vertex {name!r}; give an index from 0 to {self.n - 1}"
+            return f"there is no vertex {name!r}; give a position from 0 to {self.n - 1}"
         if _encodable(str(name)) is not None:
             bearers = np.flatnonzero((labels == str(name)) | (labels == str(name).strip()))
             if bearers.size:
@@ -161,7 +161,7 @@ class VertexNames:
         cure = f"give a label, such as {str(labels[0])!r}, or"
         if isinstance(name, int):
             return f"there is no vertex labelled {name}; {cure} a position, as '#{name}' or positions([{name}])"
-        return f"there is no vertex {name!r}; {cure} an index from #0 to #{self.n - 1}"
+        return f"there is no vertex {name!r}; {cure} a position from #0 to #{self.n - 1}"
 
     @cached_property
     def _labels(self) -> np.ndarray | None:

@@ -108,13 +108,13 @@ def test_info_tells_the_structure(tilepath, graph, tmp_path, monkeypatch):
     assert "an Euler circuit (as many arcs in as out at every vertex)\n" in told
     numbers = (
         "numbers: e + n + 1 = 10 in sparse rows and n^2 = 16 as a dense matrix (n vertices, e arcs)\n"
-        "as published, n e = 20 in place of n^2: "
+        "the published criterion has n e = 20 in place of n^2: "
     )
     (tmp_path / "w.txt").write_text("0 1 5\n1 0 5\n")
     tilepath("import", "w.txt", "w.zarr")
     weighted = tilepath("info", "w.zarr", "--full")
     assert "numbers: 2 e + n + 1 = 7 in sparse rows and n^2 = 4 as a dense matrix (n vertices, e arcs)\n" in weighted
-    assert "as published" not in weighted
+    assert "published" not in weighted
     assert numbers not in told
     assert numbers in tilepath("info", graph, "--full")
     facts = json.loads(tilepath("info", graph, "--json"))

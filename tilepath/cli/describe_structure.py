@@ -33,8 +33,8 @@ def structure_lines(graph: Graph, full: bool) -> Iterator[str]:
         )
         if not graph.weighted:
             yield (
-                f"as published, n e = {graph.n * graph.m:,} in place of n^2: with a column for each arc; but a row of "
-                "the graph has a column for each vertex"
+                f"the published criterion has n e = {graph.n * graph.m:,} in place of n^2: a column for each arc; but "
+                "the matrix has a column for each vertex"
             )
 
 

@@ -93,7 +93,7 @@ def import_file(file: str, store: str, **options: Any) -> None:
     "--weights",
     type=click.Choice(["uniform", "integers", "lengths", "none"]),
     help="Floats from (0, 1], integers from 1 to 255, Euclidean lengths (grid, road), or none (only euler and "
-    "euler-shallow, by default).",
+    "euler-shallow; their default).",
 )
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int64"]), help="Dtype of the weights.")
 @click.option(

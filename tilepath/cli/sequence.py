@@ -106,7 +106,7 @@ def spectrum_command(
 ) -> None:
     """Print the masses of all pieces of the cyclic PEPTIDE, given as amino acids (NQEL) or whole masses.
 
-    Masses stand apart by blanks or commas: 57 71 113, or 57,71,113.
+    Separate masses by blanks or commas: 57 71 113, or 57,71,113.
     """
     import numpy as np
 

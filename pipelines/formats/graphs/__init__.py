@@ -87,10 +87,10 @@ def import_graph(
         edge must have vertex 0. Formats that count from 1 need no `base`.
     vertices : number of vertices if vertices are numbers (edge list, Parquet, pairs, dict); default: implied by the
         largest number
-    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default, vertices that are not integers
-        are names, all vertices of adjacency text, and in a data frame also ids, such as OpenStreetMap's, which are far
-        larger than their count. With a base other than 0, the numbers in the source become labels. False: store no
-        labels.
+    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default these are names: vertices that
+        are not integers; all vertices of adjacency text; and, in a data frame, ids that are far larger than their
+        count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
+        no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
@@ -197,9 +197,9 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             lines = len(source) > 0 and isinstance(source[0], str)
             return (read_adjacency, "a list of lines") if lines else (read_pairs, "a list of arcs")
         raise FormatError(
-            f"a {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a graph of NetworkX or "
-            "igraph, a data frame, a vector of successors (a NumPy array), a list of lines or of pairs, or a dict of "
-            "neighbours"
+            f"an object of type {type(source).__name__} is not a graph; give a path, a SciPy sparse matrix, a graph "
+            "of NetworkX or igraph, a data frame, a vector of successors (a NumPy array), a list of lines or of pairs, "
+            "or a dict of neighbours"
         )
     name = os.fspath(source)
     suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()

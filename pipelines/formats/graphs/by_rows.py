@@ -35,7 +35,7 @@ def graph_by_rows(
     """Write a graph store row by row: row v has the arcs that leave vertex v.
 
     In the block ``with graph_by_rows(path) as rows:``, call `rows.append` for each vertex in turn, or
-    `rows.append_rows` for many. The store appears when the block ends. If the block ends by an error, nothing is left.
+    `rows.append_rows` for many. The store appears when the block ends. If an error ends the block, no store is left.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def graph_by_rows(
     Raises
     ------
     ValueError
-        Not as many rows were appended as `vertices` says, an arc leads to a vertex without a row, or a row is not one
+        The number of rows is not `vertices`, an arc leads to a vertex without a row, or a row is faulty
         (`GraphRows.append_rows`).
     StoreError
         `path` exists, or the disk is full.
@@ -104,7 +104,7 @@ class GraphRows:
             The heads of the arcs, row after row, as numbers of vertices from 0. Their rows may follow later.
         weights : (l,) numbers, optional
             Finite. None: the graph is unweighted, and no row has weights. The store keeps the dtype of NumPy
-            arrays, if all have the same; of Python's numbers, integers become int32 or int64, others float64.
+            arrays, if all have the same; of Python's numbers, integers become int32 or int64, and others float64.
 
         Raises
         ------
@@ -138,7 +138,9 @@ class GraphRows:
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise ValueError(f"{where}: {what} are {array.dtype} of shape {array.shape}; give a list of whole numbers")
         if array.min() < 0 or array.max() >= 1 << 62:
-            raise ValueError(f"{where}: {what} run from {array.min()} to {array.max()}; give numbers from 0")
+            raise ValueError(
+                f"{where}: {what} run from {array.min()} to {array.max()}; give numbers from 0 to 2^62 - 1"
+            )
         return array.astype(np.int64)
 
     def _weights(self, weights: Any, tails: np.ndarray, heads: np.ndarray) -> np.ndarray | None:

@@ -90,7 +90,7 @@ def append(*rows, **options):
         (append([[0]], vertices=2), "g: 1 row appended, but vertices=2 announced; append a row for each vertex"),
         (append([[0]], [[]], vertices=1), "g: 2 rows appended, but vertices=1 announced"),
         (append([[5]]), "g: an arc leads to vertex 5, but only 1 row appended; append a row for each vertex, empty if"),
-        (append([[0]], [[-1]]), "g, row 1 and on: heads run from -1 to -1; give numbers from 0"),
+        (append([[0]], [[-1]]), "g, row 1 and on: heads run from -1 to -1; give numbers from 0 to 2^62 - 1"),
         (append([[0.5]]), "g, row 0 and on: heads are float64 of shape (1,); give a list of whole numbers"),
         (append([[0], [1, 2]]), "g, row 0 and on: weights are int64 of shape (2,); give 1 number"),
         (append([[0], [1]], [[]], [[0]]), "g, row 2 and on: no weights are given, but the rows before have weights"),

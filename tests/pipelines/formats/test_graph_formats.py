@@ -311,7 +311,7 @@ def test_objects(tmp_path):
         import_graph(scipy.sparse.coo_array(([np.inf], ([0], [1])), shape=(2, 2)), tmp_path / "bad")
     with fails("complex"):
         import_graph(scipy.sparse.csr_array((2, 2), dtype=complex), tmp_path / "bad")
-    with fails("a set is not a graph"):
+    with fails("an object of type set is not a graph"):
         import_graph({1}, tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
 

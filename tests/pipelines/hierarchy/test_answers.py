@@ -68,7 +68,7 @@ def test_blocks_by_names_need_no_graph_for_positions(roads):
     assert open_hierarchy(store.path).digest == store.digest
     for wrong, message in (
         (["x"], "there is no vertex 'x'"),
-        (positions([N]), "there is no vertex '#400'; give an index from 0 to 399"),
+        (positions([N]), "there is no vertex '#400'; give a position from 0 to 399"),
         ("v3", "the sources are not a list but 'v3'"),
         ([[3.0]], "source 1 of the list"),
     ):

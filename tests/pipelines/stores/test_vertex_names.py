@@ -23,7 +23,7 @@ def test_without_labels_text_is_the_decimal_index(tmp_path):
         *(0, 10, 19, 7, 7, 0, 19, 3)
     ]
     for name in (*NOT_INTEGERS, "20", "#20", 20, -1, "x", "\udcff"):
-        with pytest.raises(StoreError, match=r"there is no vertex .*; give an index from 0 to 19"):
+        with pytest.raises(StoreError, match=r"there is no vertex .*; give a position from 0 to 19"):
             graph.vertex(name)
 
 
@@ -31,7 +31,7 @@ def test_with_labels_digits_are_never_an_index(tmp_path):
     graph = named(tmp_path / "g", [str(10 * i) for i in range(20)])
     assert [graph.vertex(name) for name in ("10", " 10", "190\n", "#10", " #10", 10)] == [1, 1, 19, 10, 10, 1]
     for name in (*NOT_INTEGERS, "1", "5", "19", "010", "+10", "1_0", "#20", "\udcff"):
-        with pytest.raises(StoreError, match=r"give a label, such as '0', or an index from #0 to #19"):
+        with pytest.raises(StoreError, match=r"give a label, such as '0', or a position from #0 to #19"):
             graph.vertex(name)
     for name in (5, -1, 10**30):
         with pytest.raises(
@@ -128,7 +128,7 @@ def test_an_int_is_an_index_where_there_are_no_labels(tmp_path):
     for nothing in ([], (), np.array([]), pd.Series([], dtype=object), positions([])):
         assert (graph.vertices(nothing).dtype, len(graph.vertices(nothing))) == (np.int64, 0)
     for given in ([3, 20], [-1], ["x"], positions([20]), positions([-1]), [2**64]):
-        with pytest.raises(StoreError, match="there is no vertex .*; give an index from 0 to 19"):
+        with pytest.raises(StoreError, match="there is no vertex .*; give a position from 0 to 19"):
             graph.vertices(given)
 
 
