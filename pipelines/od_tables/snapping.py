@@ -140,7 +140,9 @@ def refuse_exchanged(
 
 
 def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name: str) -> None:
-    """Raise ValueError if a place is farther than the limit from its vertex."""
+    """Raise ValueError if a place is farther than the limit from its vertex, or squares of its distances overflow."""
+    for row in np.flatnonzero(np.isinf(snapped))[:1].tolist():
+        raise ValueError(f"{name}, row {row + 1}: too far from every vertex to measure; give numbers in larger units")
     for row in np.flatnonzero(snapped > (np.inf if limit is None else limit))[:1].tolist():
         raise ValueError(
             f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"

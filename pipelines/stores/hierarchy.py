@@ -46,10 +46,10 @@ from gpuops.hierarchy import Cost, Hierarchy, HierarchyStructure, distance_block
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record
-from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
+from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
-from pipelines.stores.origin import OfGraph
+from pipelines.stores.origin import OfGraph, recorded
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
@@ -182,10 +182,14 @@ class HierarchyStore(FinishedStore, OfGraph):
         tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(writer.group().attrs["bound"])
         return Hierarchy(_structure(arrays), *tables)
 
-    @cached_property
-    def by_place(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The arrays `component` and `others`, mapped at the first access; None if the store lacks them."""
-        if "component" not in self.arrays:
+    def by_place(self, graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
+        """Map the arrays `component` and `others`; None if the store lacks them, or `graph` has other coordinates now.
+
+        The digest of a graph leaves out its coordinates, and vertices that are sorted by former coordinates would not
+        be found.
+        """
+        origin = recorded_origin(self.path, open_store(self.path, SCHEMA), "graph")
+        if "component" not in self.arrays or origin.get("coordinates") != recorded(graph, "coordinates"):
             return None
         chunks = {name: StoredArray(self.path, name).places() for name in ("component", "others")}
         arrays = load_arrays(self.path, open_store(self.path, SCHEMA), chunks)

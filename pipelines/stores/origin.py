@@ -11,6 +11,8 @@ from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, open_store
 
+OUTSIDE = {"names": "labels", "coordinates": "coordinates"}  # arrays outside the digest, by their keys in the record
+
 
 def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str, str | None]:
     """Return the record of a graph or of samples for the store at `path`, which is computed from them."""
@@ -18,13 +20,13 @@ def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str
         "path": source.path,
         "relative": os.path.relpath(source.path, os.path.abspath(path)),
         "digest": source.digest,
-        **({"names": _names_of(source)} if isinstance(source, Graph) else {}),
+        **({key: recorded(source, name) for key, name in OUTSIDE.items()} if isinstance(source, Graph) else {}),
     }
 
 
-def _names_of(graph: Graph) -> str | None:
-    """Return a checksum of the labels, which the digest leaves out, or None if there are no labels."""
-    return open_store(graph.path).attrs.get("contents", {}).get("labels") if "labels" in graph.optional else None
+def recorded(graph: Graph, name: str) -> str | None:
+    """Return a checksum of the labels or the coordinates, which the digest leaves out; None if the graph lacks them."""
+    return open_store(graph.path).attrs.get("contents", {}).get(name) if name in graph.optional else None
 
 
 class OfGraph:
@@ -46,8 +48,8 @@ class OfGraph:
         graph = open_graph(self.graph_path if moved_to is None else moved_to)
         if graph.digest != self.graph_digest:
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
-        recorded, names = recorded_origin(self.path, open_store(self.path), "graph"), _names_of(graph)
-        if recorded.get("names", names) != names:
+        origin, names = recorded_origin(self.path, open_store(self.path), "graph"), recorded(graph, "labels")
+        if origin.get("names", names) != names:
             warnings.warn(
                 f"the vertices of {graph.path} had other names when {self.path} was computed; the present names are "
                 "shown",

@@ -87,7 +87,7 @@ def od(
     if asked:
         refuse_workers(source, reduce)
     column = parse_reduction(reduce).column if reduce else None
-    snapping = Snapping(opened, source.by_place if computed else None)
+    snapping = Snapping(opened, source.by_place(opened) if computed else None)
     begins = read_points(origins, opened, "origin", snap_limit=snap_limit, snapping=snapping)
     what = "destination" if destinations else "origin"
     columns = [column] if column else []

@@ -169,7 +169,7 @@ def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path)
 
 
 def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_path, monkeypatch):
-    component, others = store.by_place
+    component, others = store.by_place(graph)
     assert sorted(component) == list(range(50))
     assert sorted(others) == list(range(50, 60))
     (tmp_path / "o.csv").write_text("lon,lat\n7,48\n12,50\n")
@@ -178,9 +178,27 @@ def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_pa
     monkeypatch.setattr(snapping, "vertices_by_place", lambda *_: 1 / 0)
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
     assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
-    again = read_points(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place))
+    again = read_points(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place(graph)))
     np.testing.assert_array_equal(again.vertices, found.vertices)
     np.testing.assert_array_equal(again.snapped, found.snapped)
+
+
+def test_places_are_snapped_by_the_present_coordinates_of_the_graph(client, tmp_path):
+    """Coordinates are outside the digest of a graph, so that its hierarchy store is still right when they change."""
+    places, rows = np.random.default_rng(1).uniform(0, 9, (300, 2)), (np.arange(301), np.roll(np.arange(300), -1))
+    store = build_hierarchy(client, write_graph(tmp_path / "g", *rows, coordinates=places), tmp_path / "h")
+    corrected = write_graph(tmp_path / "g", *rows, coordinates=places[::-1].copy(), overwrite=True)
+    assert store.graph().digest == corrected.digest
+    (tmp_path / "o.csv").write_text("x,y\n" + "".join(f"{x!r},{y!r}\n" for x, y in places.tolist()))
+    arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
+    assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
+    assert set(pyarrow.csv.read_csv(tmp_path / "od.csv")["origin_snapped"].to_pylist()) == {0}
+
+
+def test_a_place_too_far_to_measure_is_refused(graph, tmp_path):
+    (tmp_path / "o.csv").write_text("x,y\n7,48\n1e200,0\n")
+    with pytest.raises(ValueError, match="o.csv, row 2: too far from every vertex to measure"):
+        read_points(tmp_path / "o.csv", graph, "origin")
 
 
 def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
