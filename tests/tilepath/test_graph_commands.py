@@ -95,8 +95,9 @@ def test_on_a_gpu(tilepath, tmp_path, command):
     tilepath("generate", "rmat", "g.zarr", "--scale", 12)
     found = []
     for device in "cpu", "gpu":
-        text = tilepath("graph", *command.format("g.zarr", device).split(), "--device", device).replace(device, "")
-        store = tmp_path / device
+        store = tmp_path / f"on-{device}"
+        text = tilepath("graph", *command.format("g.zarr", store.name).split(), "--device", device)
+        text = text.replace(store.name, "")
         found.append((text, open_graph(store).digest if store.exists() else ""))
     assert found[0] == found[1]
 
