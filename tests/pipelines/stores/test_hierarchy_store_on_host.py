@@ -31,5 +31,5 @@ def test_positions_stay_on_the_device(host_shim, monkeypatch, store, targets):
 
 def test_positions_of_no_vertex(host_shim, store):
     for wrong in [1, 5], [-1, 1]:
-        with pytest.raises(StoreError, match=r"source [12] of the list: there is no vertex '#(5|-1)'; give an index"):
+        with pytest.raises(StoreError, match=r"source [12] of the list: there is no vertex '#(5|-1)'; give a position"):
             distances_between(store, positions(host_shim.asarray(np.array(wrong))), positions([0]))
