@@ -30,12 +30,13 @@ import numpy as np
 import pyarrow as pa
 
 from gpuops.numbers import outside_infinity
-from pipelines.exports.streamed_files import WRITERS, Columns, Coordinates, Matrix
+from pipelines.exports.streamed_files import WRITERS, Coordinates, Matrix
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import vertex_names
 from pipelines.stores import Distances, Graph, Paths
 from pipelines.stores.circuits import Circuits
 from pipelines.stores.codebook import Codebook
+from pipelines.stores.frame_columns import Columns, Framed
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
@@ -204,54 +205,18 @@ def _circuits_matrix(store: Circuits, _: Any) -> Matrix:
     return Matrix((store.length,), dtype, (store.arcs(run.start, run.stop) for run in _runs(store.length, 1)))
 
 
-def _codebook_table(store: Codebook, _: Any) -> Iterator[Columns]:
-    values, hits = store.units(), store.hits()
-    for run in _runs(store.grid.units, store.d):
-        units = np.arange(run.start, run.stop)
-        place = {"row": units // store.grid.columns, "column": units % store.grid.columns, "hits": hits[run]}
-        yield _beside(place, store.columns, values[run].T)
-
-
-def _beside(columns: Columns, names: tuple[str, ...], values: Any) -> Columns:
-    """Return `columns` with further columns; a name that is taken gets an underscore."""
-    found = dict(columns)
-    for name, column in zip(names, values, strict=True):
-        while name in found:
-            name += "_"
-        found[name] = column
-    return found
+def _framed_table(store: Framed, _: Any) -> Iterator[Columns]:
+    for rows in _runs(store.table_rows, len(store.table_columns(0, 0))):
+        yield store.table_columns(rows.start, rows.stop)
 
 
 def _codebook_matrix(store: Codebook, _: Any) -> Matrix:
     return Matrix((store.grid.units, store.d), store.dtype, iter([store.units()]))
 
 
-def _mapping_table(store: Mapping, _: Any) -> Iterator[Columns]:
-    for run in _runs(store.n, store.top):
-        columns: Columns = {"sample": np.arange(run.start, run.stop)}
-        units, distances = store.units(run.start, run.stop), store.distances(run.start, run.stop)
-        for place in range(store.top):
-            number = "" if place == 0 else str(place + 1)
-            columns |= {f"unit{number}": units[:, place], f"distance{number}": distances[:, place]}
-        yield columns
-
-
 def _mapping_matrix(store: Mapping, _: Any) -> Matrix:
     pieces = (store.units(run.start, run.stop) for run in _runs(store.n, store.top))
     return Matrix((store.n, store.top), np.dtype(np.int32), pieces)
-
-
-def _samples_table(store: Samples, _: Any) -> Iterator[Columns]:
-    names = pa.array(store.label_names() if store.labelled else [], pa.large_string())
-    for run in _runs(store.n, store.d):
-        span = run.start, run.stop
-        columns = _beside({}, store.columns, store.values(*span).T)
-        if store.labelled:
-            labels = store.labels(*span)
-            columns = _beside(columns, ("label",), [names.take(pa.array(labels, mask=labels < 0))])
-        if store.largest_weight is not None:
-            columns = _beside(columns, ("weight",), [store.weights(*span)])
-        yield columns
 
 
 def _samples_matrix(store: Samples, _: Any) -> Matrix:
@@ -263,7 +228,7 @@ _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "distances/2": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
-    "codebook/1": {"table": _codebook_table, "matrix": _codebook_matrix},
-    "mapping/1": {"table": _mapping_table, "matrix": _mapping_matrix},
-    "samples/1": {"table": _samples_table, "matrix": _samples_matrix},
+    "codebook/1": {"table": _framed_table, "matrix": _codebook_matrix},
+    "mapping/1": {"table": _framed_table, "matrix": _mapping_matrix},
+    "samples/1": {"table": _framed_table, "matrix": _samples_matrix},
 }

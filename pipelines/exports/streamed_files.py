@@ -7,15 +7,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from pipelines.files.tables import DELIMITERS, PARQUET, table_writer
-
-Columns = dict[str, Any]  # the columns of a piece of a table, by name
+from pipelines.stores.frame_columns import Columns
 
 
 class Matrix(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from gpuops import batched_shortest_distances, search_graph
 from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError, WeightRangeError
-from pipelines.stores import Graph, open_graph, store_schema
+from pipelines.stores import Distances, Graph, Paths, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.named_matrix import NamedMatrix
+from pipelines.stores.schema import kind_of
 from pipelines.stores.solutions import Solution, SolutionLike, open_solution
 from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.negative_cycle import named_cycle
@@ -124,7 +127,7 @@ def open_rows(given: RowsLike, graph: Graph | str | os.PathLike[str] | None = No
 
 
 def distances_between(
-    store: HierarchyStore | str | os.PathLike[str],
+    store: Graph | NamedMatrix | HierarchyStore | str | os.PathLike[str],
     sources: Any,
     targets: Any,
     *,
@@ -132,15 +135,18 @@ def distances_between(
 ) -> Any:
     """Return the shortest distances from each source to each target, without computing the whole matrix.
 
+    Distances, paths and matrix stores are read. A hierarchy store computes the block. A graph is searched from each
+    source, in this process.
+
     Parameters
     ----------
-    store : HierarchyStore, or path of such a store
+    store : Graph, HierarchyStore, Distances, Paths or Matrix, or path of such a store
     sources, targets : (k,) and (l,) vertices
         Labels, or positions if the graph has no labels, as text or int. Positions can always be given as "#17" or
-        ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, the
-        distances are computed on its device, and stay there.
+        ``tilepath.positions([17])``. If either argument is a CuPy array, or positions in a CuPy array, a hierarchy
+        computes the distances on its device, and they stay there.
     graph : Graph or path, optional
-        The graph, if it was moved. It is read for labels only, so `positions` do not need it.
+        The graph of a store, if it was moved. Of a hierarchy it is read for labels only, so `positions` do not need it.
 
     Returns
     -------
@@ -150,13 +156,30 @@ def distances_between(
     Raises
     ------
     pipelines.stores.StoreError
-        A vertex does not exist, or the graph store is missing.
+        A vertex does not exist, the store has no row of a source, or the graph store is missing.
     gpuops.errors.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.
+    pipelines.workers.capacity.DoesNotFitError
+        The searches of a graph need more memory than there is, or would take too long.
     ValueError
-        `sources` or `targets` are not a list of names.
+        `sources` or `targets` are not a list of names, or the store holds no distances.
     """
-    store = store if isinstance(store, HierarchyStore) else open_hierarchy(store)
+    if isinstance(store, str | os.PathLike):
+        store = kind_of(store).open(store)
+    if isinstance(store, HierarchyStore):
+        return _computed(store, sources, targets, graph)
+    if isinstance(store, Graph):
+        searched, names = open_rows(store, graph)
+        rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
+        return _searched(searched, rows, columns)
+    if not isinstance(store, NamedMatrix):
+        raise ValueError(f"{getattr(store, 'path', store)} holds no distances; give a graph, or what was made of one")
+    if graph is not None and isinstance(store, Distances | Paths):
+        store = replace(store, graph_path=os.fspath(graph.path if isinstance(graph, Graph) else graph))
+    return store.block(sources, targets)
+
+
+def _computed(store: HierarchyStore, sources: Any, targets: Any, graph: Any) -> Any:
     gpu = any(is_cupy(v.indices if isinstance(v, Positions) else v) for v in (sources, targets))
     if isinstance(sources, Positions) and isinstance(targets, Positions):
         names = VertexNames(store.n, lambda: None, store.path)
@@ -164,6 +187,15 @@ def distances_between(
         names = (store.named if graph is None else graph if isinstance(graph, Graph) else store.graph(graph)).naming
     rows, columns = _vertices(names, sources, "source"), _vertices(names, targets, "target")
     return store.between_on_gpu(rows, columns) if gpu else store.between(rows, columns)
+
+
+def _searched(searched: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the block of some rows and columns; each row is searched once."""
+    different, places = np.unique(rows, return_inverse=True)
+    found = np.empty((len(different), len(columns)), searched.dtype)
+    for start, block in searched.rows(different):
+        found[start : start + len(block)] = block[:, columns]
+    return found[places]
 
 
 def _vertices(names: VertexNames, given: Any, what: str) -> Any:

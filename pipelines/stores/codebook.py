@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
@@ -31,11 +31,15 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import StoredArray, record, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.frame_columns import Columns, Framed, beside
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors, remove_leftovers
+
+if TYPE_CHECKING:
+    import xarray
 
 
 def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +86,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook(FinishedStore):
+class Codebook(Framed, FinishedStore):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
     `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
@@ -123,6 +127,26 @@ class Codebook(FinishedStore):
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
         return StoredArray(self.path, "hits")[:]
+
+    @property
+    def table_rows(self) -> int:
+        return self.grid.units
+
+    def table_columns(self, start: int, stop: int) -> Columns:
+        """Return some units as columns: the place on the grid, the hits, and the values as stored."""
+        units = np.arange(start, stop)
+        place = {"row": units // self.grid.columns, "column": units % self.grid.columns}
+        values, hits = (StoredArray(self.path, name) for name in ("codebooks", "hits"))
+        return beside(place | {"hits": hits[start:stop]}, self.columns, values[-1, start:stop].T)
+
+    def to_xarray(self) -> xarray.DataArray:
+        """Return the last codebook as a DataArray (rows, columns, d), with the names of the columns of the samples."""
+        import xarray
+
+        shape, dimensions = (self.grid.rows, self.grid.columns, self.d), ("row", "column", "feature")
+        return xarray.DataArray(
+            self.units().reshape(shape), {"feature": list(self.columns)}, dimensions, name="codebook"
+        )
 
     def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
         """Open the samples that the map was trained with; pass `path` if they were moved."""

@@ -72,6 +72,7 @@ class StoredArray:
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
             self.dtype: np.dtype = self._array.dtype
+            self.ndim = len(self.shape)
             self.raw: bool = self._array.compressors == checkpoint_codecs()  # chunks hold plain values and a checksum
             if min(self.chunks, default=1) < 1:
                 raise ValueError(f"its chunks have the shape {self.chunks}")
@@ -80,6 +81,16 @@ class StoredArray:
         """Return any Zarr selection as a NumPy array."""
         with self._damage("a chunk is"):
             return self._checked(np.asarray(self._array[selection]))
+
+    def block(self, *selections: Any) -> np.ndarray:
+        """Return the entries where the selected rows and columns meet, each by a slice or by numbers (`numpy.ix_`)."""
+        with self._damage("a chunk is"):
+            return self._checked(np.asarray(self._array.oindex[selections]))
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the array, such as its unit."""
+        return dict(self._array.attrs)
 
     def rows(self, start: int, stop: int, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows from `start` to `stop` (excluded); read without a copy into `out`, if it is given."""

@@ -36,6 +36,7 @@ from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
+from pipelines.stores.named_matrix import VertexMatrix
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
@@ -98,13 +99,13 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True)
-class Distances(FinishedStore, OfGraph):
+@dataclass(frozen=True, eq=False, repr=False)
+class Distances(VertexMatrix, FinishedStore, OfGraph):
     """A finished distances store, opened by `open_distances`. Pickles leave out the matrix.
 
     ``store[i, j]`` is the distance in row i and column j. Column j belongs to the vertex at position j. Row i belongs
-    to the vertex at position ``sources[i]``, or at position i if `sources` is None. ``graph().names`` turns positions
-    into names, and ``graph().vertices`` turns names into positions.
+    to the vertex at position ``sources[i]``, or at position i if `sources` is None. ``store.at["Rome", "Milan"]`` goes
+    by names. ``graph().names`` turns positions into names, and ``graph().vertices`` turns names into positions.
     """
 
     path: str

@@ -165,11 +165,6 @@ class HierarchyStore(FinishedStore, OfGraph):
         return self.seal
 
     @cached_property
-    def named(self) -> Graph:
-        """The graph of the store, opened once, to look up names of vertices."""
-        return self.graph()
-
-    @cached_property
     def hierarchy(self) -> Hierarchy:
         """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""
         writer = begun_hierarchy(self.path)

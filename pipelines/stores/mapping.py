@@ -26,6 +26,7 @@ from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.contents import StoredArray, row_blocks, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
+from pipelines.stores.frame_columns import Columns, Framed
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
@@ -62,7 +63,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Mapping(FinishedStore):
+class Mapping(Framed, FinishedStore):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str
@@ -123,6 +124,19 @@ class Mapping(FinishedStore):
         """Return the weights of the samples in errors, float64 (k): ones if the store has no weights."""
         stop = self.n if stop is None else stop
         return (StoredArray(self.path, "weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
+
+    @property
+    def table_rows(self) -> int:
+        return self.n
+
+    def table_columns(self, start: int, stop: int) -> Columns:
+        """Return some rows as columns: the number of the sample, and its nearest units with their distances."""
+        columns: Columns = {"sample": np.arange(start, stop)}
+        units, distances = self.units(start, stop), self.distances(start, stop)
+        for place in range(self.top):
+            number = "" if place == 0 else str(place + 1)
+            columns |= {f"unit{number}": units[:, place], f"distance{number}": distances[:, place]}
+        return columns
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""

@@ -27,8 +27,10 @@ from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
 from pipelines.stores.graph import Graph
+from pipelines.stores.named_matrix import NamedMatrix
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, distance_options
+from pipelines.stores.vertex_names import VertexNameList, VertexNames
 from pipelines.stores.whole_chunks import WholeChunks
 
 
@@ -54,9 +56,14 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True, eq=False)
-class Matrix(FinishedStore):
-    """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Matrix(NamedMatrix, FinishedStore):
+    """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays.
+
+    ``store[i, j]`` is the distance from origin i to destination j; ``store.at["home 7", "school 2"]`` goes by names.
+    """
+
+    dimensions = ("origin", "destination")
 
     path: str
     rows: int
@@ -75,7 +82,14 @@ class Matrix(FinishedStore):
 
     def names(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the names of the origins (k) and of the destinations (l), text."""
-        return StoredArray(self.path, "origin")[:], StoredArray(self.path, "destination")[:]
+        return self.names_along(0), self.names_along(1)
+
+    def names_along(self, axis: int, part: slice = slice(None)) -> np.ndarray:
+        return StoredArray(self.path, self.dimensions[axis])[part]
+
+    def find_along(self, axis: int, names: VertexNameList) -> np.ndarray:
+        naming = VertexNames(self.shape[axis], lambda: self.names_along(axis), self.path)
+        return naming.vertices(names, self.dimensions[axis])
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""

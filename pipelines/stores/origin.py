@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import cached_property
+from typing import Any
 
 from pipelines.stores.declared import recorded_origin
 from pipelines.stores.generated_names import generator_of
@@ -35,6 +37,14 @@ class OfGraph:
     path: str
     graph_path: str
     graph_digest: str
+
+    @cached_property
+    def named(self) -> Graph:
+        """The graph of the store, opened once, to look up names of vertices."""
+        return self.graph()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "named"}
 
     def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
         """Open the graph that the store was computed from; give its path if it was moved.

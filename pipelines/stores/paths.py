@@ -34,6 +34,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
+from pipelines.stores.named_matrix import VertexMatrix
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
@@ -82,12 +83,13 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True, eq=False)
-class Paths(FinishedStore, OfGraph):
+@dataclass(frozen=True, eq=False, repr=False)
+class Paths(VertexMatrix, FinishedStore, OfGraph):
     """A finished paths store, opened by `open_paths`: rows are read on demand. Pickles leave out the rows.
 
-    Columns, `sources`, `targets` and predecessors are positions of vertices. ``graph().names`` turns positions into
-    names, and ``graph().vertices`` turns names into positions.
+    Columns, `sources`, `targets` and predecessors are positions of vertices. ``store.at["Rome", "Milan"]`` is a
+    distance by names. ``graph().names`` turns positions into names, and ``graph().vertices`` turns names into
+    positions.
     """
 
     path: str
@@ -132,6 +134,10 @@ class Paths(FinishedStore, OfGraph):
     def row_sources(self, row: int) -> np.ndarray:
         """Return the vertices where the paths of a row begin, int64."""
         return self.sources if self.together else self.sources[row : row + 1]
+
+    def row_vertices(self) -> np.ndarray | None:
+        """Return the vertex of each row, int64 (S); None if the only row begins at the nearest of several sources."""
+        return None if self.together else self.sources
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
         """Iterate over the store in order, by the rows of whole chunks.

@@ -25,10 +25,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.frame_columns import Columns, Framed, beside
 from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
@@ -79,7 +81,7 @@ DECLARED = Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(Framed):
     """A samples store, opened by `open_samples`: attributes in memory, rows read on demand.
 
     Pickles leave out the rows.
@@ -167,6 +169,20 @@ class Samples:
         firsts = [first for _, first in self.origins]
         rows = np.arange(start, self.n if stop is None else stop)
         return (np.searchsorted(firsts, rows, side="right") - 1).astype(np.int32)
+
+    @property
+    def table_rows(self) -> int:
+        return self.n
+
+    def table_columns(self, start: int, stop: int) -> Columns:
+        """Return some rows as columns: the values as stored, and label and weight if the store has them."""
+        columns = beside({}, self.columns, self.values(start, stop).T)
+        if self.labelled:
+            names, labels = pa.array(self.label_names(), pa.large_string()), self.labels(start, stop)
+            columns = beside(columns, ["label"], [names.take(pa.array(labels, mask=labels < 0))])
+        if self.largest_weight is not None:
+            columns = beside(columns, ["weight"], [self.weights(start, stop)])
+        return columns
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
