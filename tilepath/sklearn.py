@@ -25,11 +25,11 @@ from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
 from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
 from pipelines.som.heights import u_matrix
-from pipelines.som.quality import map_quality
+from pipelines.som.quality import error_with_paths, map_quality
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, first_sigma, settled, sigma_schedule
 from pipelines.som.shard import PIECE_BYTES, Piece
-from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for, usual_sides
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
 
@@ -54,7 +54,8 @@ def __getattr__(name: str) -> Any:
 
 # The types that each parameter accepts, and their names in messages. Functions that use a parameter check its range.
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("rows", "columns", "epochs"), ((Integral,), "an integer")),
+    "epochs": ((Integral,), "an integer"),
+    **dict.fromkeys(("rows", "columns"), ((Integral, type(None)), "an integer, or None")),
     **dict.fromkeys(("sigma_end", "rate", "rate_end"), ((Real,), "a number")),
     **dict.fromkeys(("sigma", "tolerance"), ((Real, type(None)), "a number, or None")),
     **dict.fromkeys(("hexagonal", "toroidal", "missing", "online"), ((Integral, np.bool_), "True or False")),
@@ -74,7 +75,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Parameters
     ----------
-    rows, columns : int
+    rows, columns : int, optional
+        The sides of the grid. By default `fit` takes about 5 sqrt(N) units, sides in the ratio 3:4. Then weights and
+        repeated samples give different maps, as N differs.
     hexagonal, toroidal : bool
         The grid, by default rectangular and planar; see `gpuops.som.grid.Grid`.
     metric : {"euclidean", "taxicab", "manhattan", "cosine"}
@@ -124,6 +127,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Mean distance of each unit to its neighbours on the grid.
     hits_ : (rows, columns) int64 array
         The number of samples of each unit. After `fit` only.
+    unit_clusters_ : (M,) int32 array
+        The cluster of each unit. After `cluster` only.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str
         Names of the columns, if the samples had names.
@@ -141,8 +146,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __init__(
         self,
-        rows: int = 10,
-        columns: int = 10,
+        rows: int | None = None,
+        columns: int | None = None,
         *,
         hexagonal: bool = False,
         toroidal: bool = False,
@@ -200,7 +205,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         ValueError
             An option conflicts with the samples or with another option, or samples or weights are not valid.
         """
-        grid, sigmas = self._plan()
+        grid, sigmas = self._plan(_row_count(X))
         samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
         steps = self._online_steps(samples, sigmas) if self.online else None
@@ -217,6 +222,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
         self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
         self.labels_ = samples.units(codebook)
+        if hasattr(self, "unit_clusters_"):  # of the map before
+            del self.unit_clusters_
         self.hits_ = np.bincount(self.labels_, minlength=grid.units).reshape(grid.rows, grid.columns)
         return self
 
@@ -229,8 +236,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         See `fit` for parameters and errors.
         """
-        grid, sigmas = self._plan()
         begun = hasattr(self, "codebook_")
+        grid, sigmas = self._plan(_row_count(X), self.grid_ if begun else None)
         if begun and grid != self.grid_:
             raise ValueError(f"this is a map on {self.grid_}, not on {grid}; fit a new one, or set its grid back")
         samples = self._to_learn(X, sample_weight, grid, reset=not begun)
@@ -240,7 +247,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.codebook_, error = samples.epoch(codebook, sigma)
         self.grid_, self.n_iter_ = grid, done + 1
         self.quantization_errors_ = [*(self.quantization_errors_[:done] if begun else ()), error]
-        for of_fit in ("labels_", "hits_", "topographic_error_"):
+        for of_fit in ("labels_", "hits_", "topographic_error_", "unit_clusters_"):
             if hasattr(self, of_fit):
                 delattr(self, of_fit)
         return self
@@ -285,47 +292,70 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         units = self.labels_ if X is None else self._units(X)
         return np.stack(np.divmod(units.astype(np.int64), self.grid_.columns), axis=1)
 
-    def plot(self, kind: str = "umatrix", column: int | str = 0, axes: Any = None) -> Any:
-        """Draw the map with matplotlib.
+    def cluster(
+        self,
+        clusters: int | None = None,
+        method: str = "agglomerative",
+        *,
+        linkage: str | None = None,
+        adjacent: bool = False,
+        X: Any = None,
+    ) -> np.ndarray:
+        """Cluster the units, (M,) int32, and keep the clusters as `unit_clusters_`; `plot` outlines them.
+
+        ``som.unit_clusters_[som.predict(X)]`` are the clusters of samples. Parameters and errors are those of
+        `pipelines.som.clusters.cluster_units`; `X` are samples for the method "immersion".
+        """
+        from pipelines.som.clusters import cluster_units  # its messages import zarr
+
+        check_is_fitted(self)
+        samples = None if X is None else self._take(X, None, self.grid_).values
+        seed = 0 if self.random_state is None else self._seed()
+        options: dict[str, Any] = {"linkage": linkage, "adjacent": adjacent, "samples": samples, "seed": seed}
+        self.unit_clusters_ = cluster_units(
+            self.codebook_, self.grid_, method, clusters, metric=self._metric(), **options
+        )
+        return self.unit_clusters_
+
+    def plot(
+        self,
+        kind: str = "umatrix",
+        column: int | str | None = None,
+        axes: Any = None,
+        *,
+        X: Any = None,
+        y: Any = None,
+        text: bool = False,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the map with matplotlib, as `tilepath som plot` does.
 
         Parameters
         ----------
-        kind : {"umatrix", "hits", "plane"}
-        column : int or str
-            Number or name of the column that "plane" shows.
+        kind : {"umatrix", "pmatrix", "ustar", "hits", "plane", "planes", "clusters", "labels", "pies", "tree", "curve"}
+            `pipelines.som.pictures` says what each shows. "clusters" needs `cluster`; its clusters are outlined in the
+            other pictures, too.
+        column : int or str, optional
+            Number or name of the column that "plane" shows, by default the first. "planes" shows all columns.
         axes : matplotlib.axes.Axes, optional
-            Where to draw; by default, the axes of a new figure of pyplot.
+            Where to draw; by default on a new figure of pyplot. "planes", "tree", "curve" need a figure of their own.
+        X : (N, d) array
+            Samples for the densities "pmatrix" and "ustar".
+        y : (N,) array
+            The label of every sample of `fit`, for "labels" and "pies", and if given for "tree". The classifier knows
+            its own.
+        text : bool
+            Write labels or the numbers of clusters into the cells.
+        title : str, optional
 
         Returns
         -------
-        axes : matplotlib.axes.Axes
+        matplotlib.axes.Axes, or matplotlib.figure.Figure of "planes", "tree" and "curve"
         """
-        check_is_fitted(self, "hits_" if kind == "hits" else None)
-        from pipelines.som.cells import draw_cells, draw_outlines
+        from tilepath.sklearn_pictures import needed, plot
 
-        if kind not in ("umatrix", "hits", "plane"):
-            raise ValueError(f"there is no picture {kind!r}; choose umatrix, hits or plane")
-        title, colours = {"umatrix": ("U-matrix", "bone_r"), "hits": ("hits", "viridis")}.get(kind, ("", "viridis"))
-        if kind == "umatrix":
-            values = self.u_matrix_.ravel()
-        elif kind == "hits":
-            values = np.where(self.hits_ > 0, self.hits_, np.nan).ravel()
-        else:
-            names = list(getattr(self, "feature_names_in_", []))
-            if column not in (names if isinstance(column, str) else range(self.n_features_in_)):
-                raise ValueError(f"there is no column {column!r}; X had {', '.join(names) or self.n_features_in_}")
-            number = names.index(column) if isinstance(column, str) else column
-            title, values = str(names[number] if names else f"column {number}"), self.codebook_[:, number]
-        if axes is None:
-            from matplotlib import pyplot
-
-            axes = pyplot.figure().add_subplot()
-        cells = draw_cells(axes, self.grid_, values, colours)
-        draw_outlines(axes, self.grid_)
-        axes.set_aspect("equal")
-        axes.set_title(title, parse_math=False)
-        axes.figure.colorbar(cells, ax=axes)
-        return axes
+        check_is_fitted(self, needed(kind, y), msg="This %(name)s lacks what the picture shows; call fit, or cluster")
+        return plot(self, kind, column, axes, X, y, text, title)
 
     def quality(self, X: Any) -> dict[str, float]:
         """Return measures of how well the map shows the samples `X`, by name; `pipelines.som.quality` has the formulas.
@@ -354,12 +384,36 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 distances[first : first + len(block)] = to_host(block.astype(distances.dtype))
         return distances
 
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the values of units, (N, d).
+
+        Parameters
+        ----------
+        X : (N,) int array of units, as `predict` returns them, or (N, M) distances to all units, as from `transform`
+            Of distances, the nearest unit counts.
+        """
+        check_is_fitted(self)
+        X = np.asarray(X)
+        if X.ndim == 2 and X.shape[1] == len(self.codebook_):
+            X = X.argmin(axis=1)
+        if X.ndim != 1 or X.dtype.kind not in "iu" or (X.size and not 0 <= X.min() <= X.max() < len(self.codebook_)):
+            raise ValueError(
+                f"X is {X.dtype} of the shape {X.shape}; give units from 0 to {len(self.codebook_) - 1}, or a row of "
+                f"{len(self.codebook_)} distances for each sample"
+            )
+        return self.codebook_[X]
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the quantization error, the mean distance of samples to their best matching units."""
+        """Return minus the error with paths of Kaski and Lagus: greater is better.
+
+        The error of a sample is its distance to its unit, plus the length of the way over the grid to its second best
+        unit. So a search of parameters does not always prefer the largest map, as it would by the quantization error
+        (`quantization_errors_`). See `pipelines.som.quality`.
+        """
         check_is_fitted(self)
         samples = self._take(X, sample_weight, self.grid_)
-        unit = samples.job.distance_unit(self.codebook_)
-        return -samples.survey(self.codebook_).judged.quantization_error(samples.job, unit)
+        units, distances = samples.nearest(self.codebook_, min(2, self.grid_.units))
+        return -error_with_paths(units, distances, self.codebook_, self.grid_, samples.job.metric, samples.weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -377,15 +431,22 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             if not isinstance(getattr(self, name), types):
                 raise TypeError(f"{name} is {getattr(self, name)!r}; give {words}")
 
-    def _plan(self) -> tuple[Grid, list[float]]:
-        """Check the options, and return the grid and the radius of the neighbourhood in every epoch."""
+    def _plan(self, n: int, begun: Grid | None = None) -> tuple[Grid, list[float]]:
+        """Check the options, and return the grid for n samples and the radius of the neighbourhood in every epoch.
+
+        Sides that are not given are those of the grid that was `begun`, if there is one.
+        """
         self._check_types()
         check_kernel(self.kernel)
         if self.tolerance is not None and not 0 <= self.tolerance < 1:
             raise ValueError(
                 f"tolerance is {self.tolerance}; give a fraction of the quantization error, such as 0.001, or None"
             )
-        rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
+        rows, columns = (None if side is None else int(side) for side in (self.rows, self.columns))
+        if rows is None or columns is None:
+            usual = usual_sides(n, rows, columns, bool(self.hexagonal and self.toroidal))
+            rows, columns = (usual["rows"], usual["columns"]) if begun is None else (begun.rows, begun.columns)
+        last = float(self.sigma_end)
         sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
         return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
@@ -476,6 +537,12 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return seed
 
 
+def _row_count(X: Any) -> int:
+    """Return the number of rows of samples, at least 1; `fit` refuses what is no matrix of samples."""
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    return max(1, shape[0]) if shape else 1
+
+
 def _refuse_dates(X: Any) -> None:
     """Raise TypeError if a column of `X` holds dates or times, which NumPy would silently convert to numbers."""
     framed = hasattr(X, "columns") and hasattr(X, "dtypes")
@@ -514,6 +581,14 @@ class _Samples(NamedTuple):
 
     def units(self, codebook: np.ndarray) -> np.ndarray:
         """Return the best matching units of all samples, (N,)."""
+        return self.nearest(codebook, 1)[0][:, 0]
+
+    def nearest(self, codebook: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the `top` nearest units of all samples, (N, top), and the distances to the nearest, (N,)."""
         on_device, job = self.xp.asarray(codebook), self.job
-        found = (best_matching_units(piece.values, on_device, job.metric, missing=job.missing) for piece in self.pieces)
-        return np.concatenate([to_host(units) for units, _ in found])
+        parts = []
+        for piece in self.pieces:
+            units, distances = best_matching_units(piece.values, on_device, job.metric, top, job.missing)
+            parts.append([to_host(found).reshape(len(piece.values), top) for found in (units, distances)])
+        units, distances = map(np.concatenate, zip(*parts, strict=True))
+        return units, distances[:, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.som.classes import count_votes, voted_classes
+from pipelines.som.classes import count_votes, nearest_voters
 from tilepath.sklearn import TYPES, SelfOrganizingMap
 
 # Imported after tilepath.sklearn, whose error tells how to install scikit-learn if it is missing.
@@ -38,6 +38,10 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         The classes.
     unit_classes_ : (M,) int64 array
         The position in `classes_` of the class of every unit.
+    vote_ : pipelines.som.classes.Vote
+        How the samples of the units voted.
+    unit_shares_ : (M, L) float64 array
+        The share of each class among the samples of every unit.
     purity_ : (M,) float64 array
         The share of the samples of a unit that have its class; NaN for a unit without samples.
     codebook_, ...
@@ -52,8 +56,8 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
 
     def __init__(
         self,
-        rows: int = 10,
-        columns: int = 10,
+        rows: int | None = None,
+        columns: int | None = None,
         *,
         lvq_epochs: int = 0,
         lvq_rate: float = 0.03,
@@ -127,13 +131,24 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         check_is_fitted(self)
         return self.classes_[self.unit_classes_[self._units(X)]]
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the share of each class among the training samples of every sample's unit, float64 (N, L).
+
+        A unit without samples has the shares of the nearest unit with samples.
+        """
+        check_is_fitted(self)
+        return self.unit_shares_[self._units(X)]
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return the share of the samples whose class is predicted correctly."""
         return ClassifierMixin.score(self, X, y, sample_weight)
 
     def _vote(self, units: np.ndarray, codes: np.ndarray) -> None:
         vote = count_votes(units, codes, self.grid_.units, len(self.classes_))
-        self.purity_, self.unit_classes_ = vote.purity, voted_classes(vote, self.codebook_, self._metric())
+        voters = nearest_voters(vote, self.codebook_, self._metric())
+        shares = vote.shares(len(self.classes_))[voters]
+        self.vote_, self.purity_, self.unit_classes_ = vote, vote.purity, vote.winners[voters]
+        self.unit_shares_ = shares / shares.sum(axis=1, keepdims=True)
 
     def _moved(self, samples: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the codebook after `lvq_epochs` epochs of LVQ1; `random_state` draws the order of the samples."""

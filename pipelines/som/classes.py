@@ -85,8 +85,8 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
     return _vote(pairs, counts, mapping.grid.units, len(names)), names
 
 
-def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
-    """Return the label of every unit: the winner of its vote, or of the vote of the nearest unit with labelled samples.
+def nearest_voters(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
+    """Return for every unit the unit whose vote counts: itself, or the nearest unit with labelled samples.
 
     Parameters
     ----------
@@ -106,11 +106,10 @@ def voted_classes(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
     voted, empty = np.flatnonzero(vote.winners >= 0), vote.winners < 0
     if not len(voted):
         raise ValueError("no sample has a label, so that no unit can have one; name samples with labels")
-    classes = vote.winners.copy()
+    voters = np.arange(len(codebook))
     if empty.any():
-        nearest = distances_to_all(codebook[empty], codebook[voted], metric).argmin(axis=1)
-        classes[empty] = vote.winners[voted[nearest]]
-    return classes
+        voters[empty] = voted[distances_to_all(codebook[empty], codebook[voted], metric).argmin(axis=1)]
+    return voters
 
 
 def _counted(units: np.ndarray, labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:

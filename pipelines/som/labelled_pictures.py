@@ -6,28 +6,28 @@ self-organizing maps for visualization and interpretation of cytometry data", Cy
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
 from pipelines.som import cells
-from pipelines.som.classes import Vote, natural_order, vote_of_mapping
-
-if TYPE_CHECKING:
-    from pipelines.stores.codebook import Codebook
-    from pipelines.stores.mapping import Mapping
-    from pipelines.stores.samples import Samples
+from pipelines.som.classes import Vote, natural_order
 
 MOST_NODES = 1000  # most nodes of a tree that is laid out
 
 
-def draw_labels(
-    axes: Any, grid: Grid, mapping: Mapping | None, samples: Samples | None, *, pies: bool, text: bool
-) -> None:
+class NamedVote(NamedTuple):
+    """The vote of labelled samples, and the names of the labels."""
+
+    vote: Vote
+    names: list[str]
+
+
+def draw_labels(axes: Any, grid: Grid, voted: NamedVote, *, pies: bool, text: bool) -> None:
     """Colour each unit by the label of most of its samples, or draw a pie of all their labels."""
-    vote, names = vote_of_mapping(mapping, samples)
+    vote, names = voted
     colour_of, entries = _colours_of_labels(vote, names, pies)
     if pies:
         cells.draw_colours(axes, grid, np.tile(cells.rgba("1.0"), (grid.units, 1)))
@@ -67,9 +67,10 @@ def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) 
 
 def draw_tree(
     figure: Any,
-    codebook: Codebook,
-    mapping: Mapping | None,
-    samples: Samples | None,
+    units: np.ndarray,
+    metric: str,
+    hits: np.ndarray,
+    voted: NamedVote | None,
     clusters: np.ndarray | None,
     name: str,
 ) -> None:
@@ -80,29 +81,27 @@ def draw_tree(
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
-    units = codebook.units()
-    links = spanning_tree(units, codebook.metric)
+    links = spanning_tree(units, metric)
     places = tree_layout(units, links)
     figure.set_size_inches(7, 7)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_title(name, fontsize=10)
     lengths = np.sqrt(((places[links[:, 0]] - places[links[:, 1]]) ** 2).sum(axis=1))
     reach = 0.5 * (np.median(lengths) if len(lengths) else 1.0)
-    hits = (codebook if mapping is None else mapping).hits()
     radii = reach * np.maximum(np.sqrt(hits / max(hits.max(), 1)), 0.25)
     axes.add_collection(LineCollection(list(places[links]), colors="0.55", linewidths=1, zorder=1))
-    classes, entries = samples is not None and samples.labelled, []
+    entries = []
     if clusters is not None:
         numbers = np.unique(clusters)
         palette = cells.colours_of(len(numbers))
-        if classes:  # pale discs, so that the colours of the pies stand out
+        if voted is not None:  # pale discs, so that the colours of the pies stand out
             palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
-        rings = radii if not classes else radii + 0.3 * reach  # a margin around the pies
+        rings = radii if voted is None else radii + 0.3 * reach  # a margin around the pies
         cells.draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
         entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
-    if classes:
-        vote, names = vote_of_mapping(mapping, samples)
+    if voted is not None:
+        vote, names = voted
         colour_of, of_labels = _colours_of_labels(vote, names, True)
         cells.draw_pies(axes, places, vote.shares(len(names)), radii, colour_of)
         entries += of_labels

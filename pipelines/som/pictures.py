@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,9 @@ from gpuops.som import metrics
 from gpuops.som.grid import Grid
 from pipelines.files.figures import figure_file, shortened
 from pipelines.som import cells
+from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import p_matrix, u_matrix, u_star
-from pipelines.som.labelled_pictures import draw_labels, draw_tree
+from pipelines.som.labelled_pictures import NamedVote, draw_labels, draw_tree
 
 if TYPE_CHECKING:  # the estimator draws without stores
     from pipelines.stores.codebook import Codebook
@@ -56,6 +58,7 @@ TITLES = {
 KINDS = tuple(TITLES)
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
+OF_HITS = ("hits", "tree")
 WITHOUT_CELLS = ("tree", "curve")
 MOST_PLANES = 64  # most planes drawn unless the user names the columns
 MOST_LETTERS = 36  # most letters of the name of a plane
@@ -124,50 +127,116 @@ def picture_map(
     if title is None:
         joined = ", edges joined" if grid.toroidal else ""
         title = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
+    labelled = kind in OF_LABELS or (kind == "tree" and samples is not None and samples.labelled)
+    shown = MapView(
+        grid=grid,
+        metric=codebook.metric,
+        units=codebook.units(),
+        columns=codebook.columns,
+        values=codebook.scaling.undo(codebook.units()),
+        hits=(codebook if mapping is None else mapping).hits() if kind in OF_HITS else None,
+        errors=codebook.quantization_errors,
+        sigmas=codebook.sigmas,
+        voted=NamedVote(*vote_of_mapping(mapping, samples)) if labelled else None,
+        samples=learned_rows(codebook, samples) if kind in OF_SAMPLES else None,
+        clusters=clusters,
+        ways=[] if mapping is None else [_way(mapping, *rows) for rows in ways],
+        name=codebook.path,
+    )
     with figure_file(path, overwrite, tight=True) as figure:
-        _draw_on(figure, codebook, kind, title, columns, mapping, samples, clusters, text, ways)
+        draw_map(figure, shown, kind, title, columns, text)
 
 
-def _draw_on(
-    figure: Any,
-    codebook: Codebook,
-    kind: str,
-    name: str,
-    columns: Sequence[str] | None,
-    mapping: Mapping | None,
-    samples: Samples | None,
-    clusters: np.ndarray | None,
-    text: bool,
-    ways: Sequence[tuple[int, int]],
+@dataclass(frozen=True)
+class MapView:
+    """What pictures of a map show.
+
+    Attributes
+    ----------
+    grid : Grid of M units
+    metric : {"euclidean", "taxicab", "cosine"}
+    units : (M, d) array, as they were trained
+    columns : names of the d columns
+    values : (M, d) array, the units in units of the source
+    hits : (M,) int array, or None
+    errors : quantization errors, of the first codebook and after each epoch
+    sigmas : reach of the neighbourhood in each epoch
+    voted : labels of the samples of each unit, or None
+    samples : (N, d) array of samples on the scale of the units, for densities, or None
+    clusters : (M,) int array, or None
+    ways : the units of each trajectory
+    name : name of the map, for messages
+    """
+
+    grid: Grid
+    metric: str
+    units: np.ndarray
+    columns: Sequence[str]
+    values: np.ndarray
+    hits: np.ndarray | None
+    errors: Sequence[float]
+    sigmas: Sequence[float]
+    voted: NamedVote | None = None
+    samples: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+    ways: Sequence[np.ndarray] = ()
+    name: str = "the map"
+
+
+def draw_map(
+    figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[str] | None = None, text: bool = False
 ) -> None:
-    grid = codebook.grid
+    """Draw a map on an empty figure of matplotlib; parameters and errors are those of `picture_map`."""
     of_cells: list[Any] = []
     if kind == "planes":
-        of_cells = _draw_planes(figure, codebook, _chosen(codebook, columns), name)
+        of_cells = _draw_planes(figure, shown, _chosen(shown, columns), title)
     elif kind == "curve":
-        _draw_curve(figure, codebook, name)
+        _draw_curve(figure, shown, title)
     elif kind == "tree":
-        draw_tree(figure, codebook, mapping, samples, clusters, name)
+        assert shown.hits is not None
+        draw_tree(figure, shown.units, shown.metric, shown.hits, shown.voted, shown.clusters, title)
     else:
-        figure.set_size_inches(*cells.picture_size(grid, 6.2, 9))
+        figure.set_size_inches(*cells.picture_size(shown.grid, 6.2, 9))
         axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_title(name, fontsize=10)
-        of_cells = [axes]
-        if kind in OF_LABELS:
-            draw_labels(axes, grid, mapping, samples, pies=kind == "pies", text=text)
-        elif kind == "clusters" and clusters is not None:
-            _draw_clusters(axes, grid, clusters)
-        else:
-            _draw_heights(axes, codebook, kind, mapping, samples)
-        if text and kind not in OF_LABELS and clusters is not None:
-            numbers = ["" if number < 0 else str(number) for number in clusters]
-            cells.draw_text(axes, grid, numbers, cells.cell_colours(axes))
+        draw_cells_of(axes, shown, kind, title, text)
     for axes in of_cells:
-        cells.draw_outlines(axes, grid, clusters)
-        if mapping is not None:
-            cells.draw_ways(axes, grid, [_way(mapping, *rows) for rows in ways])
+        _draw_over(axes, shown)
+    plain_text(figure)
+
+
+def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool = False) -> None:
+    """Draw a picture whose units are cells, on axes of matplotlib."""
+    grid, clusters = shown.grid, shown.clusters
+    axes.set_title(title, fontsize=10)
+    if kind in OF_LABELS:
+        assert shown.voted is not None
+        draw_labels(axes, grid, shown.voted, pies=kind == "pies", text=text)
+    elif kind == "clusters" and clusters is not None:
+        _draw_clusters(axes, grid, clusters)
+    else:
+        _draw_heights(axes, shown, kind)
+    if text and kind not in OF_LABELS and clusters is not None:
+        numbers = ["" if number < 0 else str(number) for number in clusters]
+        cells.draw_text(axes, grid, numbers, cells.cell_colours(axes))
+    _draw_over(axes, shown)
+
+
+def draw_plane(axes: Any, shown: MapView, column: int, title: str) -> None:
+    """Draw the values of the units in one column, on axes of matplotlib."""
+    axes.set_title(title, fontsize=10)
+    cells.colour_bar(axes, cells.draw_cells(axes, shown.grid, shown.values[:, column], "viridis"))
+    _draw_over(axes, shown)
+
+
+def _draw_over(axes: Any, shown: MapView) -> None:
+    cells.draw_outlines(axes, shown.grid, shown.clusters)
+    cells.draw_ways(axes, shown.grid, list(shown.ways))
+
+
+def plain_text(figure: Any) -> None:
+    """Show dollar signs in names as they are."""
     for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
-        words.set_parse_math(False)  # a name may have dollar signs
+        words.set_parse_math(False)
 
 
 def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
@@ -179,23 +248,24 @@ def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
     cells.draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
 
 
-def _draw_heights(axes: Any, codebook: Codebook, kind: str, mapping: Mapping | None, samples: Samples | None) -> None:
+def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
     """Draw cells coloured by a number each, with a colour bar."""
     from matplotlib.ticker import MaxNLocator
 
-    grid = codebook.grid
+    grid, units, metric = shown.grid, shown.units, shown.metric
     if kind == "hits":
-        hits = (codebook if mapping is None else mapping).hits()
+        hits = shown.hits
+        assert hits is not None
         drawn = cells.draw_cells(
             axes, grid, np.where(hits > 0, hits, np.nan), "viridis", clim=(1, max(hits.max(), 2)), divided=True
         )
         cells.colour_bar(axes, drawn, label="samples", ticks=MaxNLocator(6, integer=True))
     else:
-        units = codebook.units()
-        walls = u_matrix(units, grid, codebook.metric)
-        values, colours, what = walls, "bone_r", f"mean {metrics.TITLES[codebook.metric]} distance to the neighbours"
+        walls = u_matrix(units, grid, metric)
+        values, colours, what = walls, "bone_r", f"mean {metrics.TITLES[metric]} distance to the neighbours"
         if kind in OF_SAMPLES:
-            values = p_matrix(units, learned_rows(codebook, samples), codebook.metric)
+            assert shown.samples is not None
+            values = p_matrix(units, shown.samples, metric)
             colours, what = "viridis", "samples within the Pareto radius"
         if kind == "ustar":
             values, colours, what = u_star(walls, values), "bone_r", "U*: distance to the neighbours, less where dense"
@@ -229,10 +299,10 @@ def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
     return mapping.units(start, stop)[:, 0]
 
 
-def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) -> list[Any]:
+def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> list[Any]:
     across = len(chosen) if len(chosen) <= 3 else math.ceil(math.sqrt(len(chosen)))
     down = -(-len(chosen) // across)
-    grid, units = codebook.grid, codebook.scaling.undo(codebook.units())
+    grid = shown.grid
     width, height = cells.picture_size(grid, *((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2)))
     # Inches from one plane to the next, with room for the colour bar (at the right or below) and the name (above).
     step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if height < cells.LOWEST_BAR else 0.75)
@@ -246,8 +316,8 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
         axes = figure.add_axes(
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
-        axes.set_title(shortened(codebook.columns[column], MOST_LETTERS), fontsize=8)
-        bar = cells.colour_bar(axes, cells.draw_cells(axes, grid, units[:, column], "viridis")).ax
+        axes.set_title(shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
+        bar = cells.colour_bar(axes, cells.draw_cells(axes, grid, shown.values[:, column], "viridis")).ax
         bar.tick_params(labelsize=6)
         for axis in (bar.xaxis, bar.yaxis):
             axis.get_offset_text().set_fontsize(6)
@@ -255,20 +325,20 @@ def _draw_planes(figure: Any, codebook: Codebook, chosen: list[int], name: str) 
     return drawn
 
 
-def _draw_curve(figure: Any, codebook: Codebook, name: str) -> None:
+def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
     figure.set_size_inches(7.2, 5)
     figure.set_layout_engine("constrained")
     axes = figure.add_subplot()
-    epochs = np.arange(codebook.epochs + 1)
+    epochs = np.arange(len(shown.errors))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    (errors,) = axes.plot(epochs, codebook.quantization_errors, "o-", ms=3, label="quantization error")
+    (errors,) = axes.plot(epochs, shown.errors, "o-", ms=3, label="quantization error")
     axes.set(xlabel="epochs done", ylabel="quantization error", ylim=(0, None))
     axes.set_title(name, fontsize=10)
     reach = axes.twinx()
     (sigmas,) = reach.step(
-        epochs, [*codebook.sigmas, codebook.sigmas[-1]], where="post", color="0.6", label="reach of the neighbourhood"
+        epochs, [*shown.sigmas, shown.sigmas[-1]], where="post", color="0.6", label="reach of the neighbourhood"
     )
     reach.set(ylabel="sigma [units of the grid]", ylim=(0, None))
     axes.set_zorder(reach.get_zorder() + 1)
@@ -276,14 +346,14 @@ def _draw_curve(figure: Any, codebook: Codebook, name: str) -> None:
     axes.legend(handles=[errors, sigmas], fontsize=8)
 
 
-def _chosen(codebook: Codebook, columns: Sequence[str] | None) -> list[int]:
+def _chosen(shown: MapView, columns: Sequence[str] | None) -> list[int]:
     if columns:
         for name in columns:
-            if name not in codebook.columns:
-                raise ValueError(f"{codebook.path}: there is no column {name!r}; it has {', '.join(codebook.columns)}")
-        return [codebook.columns.index(name) for name in columns]
-    if codebook.d > MOST_PLANES:
+            if name not in shown.columns:
+                raise ValueError(f"{shown.name}: there is no column {name!r}; it has {', '.join(shown.columns)}")
+        return [list(shown.columns).index(name) for name in columns]
+    if len(shown.columns) > MOST_PLANES:
         raise ValueError(
-            f"{codebook.path} has {codebook.d} columns; name up to {MOST_PLANES} of them (columns, --column)"
+            f"{shown.name} has {len(shown.columns)} columns; name up to {MOST_PLANES} of them (columns, --column)"
         )
-    return list(range(codebook.d))
+    return list(range(len(shown.columns)))

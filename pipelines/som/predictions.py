@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipelines.som.classes import vote_of_mapping, voted_classes
+from pipelines.som.classes import nearest_voters, vote_of_mapping
 from pipelines.som.tables import check_export, write_units
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
@@ -76,7 +76,7 @@ def predict_labels(
         each.check_codebook(codebook)
     of_voters = voters.samples(samples if voters.path == mapping.path else None)
     vote, names = vote_of_mapping(voters, of_voters)
-    classes = voted_classes(vote, codebook.units(), codebook.metric)
+    classes = vote.winners[nearest_voters(vote, codebook.units(), codebook.metric)]
     found = mapping.samples(samples)
     predicted = pa.array(names).take(pa.array(classes))
     purity = pa.array(vote.purity, from_pandas=True)  # NaN becomes null

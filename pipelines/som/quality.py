@@ -8,9 +8,15 @@ trustworthiness      1 - 2 / (n k (2n - 3k - 1)) times a sum over pairs of a sam
 neighbourhood        the formula of trustworthiness with data and grid exchanged: neighbours in the data should be
 preservation         neighbours on the grid. Also called continuity.
 
+error and path       the mean over samples x of |x - w(x)| plus the length of the shortest path on the grid, from the
+                     best matching unit of x to its second best. A link between neighbouring units is as long as their
+                     distance in the data. Unlike the quantization error, this error does not fall with every unit more:
+                     a map that is torn or folded has long paths (S. Kaski, K. Lagus, 1996).
+
 On the grid, many samples are equally far from a sample: for example, all samples of a unit. Samples that are equally
 far on the grid are ranked by their distances in the data, which favours the map.
 
+S. Kaski, K. Lagus, "Comparing self-organizing maps", ICANN 1996.
 J. Venna, S. Kaski, "Neighborhood preservation in nonlinear projection methods: an experimental study", ICANN 2001.
 """
 
@@ -18,10 +24,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuops import batched_shortest_distances, search_graph
 from gpuops.som.grid import Grid
-from gpuops.som.metrics import distances_to_all
+from gpuops.som.metrics import distances_of_rows, distances_to_all
 
 RANKED = 2000  # most samples whose distances to one another are ranked
+TOGETHER = 1024  # units from which paths are searched at a time
 NEIGHBOURS = 10  # nearest samples, k in the formulas
 
 
@@ -106,6 +114,57 @@ def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndar
     left = ((values - codebook[units].astype(np.float64)) ** 2).sum()
     whole = ((values - values.mean(axis=0)) ** 2).sum()
     return float(1 - left / whole) if whole else float("nan")
+
+
+def error_with_paths(
+    units: np.ndarray,
+    distances: np.ndarray,
+    codebook: np.ndarray,
+    grid: Grid,
+    metric: str = "euclidean",
+    weights: np.ndarray | None = None,
+) -> float:
+    """Return the mean distance of samples to their units, each plus the path to the second best unit.
+
+    Parameters
+    ----------
+    units : (N, 2) int array
+        The two best matching units of each sample; (N, 1) on a map of one unit, where paths have no length.
+    distances : (N,) float array
+        Distance of each sample to its best matching unit.
+    codebook : (M, d) float array
+    grid : Grid of M units
+    metric : {"euclidean", "taxicab", "cosine"}
+    weights : (N,) array, optional
+
+    Returns
+    -------
+    float
+        In the units of the values; 0 is perfect.
+    """
+    errors = distances.astype(np.float64)
+    if units.shape[1] > 1:
+        errors = errors + _paths_between(
+            units[:, 0].astype(np.int64), units[:, 1].astype(np.int64), codebook, grid, metric
+        )
+    return float(np.average(errors, weights=weights))
+
+
+def _paths_between(first: np.ndarray, second: np.ndarray, codebook: np.ndarray, grid: Grid, metric: str) -> np.ndarray:
+    """Return the length of the shortest path on the grid between two units, float64 (N)."""
+    around = grid.neighbours()
+    there = around >= 0
+    tails, heads = np.nonzero(there)[0], around[there]
+    lengths = distances_of_rows(codebook[tails], codebook[heads], metric)
+    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    links = search_graph(indptr, heads, lengths, dtype=np.float64, symmetric=True)
+    starts, places = np.unique(first, return_inverse=True)
+    paths = np.empty(len(first))
+    for begin in range(0, len(starts), TOGETHER):
+        rows = batched_shortest_distances(links, starts[begin : begin + TOGETHER])
+        asked = (places >= begin) & (places < begin + TOGETHER)
+        paths[asked] = rows[places[asked] - begin, second[asked]]
+    return paths
 
 
 def _kept(truth: np.ndarray, shown: np.ndarray, k: int, ties: np.ndarray | None = None) -> float:

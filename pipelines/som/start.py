@@ -13,6 +13,7 @@ a first codebook. A missing value counts as the mean of its column.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,6 +65,18 @@ class Products(NamedTuple):
 
     def plus(self, other: Products) -> Products:
         return Products(self.products + other.products, self.values + other.values, self.weights + other.weights)
+
+
+def usual_sides(n: int, rows: int | None, columns: int | None, even: bool) -> dict[str, int]:
+    """Return rows and columns of a map of n samples: about 5 sqrt(n) units (Vesanto), at most n, sides in ratio 3:4.
+
+    A given side is kept; with `even`, a number of rows that is not given becomes even.
+    """
+    units = min(5 * math.sqrt(n), n)
+    if rows is None:
+        rows = max(1, round(math.sqrt(units * 3 / 4)) if columns is None else int(units / columns))
+        rows += even and rows % 2
+    return {"rows": rows, "columns": columns or max(1, int(units / rows))}
 
 
 def steps_for(n: int, means: Any, minima: Any, maxima: Any, largest_weight: float | None) -> Steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
-from pipelines.som.start import random_rows
+from pipelines.som.start import random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.place import growing_place
@@ -235,20 +234,8 @@ def _grid(
             raise ValueError(
                 "an array (initial) does not say the sides of the grid; pass rows (--rows) and columns (--columns)"
             )
-        known = {**known, **_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
+        known = {**known, **usual_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
     return Grid(**known)
-
-
-def _sides(n: int, rows: int | None, columns: int | None, even: bool) -> dict[str, int]:
-    """Return rows and columns of a map of n samples: about 5 sqrt(n) units (Vesanto), at most n, sides in ratio 3:4.
-
-    A given side is kept; with `even`, a number of rows that is not given becomes even.
-    """
-    units = min(5 * math.sqrt(n), n)
-    if rows is None:
-        rows = max(1, round(math.sqrt(units * 3 / 4)) if columns is None else int(units / columns))
-        rows += even and rows % 2
-    return {"rows": rows, "columns": columns or max(1, int(units / rows))}
 
 
 def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tuple[np.ndarray | None, dict[str, Any]]:

@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import sys
 
+import matplotlib.pyplot as plt
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +23,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gpuops import best_matching_units
 from gpuops.som.grid import Grid
 from pipelines import train_som
+from pipelines.som.clusters import cluster_units
+from pipelines.som.pictures import KINDS
 from pipelines.stores.samples import write_samples
 from tilepath.sklearn import SelfOrganizingMap
 from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
@@ -32,7 +36,12 @@ from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
         SelfOrganizingMap(),
         SelfOrganizingMap(4, 3, epochs=3, missing=True, hexagonal=True, metric="taxicab", kernel="linear"),
         SelfOrganizingMap(2, 3, epochs=3, toroidal=True, metric="cosine", schedule="exponential", tolerance=0.01),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: (
+        {"check_sample_weight_equivalence_on_dense_data": "the size of the map follows the number of samples"}
+        if estimator.rows is None
+        else {}
+    ),
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
@@ -84,7 +93,6 @@ def test_the_same_bits_as_the_pipeline(client, tmp_path, kind, dtype):
     assert got.topographic_error_ == want.topographic_error
     np.testing.assert_array_equal(np.bincount(got.labels_, minlength=42), want.hits())
     np.testing.assert_array_equal(got.predict(values), got.labels_)
-    assert got.score(values, sample_weight=weights) == -want.quantization_errors[-1]
 
 
 @pytest.mark.gpu
@@ -469,3 +477,100 @@ def test_units_vote_and_a_class_driven_step_helps():
     ):
         with pytest.raises(ValueError, match=match):
             SelfOrganizingMapClassifier(**options).fit(X, y)
+
+
+def test_a_map_of_the_usual_size_has_the_sides_of_train_som(client, tmp_path):
+    X = cloud(150)
+    trained = train_som(client, write_samples(tmp_path / "s", X), tmp_path / "m", epochs=2)
+    som = SelfOrganizingMap(epochs=2).fit(X)
+    assert som.grid_ == trained.grid
+    np.testing.assert_array_equal(som.codebook_, trained.units())
+    assert SelfOrganizingMap(columns=3, epochs=1).fit(X).grid_ == Grid(20, 3)
+    begun = SelfOrganizingMap(epochs=2).partial_fit(X)
+    assert begun.partial_fit(X[:40]).grid_ == trained.grid  # the sides of the first samples
+
+
+@pytest.mark.parametrize("options", [{}, {"hexagonal": True, "metric": "taxicab"}, {"toroidal": True}])
+def test_score_adds_the_path_to_the_second_unit(options):
+    X, weights = cloud(80), np.random.default_rng(2).random(80)
+    som = SelfOrganizingMap(4, 6, epochs=3, **options).fit(X)
+    units = som.codebook_.astype(float)
+    order = 1 if "metric" in options else 2
+    links = nx.Graph()
+    for unit, around in enumerate(som.grid_.neighbours()):
+        for other in around[around >= 0].tolist():
+            links.add_edge(unit, other, weight=np.linalg.norm(units[unit] - units[other], ord=order))
+    errors = []
+    for x in X:
+        apart = np.linalg.norm(units - x, ord=order, axis=1)
+        first, second = np.argsort(apart, kind="stable")[:2].tolist()
+        errors.append(apart[first] + nx.dijkstra_path_length(links, first, second))
+    np.testing.assert_allclose(som.score(X), -np.mean(errors), rtol=1e-12)
+    np.testing.assert_allclose(som.score(X, sample_weight=weights), -np.average(errors, weights=weights), rtol=1e-12)
+    alone = SelfOrganizingMap(1, 1, epochs=1).fit(X)
+    np.testing.assert_allclose(alone.score(X), -alone.quantization_errors_[-1], rtol=1e-6)
+
+
+def test_units_are_turned_back_into_values():
+    X = cloud(90)
+    som = SelfOrganizingMap(3, 4, epochs=2).fit(X)
+    units = som.predict(X)
+    np.testing.assert_array_equal(som.inverse_transform(units), som.codebook_[units])
+    np.testing.assert_array_equal(som.inverse_transform(som.transform(X)), som.codebook_[units])
+    for wrong in np.array([12]), np.array([-1]), np.array([0.5]), np.zeros((2, 5)):
+        with pytest.raises(ValueError, match="give units from 0 to 11, or a row of 12 distances for each sample"):
+            som.inverse_transform(wrong)
+
+
+def test_clusters_of_units():
+    X = cloud(200)
+    som = SelfOrganizingMap(5, 6, epochs=4).fit(X)
+    found = som.cluster(3)
+    np.testing.assert_array_equal(found, cluster_units(som.codebook_, som.grid_, clusters=3))
+    np.testing.assert_array_equal(som.unit_clusters_, found)
+    immersed = som.cluster(2, "immersion", X=X)
+    np.testing.assert_array_equal(immersed, cluster_units(som.codebook_, som.grid_, "immersion", 2, samples=X))
+    assert not hasattr(som.fit(X), "unit_clusters_")
+
+
+def test_the_classifier_gives_the_shares_of_its_units():
+    X, y = load_iris(return_X_y=True)
+    som = SelfOrganizingMapClassifier(6, 7, epochs=5).fit(X, y)
+    shares = som.predict_proba(X)
+    for unit in np.unique(som.labels_):
+        of_unit = np.bincount(y[som.labels_ == unit], minlength=3)
+        np.testing.assert_allclose(shares[som.labels_ == unit], [of_unit / of_unit.sum()] * of_unit.sum())
+    empty = np.setdiff1d(np.arange(42), som.labels_)
+    full = np.unique(som.labels_)
+    for unit in empty:
+        nearest = full[np.linalg.norm(som.codebook_[full] - som.codebook_[unit], axis=1).argmin()]
+        np.testing.assert_array_equal(som.unit_shares_[unit], som.unit_shares_[nearest])
+    np.testing.assert_array_equal(som.classes_[shares.argmax(axis=1)], som.predict(X))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "plane"])
+def test_every_picture_of_the_command_line_is_a_picture_of_the_estimator(kind):
+    X = cloud(60)
+    som = SelfOrganizingMap(3, 4, epochs=3).fit(X)
+    som.cluster(2)
+    needs = {"pmatrix": {"X": X}, "ustar": {"X": X}, "labels": {"y": som.labels_ % 3}, "pies": {"y": som.labels_ % 3}}
+    drawn = som.plot(kind, title="a $title", **needs.get(kind, {}))
+    figure = drawn if isinstance(drawn, Figure) else drawn.figure
+    figure.savefig(io.BytesIO(), format="png")
+    words = [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
+    assert "a $title" in words
+    plt.close(figure)
+
+
+def test_a_picture_says_what_it_lacks():
+    X = cloud(60)
+    som = SelfOrganizingMap(3, 4, epochs=3).fit(X)
+    for options, message in (
+        ({"kind": "pmatrix"}, "pmatrix shows the density of samples; pass them as X"),
+        ({"kind": "pies"}, "pies show the labels of the samples; pass them as y"),
+        ({"kind": "labels", "y": [1, 2]}, "give the label of each of the 60 samples of fit"),
+        ({"kind": "tree", "axes": Figure().add_subplot()}, "tree needs a figure of its own; leave out axes"),
+        ({"kind": "clusters"}, "lacks what the picture shows; call fit, or cluster"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            som.plot(**options)

@@ -1,0 +1,103 @@
+"""Pictures of the estimators of self-organizing maps: the kinds of `tilepath som plot`, from arrays in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.som.classes import count_votes
+from pipelines.som.labelled_pictures import NamedVote
+from pipelines.som.pictures import (
+    KINDS,
+    OF_HITS,
+    OF_LABELS,
+    OF_SAMPLES,
+    TITLES,
+    MapView,
+    draw_cells_of,
+    draw_map,
+    draw_plane,
+    plain_text,
+)
+from pipelines.som.schedule import first_sigma, sigma_schedule
+
+ON_FIGURES = ("planes", "tree", "curve")
+
+
+def needed(kind: str, y: Any) -> str | None:
+    """Return the attribute of the estimator that a picture needs besides the codebook."""
+    return "unit_clusters_" if kind == "clusters" else "labels_" if kind in OF_HITS or y is not None else None
+
+
+def plot(som: Any, kind: str, column: Any, axes: Any, X: Any, y: Any, text: bool, title: str | None) -> Any:
+    """Draw a fitted map; parameters and result are those of `tilepath.sklearn.SelfOrganizingMap.plot`."""
+    if kind not in (*KINDS, "plane"):
+        raise ValueError(f"there is no picture {kind!r}; choose {', '.join([*KINDS, 'plane'])}")
+    if kind in OF_SAMPLES and X is None:
+        raise ValueError(f"{kind} shows the density of samples; pass them as X")
+    if axes is not None and kind in ON_FIGURES:
+        raise ValueError(f"{kind} needs a figure of its own; leave out axes")
+    names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
+    view = MapView(
+        grid=som.grid_,
+        metric=som._metric(),
+        units=som.codebook_,
+        columns=names,
+        values=som.codebook_,
+        hits=som.hits_.ravel() if kind in OF_HITS else None,
+        errors=som.quantization_errors_,
+        sigmas=_sigmas(som),
+        voted=_voted(som, kind, y),
+        samples=None if X is None else som._take(X, None, som.grid_).values,
+        clusters=getattr(som, "unit_clusters_", None),
+    )
+    if axes is None:
+        from matplotlib import pyplot
+
+        figure = pyplot.figure()
+        if kind in ON_FIGURES:
+            draw_map(figure, view, kind, TITLES[kind] if title is None else title, text=text)
+            return figure
+        axes = figure.add_subplot()
+    if kind == "plane":
+        number = _column(names, som, column)
+        named = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
+        draw_plane(axes, view, number, named if title is None else title)
+    else:
+        draw_cells_of(axes, view, kind, TITLES[kind] if title is None else title, text)
+    plain_text(axes.figure)
+    return axes
+
+
+def _column(names: list[str], som: Any, column: Any) -> int:
+    named = list(getattr(som, "feature_names_in_", []))
+    column = 0 if column is None else column
+    if column not in (named if isinstance(column, str) else range(som.n_features_in_)):
+        raise ValueError(f"there is no column {column!r}; X had {', '.join(named) or som.n_features_in_}")
+    return named.index(column) if isinstance(column, str) else int(column)
+
+
+def _voted(som: Any, kind: str, y: Any) -> NamedVote | None:
+    """Return the vote of the labels `y` of the training samples, or of the classes that a classifier has learnt."""
+    if y is None and hasattr(som, "vote_"):
+        return NamedVote(som.vote_, [str(name) for name in som.classes_]) if kind in (*OF_LABELS, "tree") else None
+    if y is None:
+        if kind in OF_LABELS:
+            raise ValueError(f"{kind} show the labels of the samples; pass them as y")
+        return None
+    y = np.asarray(y)
+    if y.shape != som.labels_.shape:
+        raise ValueError(
+            f"y has the shape {y.shape}; give the label of each of the {len(som.labels_):,} samples of fit"
+        )
+    labels, codes = np.unique(y, return_inverse=True)
+    return NamedVote(count_votes(som.labels_, codes, som.grid_.units, len(labels)), list(map(str, labels)))
+
+
+def _sigmas(som: Any) -> list[float]:
+    """Return the reach of the neighbourhood in each epoch that was done."""
+    last = float(som.sigma_end)
+    first = first_sigma(som.grid_.rows, som.grid_.columns, last) if som.sigma is None else float(som.sigma)
+    falling = sigma_schedule(int(som.epochs), first, last, som.schedule, som.tolerance)
+    return [*falling, *[last] * som.n_iter_][: max(som.n_iter_, 1)]
