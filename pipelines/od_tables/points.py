@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 
 from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.analysis.structure import are_geographic
-from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, vertex_names
+from pipelines.files.tables import (
+    column_names,
+    column_numbers,
+    column_vertices,
+    read_columns,
+    select_columns,
+    vertex_names,
+)
 from pipelines.od_tables.snapping import (
     Network,
     Snapping,
@@ -93,11 +100,63 @@ def read_points(
         A column or an entry is missing, or a place is too far from every vertex (the message names the row); or
         `snap_limit` is not a distance.
     """
+    table = read_columns(path, (*_known(what), *columns), _known(what))
+    others = column_names(path)
+    return _points_in(table, os.fspath(path), others, graph, what, columns, snap_limit, snapping)
+
+
+def points_from(
+    given: Any,
+    graph: Graph,
+    what: str,
+    columns: Sequence[str] = (),
+    *,
+    snap_limit: float | None = None,
+    snapping: Snapping | None = None,
+) -> Points:
+    """Return points from a file, a data frame, an array of places, or names of vertices.
+
+    Parameters
+    ----------
+    given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or an array
+        (k, 2) of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y; or a list of
+        names of vertices, or `tilepath.positions`
+    graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
+    """
+    if isinstance(given, str | os.PathLike):
+        return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
+    if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
+        table = pa.Table.from_pandas(given, preserve_index=False)
+    elif hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
+        table = pa.table(given)
+    elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
+        places = graph.coordinates()
+        axes = ("lon", "lat") if places is not None and are_geographic(graph, places) else ("x", "y")
+        table = pa.table(dict(zip(axes, given.T, strict=True)))
+    else:
+        return points_of(graph, given)
+    name = f"the {what}s"
+    chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
+    return _points_in(chosen, name, table.column_names, graph, what, columns, snap_limit, snapping)
+
+
+def _known(what: str) -> tuple[str, ...]:
+    return ("id", what, "vertex", "lon", "lat", "x", "y")
+
+
+def _points_in(
+    table: pa.Table,
+    name: str,
+    others: Sequence[str],
+    graph: Graph,
+    what: str,
+    columns: Sequence[str],
+    snap_limit: float | None,
+    snapping: Snapping | None,
+) -> Points:
+    """Return the points in a table that messages call `name`; `others` are the names of all its columns."""
     if snap_limit is not None and not snap_limit >= 0:
         raise ValueError(f"snap_limit (--snap-limit) is {snap_limit:g}; give a distance of 0 or more")
-    known = ("id", what, "vertex", "lon", "lat", "x", "y")
-    table = read_columns(path, (*known, *columns), known)
-    name = os.fspath(path)
     if not len(table):
         raise ValueError(f"{name}: no rows; give at least one {what}")
     numbers = {column: column_numbers(table, column, name) for column in columns}
@@ -110,7 +169,7 @@ def read_points(
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
-            f"{', '.join(column_names(path))}; rename them"
+            f"{', '.join(others)}; rename them"
         )
     places = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     on_the_globe = axes == ("lon", "lat")

@@ -127,25 +127,8 @@ def write_od_table(
     if resume and os.path.exists(out) and not is_growing(out):
         return None
     check_free(out, overwrite or resume)
-    rows_of = Distances(source, np.arange(opened.n) if paths else destinations.vertices)
-    count, width = (len(p.vertices) for p in points)
-    step = _step(count, max(opened.n, PATH_VERTICES * width) if paths else width, count)
-    form: ArrayForm | TableForm
-    ask = rows_of.rows
-    if suffix == ".npy":
-        form = ArrayForm((count, width), rows_of.dtype)
-    elif reduction is not None:
-        form = reduced_table(origins, suffix, opened.weight_unit, reduction)
-        reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
-        ask = reducing.of(rows_of)
-        # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
-        if isinstance(source, HierarchyStore):
-            least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
-            step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
-    else:
-        routes = PairRoutes(opened, rows_of.dtype, origins.on_the_globe, suffix) if paths else None
-        chosen = partial(choices, within=within, nearest=nearest)
-        form = pair_table(points, suffix, rows_of.dtype, opened.weight_unit, chosen, routes)
+    table = plan_table(source, opened, points, suffix, within=within, nearest=nearest, reduction=reduction, paths=paths)
+    form, step, (count, width) = table.form, table.step, (len(p.vertices) for p in points)
     about |= {"blocks": step}  # other versions of tilepath may use blocks of another size
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
@@ -153,16 +136,60 @@ def write_od_table(
         def write(start: int, found: np.ndarray) -> None:
             file.commit(form.append(file, slice(start, start + len(found)), found))
 
-        if client is None or not isinstance(source, HierarchyStore):
-            _each(ask, points, starts, step, write, progress)
+        if client is None or not isinstance(source, HierarchyStore) or table.reducing is None:
+            compute_blocks(table.ask, points, starts, step, write, progress)
         else:
             from pipelines.od_tables.on_workers import Landing, reduce_on_workers
 
             with _progress(points, starts, step, progress) as shown:
                 landing = Landing(count, step, starts, write)
-                reduce_on_workers(client, source, reducing, origins.vertices, landing, shown)
+                reduce_on_workers(client, source, table.reducing, origins.vertices, landing, shown)
         form.finish(file)
         return Written(sum(file.rows), _left(count, starts, step) * width)
+
+
+class PlannedTable(NamedTuple):
+    """How a table is made: a block of `step` origins at a time, which `ask` computes and `form` makes into rows.
+
+    `reducing` is the work of a reduced table, for workers; None for other tables.
+    """
+
+    form: ArrayForm | TableForm
+    ask: Ask
+    step: int
+    reducing: Reducing | None
+
+
+def plan_table(
+    source: HierarchyStore | Graph,
+    graph: Graph,
+    points: tuple[Points, Points],
+    suffix: str,
+    *,
+    within: float | None,
+    nearest: int | None,
+    reduction: Reduction | None,
+    paths: bool,
+) -> PlannedTable:
+    """Plan a table of origins and destinations; parameters are those of `write_od_table`, and the suffix of a file."""
+    origins, destinations = points
+    rows_of = Distances(source, np.arange(graph.n) if paths else destinations.vertices)
+    count, width = (len(p.vertices) for p in points)
+    step = _step(count, max(graph.n, PATH_VERTICES * width) if paths else width, count)
+    if suffix == ".npy":
+        return PlannedTable(ArrayForm((count, width), rows_of.dtype), rows_of.rows, step, None)
+    if reduction is None:
+        routes = PairRoutes(graph, rows_of.dtype, origins.on_the_globe, suffix) if paths else None
+        chosen = partial(choices, within=within, nearest=nearest)
+        form = pair_table(points, suffix, rows_of.dtype, graph.weight_unit, chosen, routes)
+        return PlannedTable(form, rows_of.rows, step, None)
+    reducing = Reducing(destinations.vertices, _values(destinations, reduction), reduction, within, step)
+    # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
+    if isinstance(source, HierarchyStore):
+        least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
+        step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
+    form = reduced_table(origins, suffix, graph.weight_unit, reduction)
+    return PlannedTable(form, reducing.of(rows_of), step, reducing)
 
 
 def refuse_workers(source: HierarchyStore | Graph, reduce: str | None) -> None:
@@ -210,7 +237,7 @@ def _write_matrix(
         done[start : start + len(found)] = True
         writer.record(done)
 
-    _each(rows_of.rows, points, starts, step, write, progress)
+    compute_blocks(rows_of.rows, points, starts, step, write, progress)
     return Written(count, _left(count, starts, step) * len(destinations.vertices))
 
 
@@ -226,7 +253,7 @@ def _progress(
         yield shown
 
 
-def _each(
+def compute_blocks(
     ask: Ask,
     points: tuple[Points, Points],
     starts: Sequence[int],
@@ -269,13 +296,7 @@ def _check(
     paths: bool,
 ) -> str:
     """Return the suffix of `out`; raise ValueError if an option has a wrong value, or options do not go together."""
-    if within is not None and not within >= 0:
-        raise ValueError(f"within is {within:g}; give a distance of 0 or more")
-    if nearest is not None and nearest < 1:
-        raise ValueError(f"nearest is {nearest}; give a whole number from 1")
-    for name, given in ("nearest", nearest is not None), ("paths", paths):
-        if reduction is not None and given:
-            raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
+    refuse_options(within, nearest, reduction, paths)
     suffix = os.path.splitext(os.fspath(out).rstrip(os.sep))[1].lower()
     if suffix not in (".npy", ".zarr"):
         return check_suffix(out)
@@ -285,3 +306,14 @@ def _check(
             " (--within), nearest (--nearest), reduce (--reduce) and paths (--paths)"
         )
     return suffix
+
+
+def refuse_options(within: float | None, nearest: int | None, reduction: Reduction | None, paths: bool) -> None:
+    """Raise ValueError if an option of a table has a wrong value, or options do not go together."""
+    if within is not None and not within >= 0:
+        raise ValueError(f"within is {within:g}; give a distance of 0 or more")
+    if nearest is not None and nearest < 1:
+        raise ValueError(f"nearest is {nearest}; give a whole number from 1")
+    for name, given in ("nearest", nearest is not None), ("paths", paths):
+        if reduction is not None and given:
+            raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")

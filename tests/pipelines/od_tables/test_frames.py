@@ -1,0 +1,122 @@
+"""Tables in memory, beside the files that `tilepath od` writes of the same points."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import pipelines
+from gpuops import memory
+from pipelines import StoreError, build_hierarchy, generate, od, positions
+from pipelines.generators import Grid, Road
+from pipelines.od_tables import write
+from pipelines.od_tables.points import read_points
+from pipelines.od_tables.write import write_od_table
+
+# The homes are far from the streets of so small a network.
+pytestmark = pytest.mark.filterwarnings("ignore:the origins")
+
+HOMES = pd.DataFrame({"id": [70, 3, 11], "x": [0.2, 5.1, 7.8], "y": [1.1, 6.7, 0.3], "people": [4, 1, 2]})
+SCHOOLS = pd.DataFrame({"id": ["north", "south"], "vertex": [5, 60], "seats": [30.5, 12.0]})
+
+
+@pytest.fixture(scope="module")
+def roads(client, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("roads")
+    graph = generate(Road(9, missing=0.3, seed=2), folder / "graph")
+    build_hierarchy(client, graph, folder / "hierarchy")
+    return folder
+
+
+@pytest.mark.parametrize("network", ["graph", "hierarchy"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"nearest": 1}, {"within": 6.0}, {"paths": True}, {"reduce": "sum:seats", "within": 8}, {"reduce": "min"}],
+    ids=str,
+)
+def test_a_frame_has_the_rows_of_the_file(roads, tmp_path, monkeypatch, network, options):
+    monkeypatch.setattr(write, "BLOCK_BYTES", 16)  # several blocks
+    graph = pipelines.open_graph(roads / "graph")
+    for name, frame in ("homes", HOMES), ("schools", SCHOOLS):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    read = [
+        read_points(tmp_path / "homes.parquet", graph, "origin"),
+        read_points(tmp_path / "schools.parquet", graph, "destination", ["seats"]),
+    ]
+    opened = graph if network == "graph" else pipelines.open_hierarchy(roads / "hierarchy")
+    write_od_table(opened, *read, tmp_path / "od.parquet", **options)
+    expected = pd.read_parquet(tmp_path / "od.parquet")
+    found = od(roads / network, HOMES, SCHOOLS, **options)
+    expected["origin"] = expected["origin"].astype("int64")  # their ids are integers
+    if "destination" in expected:
+        expected["destination"] = expected["destination"].astype("object")
+    if "path" in found:
+        for frame in found, expected:
+            frame["path"] = frame["path"].map(list)
+    pd.testing.assert_frame_equal(found, expected, check_categorical=False)
+    assert found.merge(HOMES, left_on="origin", right_on="id")["people"].notna().all()
+    assert "unit" not in found.attrs
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        HOMES,
+        pl.from_pandas(HOMES),
+        pa.Table.from_pandas(HOMES, preserve_index=False),
+        HOMES.rename(columns={"x": " X", "y": "Y"}),
+    ],
+    ids=["pandas", "polars", "arrow", "renamed"],
+)
+def test_frames_of_every_library_are_points(roads, origins):
+    expected = od(roads / "hierarchy", HOMES[["x", "y"]].to_numpy(), [5, "60"])
+    found = od(roads / "hierarchy", origins, positions([5, 60]))
+    assert expected["origin"].tolist() == [1, 1, 2, 2, 3, 3]
+    assert found["origin"].tolist() == [70, 70, 3, 3, 11, 11]
+    assert found["destination"].tolist() == expected["destination"].tolist() == ["5", "60"] * 3
+    pd.testing.assert_series_equal(found["distance"], expected["distance"])
+    pd.testing.assert_series_equal(found["origin_snapped"], expected["origin_snapped"])
+
+
+def test_origins_are_the_destinations_by_default(roads):
+    found = od(roads / "hierarchy", [5, 60, 7])
+    assert found["destination"].tolist() == [5, 60, 7] * 3
+    assert (found["distance"][found["origin"] == found["destination"]] == 0).all()
+
+
+def test_what_cannot_be_is_said(roads, monkeypatch):
+    hierarchy = roads / "hierarchy"
+    for options, message in (
+        ({"within": -1}, "within is -1; give a distance of 0 or more"),
+        ({"reduce": "sum"}, "reduce is 'sum'; give count"),
+        ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
+        ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(hierarchy, HOMES, SCHOOLS, **options)
+    with pytest.raises(ValueError, match="the origins, row 2: `y`"):
+        od(hierarchy, HOMES.assign(y=[1.0, None, 2.0]), SCHOOLS)
+    with pytest.raises(ValueError, match="the origins: no column `origin` or `vertex`, nor `lon`"):
+        od(hierarchy, HOMES[["id", "people"]], SCHOOLS)
+    with pytest.raises(StoreError, match="there is no vertex 81; give a position from 0 to 80"):
+        od(hierarchy, [80, 81])
+    with pytest.raises(ValueError, match=r"the origins, row 1: 9,991\.7.* more than the limit of 1"):
+        od(hierarchy, HOMES.assign(x=1e4), SCHOOLS, snap_limit=1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        od(hierarchy, HOMES.assign(x=[0.2, 5.1, 1e4]), SCHOOLS)
+    assert any("the origins" in str(each.message) for each in caught)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "_SMALL", 10)
+    with pytest.raises(ValueError, match="a table of 81 origins takes .* write it to a file in pieces"):
+        od(hierarchy, positions(np.arange(81)))
+
+
+def test_the_unit_of_a_network_is_an_attribute(tmp_path):
+    graph = generate(Grid(4, seed=1), tmp_path / "plain")
+    indptr, heads, weights = graph.rows()
+    named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
+    assert od(named, [0, 1]).attrs == {"unit": "s"}
