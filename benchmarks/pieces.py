@@ -89,6 +89,7 @@ SPLITS = {
     "sources": Split(several=True),
     "od-tables": Split(several=True),
     "out-of-core": Split(),
+    "plans": Split(device="cpu"),
     "networkx": Split(device="cpu"),
 }
 

@@ -21,6 +21,7 @@
     scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
     scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
+    scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
     scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
     scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
     scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
@@ -60,6 +61,7 @@ from benchmarks.suites import (
     networkx,
     od_tables,
     out_of_core,
+    plans,
     reduction,
     scaling,
     sequences,
@@ -87,6 +89,7 @@ SUITES = {
     "limits": limits,
     "networkx": networkx,
     "out-of-core": out_of_core,
+    "plans": plans,
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,

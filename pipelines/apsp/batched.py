@@ -39,7 +39,8 @@ def estimate(request: Request) -> Estimate:
     if job.dtype not in PATH_DTYPES:
         raise Obstacle(f"searches have no {job.dtype} distances")
     chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
-    options: dict[str, Any] = {"lanes": True, "predecessors": False, "spread": "sources", "chunk": chunk}
+    options: dict[str, Any] = {"lanes": True, "predecessors": False, "spread": "sources"}
+    options |= {"chunk": chunk, "columns": chunk}
     try:
         plan = make_search_plan(job.graph, job.dtype, rows, facts, **options)
     except DoesNotFitError as error:

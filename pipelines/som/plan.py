@@ -13,6 +13,9 @@ from pipelines.workers.capacity import Needs, WorkerFacts, on_devices
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
+# On a CPU, bytes for each sample of a piece besides its values: units, distances, and the terms of errors in float64.
+EVALUATED_BYTES = 64
+READ_BYTES = 64 << 20  # most bytes of chunks that Zarr has decompressed and not yet copied, on a CPU
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
 
 
@@ -92,11 +95,14 @@ def make_som_plan(
 
     def needs(kept: bool) -> Needs:
         counts = []
-        for first, last in pairwise(bounds):
+        for fact, (first, last) in zip(facts, pairwise(bounds), strict=True):
             piece = min(rows, last - first)
             # A piece also needs its units and distances and, on a GPU, a copy in the layout of the search.
             held = (last - first) * samples.row_bytes if kept else (AHEAD + 1) * piece * samples.row_bytes
-            counts.append(held + piece * (16 + 2 * itemsize * 2) + of_units)
+            evaluated = piece * (16 + 2 * itemsize * 2)
+            if not fact.gpu:
+                evaluated += piece * EVALUATED_BYTES + min(READ_BYTES, 3 * piece * samples.row_bytes)
+            counts.append(held + evaluated + of_units)
         return Needs(tuple(counts), disk=disk_bytes)
 
     if resident is None:

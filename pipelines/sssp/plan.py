@@ -36,6 +36,7 @@ from pipelines.workers.capacity import (
     refuse_disk,
 )
 from pipelines.workers.progress import duration
+from pipelines.workers.saving import SAVERS
 
 Spread = Literal["sources", "vertices"]
 
@@ -71,6 +72,7 @@ ROUNDS = 8  # rounds that a search by vertices is assumed to take
 VERTEX_BYTES = 96  # bytes for each vertex in a search, without distances: numbering, offsets, cursors, queues
 NUMBERING_BYTES = 84  # bytes for each vertex while a piece is laid out; half of that for a whole graph
 BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient bytes for each arc while a graph is read and sorted for searches
+WRITTEN_COPIES = 5  # memory of a thread that compresses and writes a chunk, in chunks
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def make_search_plan(
     spread: Spread | None = None,
     piece_arcs: int | None = None,
     chunk: int | None = None,
+    columns: int | None = None,
 ) -> SearchPlan:
     """Choose how `rows` searches are spread over the workers, and add up their memory, disk and time.
 
@@ -119,6 +122,7 @@ def make_search_plan(
     spread : "sources" or "vertices", whatever the sizes; None chooses
     piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses
+    columns : columns of a chunk of the store; None: as many as a paths store has
 
     Raises
     ------
@@ -138,6 +142,10 @@ def make_search_plan(
     # One chunk is written while the next is searched for.
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
     building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
+    if not any(fact.gpu for fact in facts):  # the memory of a GPU has no copies
+        columns = min(n, columns or CHUNK_BYTES // dtype.itemsize)
+        stored = -(-n // max(1, columns)) * (2 if predecessors else 1)
+        searching += WRITTEN_COPIES * min(stored, SAVERS) * chunk * columns * dtype.itemsize
     needs = Needs((whole + max(searching, building),) * busy + (0,) * (count - busy), disk=rows * row)
     costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
     laying_out = max(costs[_kind(f)].of(graph) for f in facts)
