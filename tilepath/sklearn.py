@@ -5,7 +5,7 @@ use the same functions for the steps, so the same samples and options yield the 
 
 1. Extremes and means of the columns, for the units of the integer sums         `stores.scaling.Moments`, `MapJob`
 2. The first codebook                                                           `pipelines.som.start`
-3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`
+3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`, `learn_online`
 4. Quantization and topographic error of the last codebook                      `survey`
 
 Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
@@ -13,17 +13,18 @@ Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuops import best_matching_units, train_online
+from gpuops import best_matching_units
 from gpuops.arrays import unmasked
 from gpuops.devices import array_library
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
-from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
+from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, learn_online, survey
 from pipelines.som.heights import u_matrix
 from pipelines.som.quality import map_quality
 from pipelines.som.resolution import refuse_unresolved
@@ -204,21 +205,28 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
         steps = self._online_steps(samples, sigmas) if self.online else None
+        whole = Piece(0, samples.values, None)
         for number, sigma in enumerate(sigmas):
-            codebook, error = (
-                samples.epoch(codebook, sigma) if steps is None else samples.online(codebook, steps, number)
-            )
+            if steps is None:
+                codebook, error = samples.epoch(codebook, sigma)
+            else:
+                codebook, error = learn_online(whole, codebook, samples.job, steps, number)
             errors.append(error)
             if settled(errors, sigmas, self.tolerance):
                 break
-        judged = samples.survey(codebook).judged
-        self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
-        unit = samples.job.distance_unit(codebook)
-        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
-        self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
-        self.labels_ = samples.units(codebook)
-        self.hits_ = np.bincount(self.labels_, minlength=grid.units).reshape(grid.rows, grid.columns)
+        self.grid_, self.n_iter_ = grid, len(errors)
+        self._finish(samples, codebook, errors)
         return self
+
+    def _finish(self, samples: _Samples, codebook: np.ndarray, errors: Sequence[float]) -> None:
+        """Take `codebook`, which follows codebooks with `errors`, as the map; set the attributes that describe it."""
+        judged, unit = samples.survey(codebook).judged, samples.job.distance_unit(codebook)
+        self.codebook_ = codebook
+        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
+        self.topographic_error_ = judged.topographic_error(samples.job)
+        self.labels_ = samples.units(codebook)
+        hits = np.bincount(self.labels_, minlength=self.grid_.units)
+        self.hits_ = hits.reshape(self.grid_.rows, self.grid_.columns)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
         """Train the map for one epoch of batch learning, from the given samples alone.
@@ -498,16 +506,6 @@ class _Samples(NamedTuple):
         on_device, unit = self.xp.asarray(codebook), self.job.distance_unit(codebook)
         total = accumulate(self.pieces, on_device, self.job)
         return to_host(learn(total, on_device, self.job, sigma)), total.judged.quantization_error(self.job, unit)
-
-    def online(self, codebook: np.ndarray, steps: OnlineSteps, number: int) -> tuple[np.ndarray, float]:
-        """Return the codebook after an epoch of online learning, and the quantization error of `codebook`."""
-        error = self.survey(codebook).judged.quantization_error(self.job, self.job.distance_unit(codebook))
-        order = random_rows(self.job.n, self.job.n, steps.seed + number)
-        job = self.job
-        kernel, metric, missing = job.kernel, job.metric, job.missing
-        return train_online(
-            codebook, self.values, order, job.grid, *steps.of_epoch(number), kernel, metric, missing
-        ), error
 
     def survey(self, codebook: np.ndarray) -> Any:
         return survey(self.pieces, self.xp.asarray(codebook), self.job)

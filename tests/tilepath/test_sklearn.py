@@ -408,12 +408,13 @@ def test_manhattan_is_taxicab():
     np.testing.assert_array_equal(a.u_matrix_, b.u_matrix_)
 
 
-def test_online_training_is_that_of_the_pipeline(client, tmp_path):
+@pytest.mark.parametrize("seed", [7, 2**64 - 1])  # the number of the epoch is added to the seed
+def test_online_training_is_that_of_the_pipeline(client, tmp_path, seed):
     X = cloud(120)
     store = write_samples(tmp_path / "s", X)
     options = {"epochs": 3, "hexagonal": True, "metric": "taxicab", "online": True, "rate": 0.3, "rate_end": 0.02}
-    want = train_som(client, store, tmp_path / "m", rows=4, columns=5, seed=7, **options)
-    found = SelfOrganizingMap(4, 5, random_state=7, **options).fit(X)
+    want = train_som(client, store, tmp_path / "m", rows=4, columns=5, seed=seed, **options)
+    found = SelfOrganizingMap(4, 5, random_state=seed, **options).fit(X)
     np.testing.assert_array_equal(found.codebook_, want.units())
     assert found.quantization_errors_ == list(want.quantization_errors)
     with pytest.raises(ValueError, match="cannot use weights"):
