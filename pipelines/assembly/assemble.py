@@ -106,9 +106,9 @@ def assemble(
     contigs, clipped = _clipped(frequent, tip_letters)
 
     if out is not None:
-        write_fasta(contigs, out)
+        write_pieces(out, _fasta(contigs))
     if gfa is not None:
-        write_gfa(contigs, gfa)
+        write_pieces(gfa, _gfa(contigs))
     if graph is not None:
         _write_store(contigs.graph, graph, overwrite)
     rare = len(kmers.codes) - len(frequent.codes)
@@ -161,17 +161,8 @@ def refuse_files(outputs: Sequence[str | os.PathLike[str]], inputs: Iterable[Any
             )
 
 
-def write_fasta(contigs: Contigs, path: str | os.PathLike[str]) -> None:
-    """Write contigs as FASTA, whole or not at all; their headers have the fields length, coverage and circular."""
-    write_pieces(path, _fasta(contigs))
-
-
-def write_gfa(contigs: Contigs, path: str | os.PathLike[str]) -> None:
-    """Write contigs and their links as GFA 1, whole or not at all; KC is the number of their k-mers in the reads."""
-    write_pieces(path, _gfa(contigs))
-
-
 def _fasta(contigs: Contigs) -> Iterator[str]:
+    """Yield contigs as FASTA; headers have the fields length, coverage and circular."""
     for i, (length, coverage, circular) in enumerate(
         zip(contigs.lengths.tolist(), contigs.coverage.tolist(), contigs.circular.tolist(), strict=True)
     ):
@@ -181,6 +172,7 @@ def _fasta(contigs: Contigs) -> Iterator[str]:
 
 
 def _gfa(contigs: Contigs) -> Iterator[str]:
+    """Yield contigs and their links as GFA 1; KC is the number of k-mers of a contig in the reads."""
     yield "H\tVN:Z:1.0\n"
     for i, (length, counts) in enumerate(zip(contigs.lengths.tolist(), contigs.kmer_counts.tolist(), strict=True)):
         yield f"S\tcontig_{i + 1}\t{contigs.sequence(i)}\tLN:i:{length}\tKC:i:{counts}\n"
