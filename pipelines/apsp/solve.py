@@ -169,7 +169,7 @@ def all_pairs_shortest_paths(
             dtype=job.dtype,
             chunk=estimate.chunk,
             stages=estimate.stages,
-            options={"method": how.name, **estimate.options},
+            options={"method": how.name, "block": estimate.block},
             sources=chosen,
             overwrite=overwrite,
         )
