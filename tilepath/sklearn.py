@@ -28,9 +28,9 @@ from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, learn_o
 from pipelines.som.heights import u_matrix
 from pipelines.som.quality import map_quality
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, first_sigma, settled, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, check_rates, first_sigma, settled, sigma_schedule
 from pipelines.som.shard import PIECE_BYTES, Piece
-from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for
+from pipelines.som.start import given_codebook, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
 
@@ -274,9 +274,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _online_steps(self, samples: _Samples, sigmas: list[float]) -> OnlineSteps:
         if samples.weights is not None:
             raise ValueError("online training cannot use weights; leave them out, or train in batches")
-        for name in ("rate", "rate_end"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a number above 0, up to 1")
+        check_rates(self.rate, self.rate_end)
         reaches = (sigmas[0], float(self.sigma_end))
         rates = (float(self.rate), float(self.rate_end))
         return OnlineSteps(samples.job.n, int(self.epochs), reaches, rates, self.schedule, self._seed())
@@ -389,10 +387,6 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Check the options, and return the grid and the radius of the neighbourhood in every epoch."""
         self._check_types()
         check_kernel(self.kernel)
-        if self.tolerance is not None and not 0 <= self.tolerance < 1:
-            raise ValueError(
-                f"tolerance is {self.tolerance}; give a fraction of the quantization error, such as 0.001, or None"
-            )
         rows, columns, last = int(self.rows), int(self.columns), float(self.sigma_end)
         sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
@@ -458,13 +452,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if not moments.counts.all():
             raise ValueError(f"column {moments.counts.argmin()} of X has no value at all; leave it out")
         if not isinstance(self.initial, str):
-            codebook = np.array(self.initial, dtype, order="C")
-            if codebook.shape != (job.grid.units, job.d) or not np.isfinite(codebook).all():
-                raise ValueError(
-                    f"initial has the shape {codebook.shape}, or values that are not finite; this map has "
-                    f"{job.grid.units:,} units of {job.d} finite values"
-                )
-            return codebook
+            return given_codebook(self.initial, job.grid, job.d, dtype)
         if self.initial == "pca":
             steps = steps_for(job.n, moments.means, moments.minima, moments.maxima, job.largest_weight)
             return principal_plane(products_of(pieces, steps), steps, job.grid, dtype)

@@ -31,6 +31,13 @@ class OnlineSteps(NamedTuple):
         return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
 
 
+def check_rates(rate: float, rate_end: float) -> None:
+    """Raise ValueError unless both learning rates of online training are above 0 and up to 1."""
+    for name, value in (("rate", rate), ("rate_end", rate_end)):
+        if not 0 < value <= 1:
+            raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
+
+
 class Recipe(NamedTuple):
     """How a map is trained.
 
@@ -65,7 +72,7 @@ def sigma_schedule(
     Raises
     ------
     ValueError
-        There is no such schedule, there are no epochs, or a reach is not positive.
+        There is no such schedule, there are no epochs, or a reach or the tolerance is out of range.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
@@ -74,6 +81,8 @@ def sigma_schedule(
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is {tolerance}; give a fraction of the quantization error, such as 0.001")
     falling = [float(fall(e / max(epochs - 1, 1), first, last, schedule)) for e in range(epochs)]
     return falling if tolerance is None else falling + [float(last)] * epochs
 

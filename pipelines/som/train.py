@@ -18,8 +18,8 @@ from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
-from pipelines.som.start import random_rows
+from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma, sigma_schedule
+from pipelines.som.start import given_codebook, random_rows
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.place import growing_place
@@ -143,7 +143,8 @@ def train_som(
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
-    _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
+    _check_options(samples, metric, kernel, piece_rows, online)
+    check_rates(rate, rate_end)
     whole("seed", seed, 0, 2**64 - 1)
     whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
@@ -270,33 +271,14 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
                 f"{grid.rows} x {grid.columns}; give both the same sides"
             )
         initial = initial.units()
-    codebook = np.ascontiguousarray(initial, samples.dtype)
-    if codebook.shape != (grid.units, samples.d) or not np.isfinite(codebook).all():
-        raise ValueError(
-            f"the codebook to begin with has the shape {codebook.shape}, or values that are not finite; this map has "
-            f"{grid.units:,} units of {samples.d} finite values"
-        )
+    codebook = given_codebook(initial, grid, samples.d, samples.dtype)
     return codebook, {"kind": "given", "digest": hashlib.blake2b(codebook.data, digest_size=16).hexdigest()}
 
 
-def _check_options(
-    samples: Samples,
-    metric: str,
-    kernel: str,
-    tolerance: float | None,
-    piece_rows: int | None,
-    rate: float,
-    rate_end: float,
-    online: bool,
-) -> None:
+def _check_options(samples: Samples, metric: str, kernel: str, piece_rows: int | None, online: bool) -> None:
     check_metric(metric)
     check_kernel(kernel, online)
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is {tolerance}; give a part of the quantization error, such as 0.001")
     if piece_rows is not None and piece_rows < 1:
         raise ValueError(f"piece_rows is {piece_rows}; give one at least")
-    for name, value in (("rate", rate), ("rate_end", rate_end)):
-        if not 0 < value <= 1:
-            raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training cannot use; train in batches")

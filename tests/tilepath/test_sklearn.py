@@ -307,7 +307,7 @@ def test_errors_name_the_cure():
     for learn in "fit", "partial_fit":
         refused("25 units cannot begin with 20 samples", initial="random", learn=learn)
         refused("initial is 'somewhere'; pass 'pca', 'random' or an array", initial="somewhere", learn=learn)
-        refused(r"initial has the shape \(3, 4\)", initial=np.zeros((3, 4)), learn=learn)
+        refused(r"initial\) has the shape \(3, 4\)", initial=np.zeros((3, 4)), learn=learn)
         refused("metric is 'chebyshev'; pass one of 'euclidean'", metric="chebyshev", learn=learn)
         refused("neighbourhood is 'box'", kernel="box", learn=learn)
         refused("even number of rows", hexagonal=True, toroidal=True, learn=learn)
@@ -419,7 +419,7 @@ def test_online_training_is_that_of_the_pipeline(client, tmp_path, seed):
     assert found.quantization_errors_ == list(want.quantization_errors)
     with pytest.raises(ValueError, match="cannot use weights"):
         found.fit(X, sample_weight=np.ones(120))
-    with pytest.raises(ValueError, match="rate is 2; give a number above 0"):
+    with pytest.raises(ValueError, match="rate is 2; give a part of the way to a sample, above 0"):
         SelfOrganizingMap(online=True, rate=2).fit(X)
 
 
