@@ -275,9 +275,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if samples.weights is not None:
             raise ValueError("online training cannot use weights; leave them out, or train in batches")
         check_rates(self.rate, self.rate_end)
-        reaches = (sigmas[0], float(self.sigma_end))
+        radii = (sigmas[0], float(self.sigma_end))
         rates = (float(self.rate), float(self.rate_end))
-        return OnlineSteps(samples.job.n, int(self.epochs), reaches, rates, self.schedule, self._seed())
+        return OnlineSteps(samples.job.n, int(self.epochs), radii, rates, self.schedule, self._seed())
 
     @property
     def u_matrix_(self) -> np.ndarray:

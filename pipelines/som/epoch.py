@@ -181,7 +181,7 @@ def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
         On the device of the sums.
     job : MapJob
     sigma : float
-        Reach of the neighbourhood, in units of the grid.
+        Radius of the neighbourhood, in units of the grid.
 
     Returns
     -------

@@ -12,7 +12,7 @@ clusters  the cluster of the unit
 labels    the label that most samples of the unit have
 pies      the labels of the samples of the unit; the area of a pie grows with the number of samples
 tree      no cells: the minimum spanning tree of the units, as FlowSOM draws it, with hits, clusters or pies
-curve     no cells: quantization error and reach of the neighbourhood from epoch to epoch
+curve     no cells: quantization error and radius of the neighbourhood from epoch to epoch
 ========= ==================================================================================================
 
 Row 0 of the grid is on top. Where samples are shown, a unit without samples is pale grey. Outlines of clusters, text
@@ -266,12 +266,12 @@ def _draw_curve(figure: Any, codebook: Codebook, name: str) -> None:
     (errors,) = axes.plot(epochs, codebook.quantization_errors, "o-", ms=3, label="quantization error")
     axes.set(xlabel="epochs done", ylabel="quantization error", ylim=(0, None))
     axes.set_title(name, fontsize=10)
-    reach = axes.twinx()
-    (sigmas,) = reach.step(
-        epochs, [*codebook.sigmas, codebook.sigmas[-1]], where="post", color="0.6", label="reach of the neighbourhood"
+    radius = axes.twinx()
+    (sigmas,) = radius.step(
+        epochs, [*codebook.sigmas, codebook.sigmas[-1]], where="post", color="0.6", label="radius of the neighbourhood"
     )
-    reach.set(ylabel="sigma [units of the grid]", ylim=(0, None))
-    axes.set_zorder(reach.get_zorder() + 1)
+    radius.set(ylabel="sigma [units of the grid]", ylim=(0, None))
+    axes.set_zorder(radius.get_zorder() + 1)
     axes.patch.set_visible(False)
     axes.legend(handles=[errors, sigmas], fontsize=8)
 

@@ -86,12 +86,12 @@ def train_som(
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         Neighbourhood function.
     epochs : int
-        Number of epochs, over which the reach of the neighbourhood falls.
+        Number of epochs, over which the radius of the neighbourhood falls.
     sigma, sigma_end : float
-        Reach of the neighbourhood in the first and in the last epoch, in units of the grid. `sigma` is by default half
+        Radius of the neighbourhood in the first and in the last epoch, in units of the grid. `sigma` is by default half
         of the longer side of the grid.
     schedule : {"linear", "exponential"}
-        How the reach falls from `sigma` to `sigma_end`.
+        How the radius falls from `sigma` to `sigma_end`.
     initial : {"pca", "random"}, or (M, d) array, or Codebook, or path of a codebook store
         First codebook: the plane of the two principal components, M random samples, or a given codebook, such as a
         map that is to be trained further. A given codebook must be scaled like the samples.
@@ -105,7 +105,7 @@ def train_som(
         every sample once, in a new random order. Each step moves the whole map and needs the step before, so only the
         first worker trains, on its CPU. For small maps.
     rate, rate_end : float
-        Learning rate of the first and of the last step of online training; in between the rate falls like the reach.
+        Learning rate of the first and of the last step of online training; in between the rate falls like the radius.
     keep_codebooks : int, optional
         How many codebooks stay in the store, counted back from the last; all by default.
     resident : bool, optional
@@ -149,12 +149,12 @@ def train_som(
     whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    reaches, rates = (sigma, float(sigma_end)), (rate, rate_end)
-    sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
+    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
-    steps = OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed) if online else None
+    steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None
     recipe = Recipe(sigmas, beginning, given, tolerance, steps)
-    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(reaches)}
+    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(radii)}
     options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
