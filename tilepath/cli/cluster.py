@@ -25,7 +25,13 @@ COORDINATION = (
 OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 _option = functools.partial(click.option, cls=ClusterOption)
-DEVICE = _option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute.")
+DEVICE = _option(
+    "--device",
+    type=click.Choice(DEVICES),
+    default="auto",
+    show_default=True,
+    help="auto: a GPU if there is one and, without a cluster, if the work is large enough.",
+)
 OPTIONS = (
     DEVICE,
     _option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
