@@ -25,7 +25,6 @@ from pipelines.od_tables.snapping import (
     refuse_off_the_globe,
 )
 from pipelines.stores import Graph
-from pipelines.stores.vertex_names import VertexNameList
 
 
 class Points(NamedTuple):
@@ -124,12 +123,6 @@ def read_points(
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
     warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
     return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None)
-
-
-def points_of(graph: Graph, vertices: VertexNameList) -> Points:
-    """Return points from names of vertices, or from `tilepath.positions`."""
-    found = graph.vertices(vertices)
-    return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
 
 
 def length_of(
