@@ -29,7 +29,7 @@ class Arithmetic(NamedTuple):
 
 
 def notices_nonnegative(dtype: Any) -> bool:
-    """Whether `dtype` has a second arithmetic, for matrices without negative values."""
+    """Return whether `dtype` has a second arithmetic, for matrices without negative values."""
     return f"Nonnegative{np.dtype(dtype).name.capitalize()}" in ARITHMETIC_NAMES
 
 

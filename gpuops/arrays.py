@@ -73,12 +73,12 @@ def check_matrices(*, batches: bool = False, **matrices: Any) -> None:
 
 
 def has_contiguous_rows(matrix: Any) -> bool:
-    """Whether the elements of a row are adjacent in memory. Rows may be any distance apart."""
+    """Return whether the elements of a row are adjacent in memory. Rows may be any distance apart."""
     return matrix.size == 0 or matrix.shape[-1] == 1 or matrix.strides[-1] == matrix.itemsize
 
 
 def same_view(x: Any, y: Any) -> bool:
-    """Whether x and y, which have one shape and dtype, are views of the same memory in the same order."""
+    """Return whether x and y, which have one shape and dtype, are views of the same memory in the same order."""
     return _address(x) == _address(y) and x.strides == y.strides
 
 

@@ -5,7 +5,7 @@ use the same functions for the steps, so the same samples and options yield the 
 
 1. Extremes and means of the columns, for the units of the integer sums         `stores.scaling.Moments`, `MapJob`
 2. The first codebook                                                           `pipelines.som.start`
-3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`
+3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`, `learn_online`
 4. Quantization and topographic error of the last codebook                      `survey`
 
 Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
@@ -13,23 +13,24 @@ Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuops import best_matching_units, train_online
+from gpuops import best_matching_units
 from gpuops.arrays import unmasked
 from gpuops.devices import array_library
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
-from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, survey
+from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, learn_online, survey
 from pipelines.som.heights import u_matrix
 from pipelines.som.quality import error_with_paths, map_quality
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, first_sigma, settled, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, check_rates, first_sigma, settled, sigma_schedule
 from pipelines.som.shard import PIECE_BYTES, Piece
-from pipelines.som.start import pick, principal_plane, products_of, random_rows, steps_for, usual_sides
+from pipelines.som.start import given_codebook, pick, principal_plane, products_of, random_rows, steps_for, usual_sides
 from pipelines.stores.scaling import LARGEST, Moments
 from pipelines.workers.device_arrays import to_host
 
@@ -209,23 +210,34 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         samples = self._to_learn(X, sample_weight, grid, reset=True)
         codebook, errors = self._first_codebook(samples), []
         steps = self._online_steps(samples, sigmas) if self.online else None
+        whole = Piece(0, samples.values, None)
         for number, sigma in enumerate(sigmas):
-            codebook, error = (
-                samples.epoch(codebook, sigma) if steps is None else samples.online(codebook, steps, number)
-            )
+            if steps is None:
+                codebook, error = samples.epoch(codebook, sigma)
+            else:
+                codebook, error = learn_online(whole, codebook, samples.job, steps, number)
             errors.append(error)
             if settled(errors, sigmas, self.tolerance):
                 break
-        judged = samples.survey(codebook).judged
-        self.codebook_, self.grid_, self.n_iter_ = codebook, grid, len(errors)
-        unit = samples.job.distance_unit(codebook)
-        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
-        self.topographic_error_ = judged.topographic_error() if grid.units > 1 else None
-        self.labels_ = samples.units(codebook)
-        if hasattr(self, "unit_clusters_"):  # of the map before
-            del self.unit_clusters_
-        self.hits_ = np.bincount(self.labels_, minlength=grid.units).reshape(grid.rows, grid.columns)
+        self._forget("unit_clusters_")  # of the map before
+        self.grid_, self.n_iter_ = grid, len(errors)
+        self._finish(samples, codebook, errors)
         return self
+
+    def _finish(self, samples: _Samples, codebook: np.ndarray, errors: Sequence[float]) -> None:
+        """Take `codebook`, which follows codebooks with `errors`, as the map; set the attributes that describe it."""
+        judged, unit = samples.survey(codebook).judged, samples.job.distance_unit(codebook)
+        self.codebook_ = codebook
+        self.quantization_errors_ = [*errors, judged.quantization_error(samples.job, unit)]
+        self.topographic_error_ = judged.topographic_error(samples.job)
+        self.labels_ = samples.units(codebook)
+        hits = np.bincount(self.labels_, minlength=self.grid_.units)
+        self.hits_ = hits.reshape(self.grid_.rows, self.grid_.columns)
+
+    def _forget(self, *attributes: str) -> None:
+        for name in attributes:
+            if hasattr(self, name):
+                delattr(self, name)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelfOrganizingMap:
         """Train the map for one epoch of batch learning, from the given samples alone.
@@ -247,9 +259,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.codebook_, error = samples.epoch(codebook, sigma)
         self.grid_, self.n_iter_ = grid, done + 1
         self.quantization_errors_ = [*(self.quantization_errors_[:done] if begun else ()), error]
-        for of_fit in ("labels_", "hits_", "topographic_error_", "unit_clusters_"):
-            if hasattr(self, of_fit):
-                delattr(self, of_fit)
+        self._forget("labels_", "hits_", "topographic_error_", "unit_clusters_")
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -273,12 +283,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _online_steps(self, samples: _Samples, sigmas: list[float]) -> OnlineSteps:
         if samples.weights is not None:
             raise ValueError("online training cannot use weights; leave them out, or train in batches")
-        for name in ("rate", "rate_end"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; give a number above 0, up to 1")
-        reaches = (sigmas[0], float(self.sigma_end))
+        check_rates(self.rate, self.rate_end)
+        radii = (sigmas[0], float(self.sigma_end))
         rates = (float(self.rate), float(self.rate_end))
-        return OnlineSteps(samples.job.n, int(self.epochs), reaches, rates, self.schedule, self._seed())
+        return OnlineSteps(samples.job.n, int(self.epochs), radii, rates, self.schedule, self._seed())
 
     @property
     def u_matrix_(self) -> np.ndarray:
@@ -438,10 +446,6 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         self._check_types()
         check_kernel(self.kernel)
-        if self.tolerance is not None and not 0 <= self.tolerance < 1:
-            raise ValueError(
-                f"tolerance is {self.tolerance}; give a fraction of the quantization error, such as 0.001, or None"
-            )
         rows, columns = (None if side is None else int(side) for side in (self.rows, self.columns))
         if rows is None or columns is None:
             usual = usual_sides(n, rows, columns, bool(self.hexagonal and self.toroidal))
@@ -511,13 +515,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if not moments.counts.all():
             raise ValueError(f"column {moments.counts.argmin()} of X has no value at all; leave it out")
         if not isinstance(self.initial, str):
-            codebook = np.array(self.initial, dtype, order="C")
-            if codebook.shape != (job.grid.units, job.d) or not np.isfinite(codebook).all():
-                raise ValueError(
-                    f"initial has the shape {codebook.shape}, or values that are not finite; this map has "
-                    f"{job.grid.units:,} units of {job.d} finite values"
-                )
-            return codebook
+            return given_codebook(self.initial, job.grid, job.d, dtype)
         if self.initial == "pca":
             steps = steps_for(job.n, moments.means, moments.minima, moments.maxima, job.largest_weight)
             return principal_plane(products_of(pieces, steps), steps, job.grid, dtype)
@@ -565,16 +563,6 @@ class _Samples(NamedTuple):
         on_device, unit = self.xp.asarray(codebook), self.job.distance_unit(codebook)
         total = accumulate(self.pieces, on_device, self.job)
         return to_host(learn(total, on_device, self.job, sigma)), total.judged.quantization_error(self.job, unit)
-
-    def online(self, codebook: np.ndarray, steps: OnlineSteps, number: int) -> tuple[np.ndarray, float]:
-        """Return the codebook after an epoch of online learning, and the quantization error of `codebook`."""
-        error = self.survey(codebook).judged.quantization_error(self.job, self.job.distance_unit(codebook))
-        order = random_rows(self.job.n, self.job.n, steps.seed + number)
-        job = self.job
-        kernel, metric, missing = job.kernel, job.metric, job.missing
-        return train_online(
-            codebook, self.values, order, job.grid, *steps.of_epoch(number), kernel, metric, missing
-        ), error
 
     def survey(self, codebook: np.ndarray) -> Any:
         return survey(self.pieces, self.xp.asarray(codebook), self.job)

@@ -105,15 +105,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         samples = self._take(X, None, self.grid_)
         self._vote(self.labels_, codes)
         if self.lvq_epochs:
-            self.codebook_ = self._moved(samples.values, codes)
-            judged = samples.survey(self.codebook_).judged
-            self.quantization_errors_ = [
-                *self.quantization_errors_,
-                judged.quantization_error(samples.job, samples.job.distance_unit(self.codebook_)),
-            ]
-            self.topographic_error_ = judged.topographic_error() if self.grid_.units > 1 else None
-            self.labels_ = samples.units(self.codebook_)
-            self.hits_ = np.bincount(self.labels_, minlength=self.grid_.units).reshape(self.hits_.shape)
+            self._finish(samples, self._moved(samples.values, codes), self.quantization_errors_)
             self._vote(self.labels_, codes)
         return self
 

@@ -96,7 +96,7 @@ def _voted(som: Any, kind: str, y: Any) -> NamedVote | None:
 
 
 def _sigmas(som: Any) -> list[float]:
-    """Return the reach of the neighbourhood in each epoch that was done."""
+    """Return the radius of the neighbourhood in each epoch that was done."""
     last = float(som.sigma_end)
     first = first_sigma(som.grid_.rows, som.grid_.columns, last) if som.sigma is None else float(som.sigma)
     falling = sigma_schedule(int(som.epochs), first, last, som.schedule, som.tolerance)

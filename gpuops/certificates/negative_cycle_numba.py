@@ -68,7 +68,7 @@ def cheapest_turns(indptr, indices, weights, through, potentials, far):
 
 @njit(nogil=True, cache=True)
 def return_to(z, indptr, indices, weights, through, potentials, back, labels, far, parents, tail_of):
-    """Whether a walk from z over open vertices back to z has negative weight; `parents` then describe the walk.
+    """Return whether a walk from z over open vertices back to z has negative weight; `parents` then describe the walk.
 
     The label of v is the least length of a walk from z to v, less p[v]. `labels` are all `far` before and after a call.
     """

@@ -86,7 +86,7 @@ def both_directions(indptr, indices, weights):
 
 
 def _scattered(indices: np.ndarray) -> bool:
-    """Whether, in a sample, more than a tenth of consecutive arcs lead to vertices at least _NEAR apart."""
+    """Return whether, in a sample, more than a tenth of consecutive arcs lead to vertices at least _NEAR apart."""
     sample = np.linspace(0, len(indices) - 2, 1024).astype(np.int64) if len(indices) > 1 else np.empty(0, np.int64)
     return bool((np.abs(indices[sample + 1] - indices[sample]) >= _NEAR).mean() > 0.1) if len(sample) else False
 

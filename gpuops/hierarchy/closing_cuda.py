@@ -363,7 +363,7 @@ class _Arcs:
         self.none_closed = ClosedArcs.of(place[:0], place[:0], np.empty(0, weights.dtype), open_, n)
 
     def may_be(self, indptr: Any, indices: Any, weights: Any) -> bool:
-        """Whether this is the graph of the arguments, as far as the host can tell."""
+        """Return whether this is the graph of the arguments, as far as the host can tell."""
         for x, known in zip((indptr, indices), self.known, strict=True):
             if is_cupy(x) != is_cupy(known) or x.shape != known.shape or x.dtype != known.dtype:
                 return False

@@ -21,17 +21,17 @@ _KEPT = 4  # the tables of all bricks are kept if they take at most 1 / _KEPT of
 
 
 def order_bytes(n: int, m: int) -> int:
-    """Bytes that `hierarchy_order` takes for n vertices and m arcs, if METIS orders all of the vertices."""
+    """Return the bytes that `hierarchy_order` takes for n vertices and m arcs, if METIS orders all of the vertices."""
     return 100 * n + 64 * m
 
 
 def structure_bytes(n: int, m: int, cost: Cost) -> int:
-    """Bytes that `hierarchy_structure` takes, with its result. Before it refuses a cost, it takes 53 n + 12 m."""
+    """Return the bytes that `hierarchy_structure` takes, with its result; 53 n + 12 m before it refuses a cost."""
     return 66 * n + 14 * m + 13 * cost.front + 70 * cost.nodes
 
 
 def closing_bytes(structure: HierarchyStructure, cost: Cost, m: int, dtype: Any, undirected: bool = False) -> int:
-    """Bytes that `close_hierarchy` takes for m arcs, with its result, on up to two threads."""
+    """Return the bytes that `close_hierarchy` takes for m arcs, with its result, on up to two threads."""
     n, item = len(structure.order), np.dtype(dtype).itemsize
     fronts = np.diff(structure.front_starts)[structure.roots]
     updates = int((fronts**2).sum()) + 6 * cost.widest**2
@@ -42,13 +42,13 @@ def closing_bytes(structure: HierarchyStructure, cost: Cost, m: int, dtype: Any,
 
 
 def brick_bytes(structure: HierarchyStructure, dtype: Any) -> int:
-    """Bytes of the tables of all bricks, without those for closed vertices."""
+    """Return the bytes of the tables of all bricks, without those for closed vertices."""
     bricks = structure.bricks
     return int((bricks.sizes * np.diff(bricks.front_starts)).sum()) * np.dtype(dtype).itemsize
 
 
 def kept_most(available: int, share: float | None = None) -> int:
-    """Most bytes of the tables of all bricks that `gpuops.distance_rows` keeps for later calls.
+    """Return the most bytes of the tables of all bricks that `gpuops.distance_rows` keeps for later calls.
 
     Parameters
     ----------

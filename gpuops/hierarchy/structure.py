@@ -53,7 +53,7 @@ class Cost:
     relaxations: int
 
     def table_bytes(self, dtype: Any, undirected: bool = False) -> int:
-        """Bytes of the tables and fronts, for distances of `dtype`. Undirected graphs need no `into`."""
+        """Return the bytes of the tables and fronts, for distances of `dtype`. Undirected graphs need no `into`."""
         entries = self.out + (0 if undirected else self.into)
         return entries * np.dtype(dtype).itemsize + self.front * np.dtype(np.int32).itemsize
 

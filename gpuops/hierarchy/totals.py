@@ -11,7 +11,7 @@ from gpuops.hierarchy import totals_cuda
 
 
 def row_totals(found: Any, values: Any, limit: float, scale: float | None = None) -> Any:
-    """The values of the columns that are no farther away than a limit, added up for each row.
+    """Return the sum, for each row, of the values of the columns that are no farther away than a limit.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def row_totals(found: Any, values: Any, limit: float, scale: float | None = None
         Distances of any distance dtype.
     values : (l,) array, float64
     limit : float
-        Less than what stands for "unreachable".
+        Less than the distance of an unreachable column.
     scale : float, optional
         Weight a value at the distance d by exp(-d / scale).
 
@@ -35,7 +35,7 @@ def row_totals(found: Any, values: Any, limit: float, scale: float | None = None
 
 
 def row_minima(found: Any, limit: float) -> Any:
-    """(k,) float64: the least distance of each row that is no larger than a limit, +inf if none is."""
+    """Return the least distance of each row, (k,) float64; +inf if it exceeds a limit."""
     if is_cupy(found):
         return totals_cuda.row_minima(found, limit)
     return np.where(found <= limit, found, np.inf).min(axis=1, initial=np.inf).astype(np.float64)

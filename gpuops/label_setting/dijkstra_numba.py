@@ -214,7 +214,7 @@ def _lightest_arcs(indptr, indices, weights, infinity):
 
 @njit(nogil=True, cache=True)
 def _leads_nowhere(indptr, indices, distances, infinity):
-    """Whether an arc leads from a reached vertex to a vertex that is not reached."""
+    """Return whether an arc leads from a reached vertex to a vertex that is not reached."""
     for tail in range(len(indptr) - 1):
         if distances[tail] < infinity:
             for arc in range(indptr[tail], indptr[tail + 1]):

@@ -176,7 +176,7 @@ def _relax_tiles(c, a_panels, b_panels, first_i, first_j):
 
 @intrinsic
 def relax_register_tile(typingctx, c, a, b, first, last):
-    """Nopython function that computes c = min(c, a (x) b) on one tile, for p in [first, last).
+    """Return a nopython function that computes c = min(c, a (x) b) on one tile, for p in [first, last).
 
     c : (ROWS, columns) view, unit inner stride
     a : (depth, ROWS) packed, the rows of A side by side

@@ -1,4 +1,4 @@
-"""Grids of self-organizing maps: the positions of units, their neighbours, and the reach of an update.
+"""Grids of self-organizing maps: the positions of units, their neighbours, and how much a unit learns from a sample.
 
 Unit u is in row u // columns and column u % columns. Neighbouring units of a row have distance 1. In a hexagonal grid
 odd rows are shifted by half a unit and rows are sqrt(3)/2 apart. On a torus the offset between two positions is the
@@ -127,7 +127,7 @@ def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = Fal
     x, y : float arrays that broadcast together
         Offsets on the grid.
     sigma : float
-        Reach, above 0, in the unit of `x` and `y`.
+        Radius, above 0, in the unit of `x` and `y`.
     hexagonal : bool
 
     Returns
@@ -152,7 +152,7 @@ def neighbourhood(name: str, x: Any, y: Any, sigma: float, hexagonal: bool = Fal
     """
     if hexagonal and name in ("bubble", "linear"):
         check_neighbourhood(name, sigma)
-        # 4 r^2 is an integer in a hexagonal grid: with `rint`, rounding cannot move a unit across the reach sigma.
+        # 4 r^2 is an integer in a hexagonal grid: with `rint`, rounding cannot move a unit across the radius sigma.
         return _radial(name, np.sqrt(np.rint(4 * (np.square(x) + np.square(y)))) / 2, sigma)
     return sum(np.multiply(f(x), g(y)) for f, g in separable(name, sigma))
 
@@ -179,7 +179,7 @@ def _radial(name: str, r: Any, sigma: float) -> Any:
 
 
 def check_neighbourhood(name: str, sigma: float) -> None:
-    """Raise ValueError if there is no such neighbourhood, or its reach is not a positive number."""
+    """Raise ValueError if there is no such neighbourhood, or its radius is not a positive number."""
     if name not in NEIGHBOURHOODS:
         raise ValueError(f"neighbourhood is {name!r}; pass one of {', '.join(map(repr, NEIGHBOURHOODS))}")
     if not (math.isfinite(sigma) and sigma > 0):

@@ -203,7 +203,7 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
         not positive (mexican hat: not greater than rounding errors); with counts (M, d), so does each dimension.
     grid : Grid
     sigma : float
-        Reach of the neighbourhood, as a distance on the grid.
+        Radius of the neighbourhood, as a distance on the grid.
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         See `gpuops.som.grid.neighbourhood`.
 
@@ -266,7 +266,7 @@ def _add_hexagonal(mix: Any, values: Any, grid: Grid, f: Any, g: Any, result: An
 
 
 def _spread_by_row_distance(mix: Any, values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
-    """Return the sums over j of h_ij values_j, one offset between rows at a time, without rows beyond the reach."""
+    """Return the sums over j of h_ij values_j, one offset between rows at a time, without rows beyond the radius."""
     result = _zeros_like(values)
     offsets = grid.row_offsets()
     for offset in np.unique(offsets).tolist():
@@ -308,7 +308,7 @@ def train_online(
         Rows of `samples`.
     grid : Grid
     sigmas, rates : (T,) floats, or a float
-        Reach of the neighbourhood and learning rate at each step.
+        Radius of the neighbourhood and learning rate at each step.
     kernel, metric, missing
         As for `smooth` and `best_matching_units`.
 
@@ -321,7 +321,7 @@ def train_online(
     TypeError
         Arrays are not NumPy's.
     ValueError
-        Shapes do not fit the grid, `order` names rows that do not exist, there is no such kernel or metric, a reach is
+        Shapes do not fit the grid, `order` names rows that do not exist, there is no such kernel or metric, a radius is
         not positive, or values are not finite.
     """
     for name, array in ("codebook", codebook), ("samples", samples):

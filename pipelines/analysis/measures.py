@@ -55,7 +55,7 @@ class Measures:
         Parameters
         ----------
         out : path of the file, with a suffix that `pipelines.files.tables` knows
-        names : (n) names of the vertices, such as `Graph.labels`; by default their indices
+        names : (n) names of the vertices, such as `Graph.labels`; by default their positions
         overwrite : replace an existing file at `out`
         """
         vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()

@@ -12,8 +12,8 @@ Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclic
     doubly dependent    D = min(D, D[:, T] (x) P)         on every worker, for its own rows
 
 P[:, T] is C, so the third line also does the column panel of the textbook. The owner of block K + 1 updates the rows of
-that block first, so that the next pivot block is closed while other rows are updated (look-ahead). A vertex that may
-not lie inside a path is left out of T.
+that block first, so that the next pivot block is closed while other rows are updated (look-ahead). A closed vertex,
+which may not lie inside a path, is left out of T.
 
 Negative weights are first made non-negative by potentials, and distances are shifted back when they are written [3]_.
 This has three advantages. A negative cycle is found in the sparse graph, long before n^3 work would find it. The

@@ -49,8 +49,6 @@ def estimate(request: Request) -> Estimate:
         seconds=plan.seconds,
         too_large=None,
         chunk=plan.chunk,
-        stages=1,
-        options={"block": None},
         work=(rows, "rows"),
         needs=plan.needs,
         summary=replace(plan, reason="every worker holds the graph").describe(job.graph, rows, facts),

@@ -104,8 +104,6 @@ def estimate(request: Request) -> Estimate:
         seconds=seconds,
         too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
         chunk=chunk,
-        stages=1,
-        options={"block": None},
         work=(rows, "rows"),
         needs=needs,
         summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, about {duration(seconds)}",

@@ -100,7 +100,7 @@ class Estimate:
     seconds : float
     too_large : str or None
         Why the run does not fit in memory; None if it fits.
-    chunk, stages, options : properties of a new store; the driver records the name of the method with the options
+    chunk, stages, block : properties of a new store; a method of rows has one stage, and no pivot blocks
     work : number of units of work, and the name of a unit
     needs : memory and disk of the run
     summary : one line on the time, memory and disk of the run
@@ -111,13 +111,13 @@ class Estimate:
     seconds: float
     too_large: str | None
     chunk: int
-    stages: int
-    options: dict[str, Any]
     work: tuple[int, str]
     needs: Needs
     summary: str
     refuse: Callable[[str | os.PathLike[str]], None]
     plan: Any
+    stages: int = 1
+    block: int | None = None
 
 
 class Obstacle(Exception):

@@ -68,9 +68,9 @@ def all_pairs_shortest_paths(
     dtype : {"float32", "float64", "int32", "int16"}, optional
         Type of the distances; by default float32 for float weights and int32 for integer weights.
     sources : sequence or array of int or str, or `tilepath.positions`, optional
-        Keep only the rows of these vertices, each named once. A vertex is named by its label, or by its index, as text
-        or int, if the graph has no labels; by position as "#17" or ``positions([17])``. (Floyd-Warshall computes all
-        rows.)
+        Keep only the rows of these vertices, each named once. A vertex is named by its label, or by its position if
+        the graph has no labels, as text or int; or by position, as "#17" or ``positions([17])``. (Floyd-Warshall
+        computes all rows.)
     method : {"auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"}
         "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
         "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`), which pays for road networks and grids.
@@ -169,7 +169,7 @@ def all_pairs_shortest_paths(
             dtype=job.dtype,
             chunk=estimate.chunk,
             stages=estimate.stages,
-            options={"method": how.name, **estimate.options},
+            options={"method": how.name, "block": estimate.block},
             sources=chosen,
             overwrite=overwrite,
         )

@@ -1,8 +1,8 @@
-"""From reads to contigs, the call; and contigs as files: FASTA, and GFA 1 with the links between them.
+"""The call `assemble`, from reads to contigs, and the files of contigs: FASTA, and GFA 1 with links between contigs.
 
-This shows what the operations on Euler circuits are good for. It is not an assembler to rely on: errors of reads are
-not corrected, only dropped by how rare they are, repeats longer than k stay unresolved, and neither qualities nor pairs
-of reads are used. SPAdes, MEGAHIT and hifiasm do all that.
+The call shows a use of the operations on Euler circuits. It is not an assembler to rely on. It leaves out rare k-mers,
+but corrects no errors; it does not resolve repeats longer than k; and it uses neither qualities nor pairs of reads.
+SPAdes, MEGAHIT and hifiasm do all of this.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from pipelines.stores.graph import SCHEMA
 from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.place import refuse_existing
 
-LINE = 80  # letters
-OURS = (">contig_", "H\tVN:Z:1")  # how files begin that may be replaced
+LINE = 80  # letters in a line of FASTA
+OURS = (">contig_", "H\tVN:Z:1")  # the beginnings of files that `overwrite` may replace
 
 
 class Assembly(NamedTuple):
-    """What was read, left out and found.
+    """The contigs, and counts of what was read and left out.
 
     Attributes
     ----------
     contigs : Contigs
     reads, bases : int
     kmers : int
-        Different ones, a k-mer and its reverse complement counted as one.
+        Number of different k-mers; a k-mer and its reverse complement count as one.
     rare : int
-        Of these, left out because they stand in the reads fewer than `min_coverage` times.
+        Number of k-mers that were left out because they occur fewer than `min_coverage` times.
     clipped : int
-        Of these, left out with tips.
+        Number of k-mers that were left out with tips.
     """
 
     contigs: Contigs
@@ -61,19 +61,19 @@ def assemble(
     graph: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> Assembly:
-    """Find the contigs of a genome: the ways of the de Bruijn graph of its reads that do not branch.
+    """Find the contigs of a genome: the unbranched paths of the de Bruijn graph of its reads.
 
     Parameters
     ----------
-    reads : one or more files, FASTA or FASTQ, gzip'd or not; of either strand
+    reads : one or more files, FASTA or FASTQ, which may be gzip'd; reads may be of either strand
     out : FASTA file for the contigs
-    k : letters in a k-mer, odd, 3 to 31. Repeats of k letters and more cut contigs; k-mers with errors are about k for
-        each error.
-    min_coverage : leave out k-mers that stand in the reads fewer times, on both strands together
-    tip_letters : leave out contigs of fewer letters that end blindly beside a more frequent way; 0 keeps all
-    gfa : file for contigs and which follow each other, in GFA 1
-    graph : graph store for the de Bruijn graph, of both strands; weights are counts, labels words of k - 1 letters
-    overwrite : replace files and the store that exist
+    k : number of letters in a k-mer, odd, 3 to 31. A repeat of k letters or more ends contigs, and each error of a read
+        makes about k wrong k-mers
+    min_coverage : leave out k-mers that occur fewer times than this in the reads, on both strands together
+    tip_letters : leave out tips of fewer letters than this (`pipelines.assembly.contigs.tips`); 0 keeps all
+    gfa : file for the contigs and the links between them, in GFA 1
+    graph : graph store for the de Bruijn graph of both strands; weights are counts, labels are words of k - 1 letters
+    overwrite : replace existing files and an existing store
 
     Raises
     ------
@@ -95,20 +95,20 @@ def assemble(
 
     kmers = count_kmers(read_batches(paths), k)
     if not kmers.bases:
-        raise ValueError(f"{', '.join(map(str, paths))}: no reads; give FASTA or FASTQ files that have some")
+        raise ValueError(f"{', '.join(map(str, paths))}: no reads; give FASTA or FASTQ files with reads")
     if not len(kmers.codes):
         raise ValueError(
-            f"no {k} nucleotides stand in a row in the {kmers.bases:,} bases that were read; give a lesser k (--k)"
+            f"the {kmers.bases:,} bases that were read have no {k} nucleotides in a row; give a smaller k (--k)"
         )
     frequent = _only(kmers, kmers.counts >= min_coverage)
     if not len(frequent.codes):
-        raise ValueError(f"no {k}-mer stands in the reads {min_coverage:,} times; give a lesser min_coverage")
+        raise ValueError(f"no {k}-mer occurs {min_coverage:,} times in the reads; give a smaller min_coverage")
     contigs, clipped = _clipped(frequent, tip_letters)
 
     if out is not None:
-        write_fasta(contigs, out)
+        write_pieces(out, _fasta(contigs))
     if gfa is not None:
-        write_gfa(contigs, gfa)
+        write_pieces(gfa, _gfa(contigs))
     if graph is not None:
         _write_store(contigs.graph, graph, overwrite)
     rare = len(kmers.codes) - len(frequent.codes)
@@ -116,7 +116,10 @@ def assemble(
 
 
 def _clipped(kmers: Kmers, tip_letters: int) -> tuple[Contigs, int]:
-    """The contigs without tips, and how many k-mers these had: a tip that is gone may leave another one."""
+    """Return the contigs without tips, and the number of k-mers in tips.
+
+    Tips are left out until there are none, as a contig may become a tip when another tip is gone.
+    """
     all_of_them = len(kmers.codes)
     while True:
         contigs = find_contigs(de_bruijn_graph(kmers))
@@ -139,39 +142,30 @@ def _write_store(graph: DeBruijnGraph, path: str | os.PathLike[str], overwrite: 
 
 
 def refuse_files(outputs: Sequence[str | os.PathLike[str]], inputs: Iterable[Any], overwrite: bool) -> None:
-    """Refuse outputs that exist, or that are an input or each other.
+    """Refuse outputs that cannot be written, or that are the same file as an input or another output.
 
     Raises
     ------
     FileExistsError, FileNotFoundError
         An output exists, and `overwrite` is not set; or there is no folder for it.
     ValueError
-        An output is an input, or two outputs are one file, or what is to be replaced is another kind of file, such as
+        An output is an input, two outputs are one file, or an output would replace a file of another kind, such as
         reads.
     """
     taken = {os.path.realpath(path) for path in inputs}
     for out in outputs:
         if os.path.realpath(out) in taken:
-            raise ValueError(f"{out} is read or written already; choose another file")
+            raise ValueError(f"{out} is also an input or another output; choose another file")
         taken.add(os.path.realpath(out))
         check_free(out, overwrite)
         if os.path.lexists(out) and not any(_text(out, 8).startswith(begin) for begin in OURS):
             raise ValueError(
-                f"{out} was not written by this command, and is not replaced; choose another name for the result"
+                f"{out} was not written by this command, so it is not replaced; choose another name for the result"
             )
 
 
-def write_fasta(contigs: Contigs, path: str | os.PathLike[str]) -> None:
-    """Write contigs as FASTA, whole or not at all; their headers have the fields length, coverage and circular."""
-    write_pieces(path, _fasta(contigs))
-
-
-def write_gfa(contigs: Contigs, path: str | os.PathLike[str]) -> None:
-    """Write contigs and their links as GFA 1, whole or not at all; KC is the number of their k-mers in the reads."""
-    write_pieces(path, _gfa(contigs))
-
-
 def _fasta(contigs: Contigs) -> Iterator[str]:
+    """Yield contigs as FASTA; headers have the fields length, coverage and circular."""
     for i, (length, coverage, circular) in enumerate(
         zip(contigs.lengths.tolist(), contigs.coverage.tolist(), contigs.circular.tolist(), strict=True)
     ):
@@ -181,6 +175,7 @@ def _fasta(contigs: Contigs) -> Iterator[str]:
 
 
 def _gfa(contigs: Contigs) -> Iterator[str]:
+    """Yield contigs and their links as GFA 1; KC is the number of k-mers of a contig in the reads."""
     yield "H\tVN:Z:1.0\n"
     for i, (length, counts) in enumerate(zip(contigs.lengths.tolist(), contigs.kmer_counts.tolist(), strict=True)):
         yield f"S\tcontig_{i + 1}\t{contigs.sequence(i)}\tLN:i:{length}\tKC:i:{counts}\n"
@@ -189,7 +184,7 @@ def _gfa(contigs: Contigs) -> Iterator[str]:
 
 
 def _text(path: str | os.PathLike[str], letters: int) -> str:
-    """The beginning of a file of text, which may be gzip'd; nothing of one that is not text."""
+    """Return the first letters of a text file, which may be gzip'd; an empty text for any other file."""
     try:
         with (gzip.open if _zipped(path) else open)(path, "rt") as file:
             return file.read(letters)
@@ -202,7 +197,7 @@ def _zipped(path: str | os.PathLike[str]) -> bool:
 
 
 def write_pieces(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write a file of text, gzip'd if its name ends in .gz, whole or not at all."""
+    """Write a text file, whole or not at all; it is gzip'd if its name ends in .gz."""
     with whole_file(path) as partial, open(partial, "wb") as raw:
         if not _zipped(path):
             raw.writelines(piece.encode() for piece in pieces)

@@ -1,13 +1,14 @@
-"""Contigs: the ways of a de Bruijn graph between its branches.
+"""Contigs: the paths of a de Bruijn graph between its branches.
 
-The arcs of the graph are the k-mers of the reads and their reverse complements, its vertices their ends of k - 1
-letters. A genome is a walk in it. Where one arc enters a vertex and one leaves it, every walk goes on in one way; such
-arcs make a contig. It ends where that is not so, and at a vertex that is its own reverse complement, where it would
-turn back on itself.
+The arcs of the graph are the k-mers of the reads and their reverse complements. Its vertices are the first and the last
+k - 1 letters of the k-mers. A genome is a walk in this graph. A vertex with one arc in and one arc out lies inside a
+contig, since every walk goes through it in the same way. A contig ends at any other vertex (a *branch*), and at a
+vertex that is its own reverse complement, where the contig would turn back on itself.
 
-Those ways are found by the stages of Euler circuits: the arc that goes on from each is paired with it, ends with
-beginnings in any order. This is a permutation of the arcs, whose circuits are walked along, and cut where a contig
-begins (`gpuops.euler`). Every contig is found on both strands; the one with the lesser first arc is kept.
+Contigs are found by stages of Euler circuits (`gpuops.euler`). Each arc is paired with the arc that follows it in a
+contig; last arcs of contigs are paired with first arcs in any order. This pairing is a permutation of the arcs. Its
+circuits are walked along, and cut where contigs begin. Every contig is found on both strands; the strand with the
+smaller least arc is kept.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ class DeBruijnGraph:
     vertices : (n,) uint64, rising
         Words of k - 1 letters.
     indptr, indices : (n + 1,) and (m,) int64
-        The arcs: the k-mers of both strands in rising order, so row by row and sorted by head.
+        The arcs: the k-mers of both strands in rising order, which is row by row and sorted by head.
     codes : (m,) uint64
-        Their words.
+        The k-mer of each arc.
     counts : (m,) int64
-        How often they stand in the reads, on either strand.
+        The number of times that each k-mer occurs in the reads, on either strand.
     """
 
     k: int
@@ -47,30 +48,30 @@ class DeBruijnGraph:
 
     @cached_property
     def mates(self) -> np.ndarray:
-        """(m,) int64: the arc of the other strand of every arc."""
+        """The arc of the other strand, for every arc, (m,) int64."""
         return np.searchsorted(self.codes, reverse_complements(self.codes, self.k))
 
     @cached_property
     def opposites(self) -> np.ndarray:
-        """(n,) int64: the vertex of the other strand of every vertex."""
+        """The vertex of the other strand, for every vertex, (n,) int64."""
         return np.searchsorted(self.vertices, reverse_complements(self.vertices, self.k - 1))
 
     @cached_property
     def branches(self) -> np.ndarray:
-        """(n,) bool: where contigs end: not one arc in and one out, or its own reverse complement."""
+        """Whether contigs end at a vertex, (n,) bool: a branch, or its own reverse complement."""
         count = degrees(self.indptr, self.indices)
         return (count.incoming != 1) | (count.outgoing != 1) | (self.opposites == np.arange(len(self.vertices)))
 
 
 @dataclass(frozen=True)
 class Contigs:
-    """Contigs of one strand each, the longest first, equal ones by their first arcs.
+    """Contigs, each on one strand, the longest first; contigs of equal length in the order of their first arcs.
 
     Attributes
     ----------
     graph : DeBruijnGraph
     arcs : (a,) int64
-        The arcs of all of them in walking order.
+        The arcs of all contigs in walking order.
     offsets : (c + 1,) int64
         Contig i is ``arcs[offsets[i] : offsets[i + 1]]``.
     """
@@ -84,48 +85,48 @@ class Contigs:
 
     @cached_property
     def circular(self) -> np.ndarray:
-        """(c,) bool: whether a contig is a circle by itself, without a branch."""
+        """Whether a contig is a circle without a branch, (c,) bool."""
         return (self.tails == self.heads) & ~self.graph.branches[self.tails]
 
     @cached_property
     def tails(self) -> np.ndarray:
-        """(c,) int64: the vertex where each begins."""
+        """The vertex where each contig begins, (c,) int64."""
         first = self.graph.codes[self.arcs[self.offsets[:-1]]] >> np.uint64(2)
         return np.searchsorted(self.graph.vertices, first)
 
     @cached_property
     def heads(self) -> np.ndarray:
-        """(c,) int64: the vertex where each ends."""
+        """The vertex where each contig ends, (c,) int64."""
         return self.graph.indices[self.arcs[self.offsets[1:] - 1]]
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """(c,) int64: letters of each: k - 1 more than it has arcs, or as many if it is circular."""
+        """Number of letters of each contig, (c,) int64: its arcs and k - 1 more, or only its arcs if it is circular."""
         return np.diff(self.offsets) + np.where(self.circular, 0, self.graph.k - 1)
 
     @cached_property
     def kmer_counts(self) -> np.ndarray:
-        """(c,) int64: how often the k-mers of each stand in the reads, in all."""
+        """The sum of the counts of the k-mers of each contig, (c,) int64."""
         counts = self.graph.counts[self.arcs]
         return np.add.reduceat(counts, self.offsets[:-1]) if len(self) else counts
 
     @cached_property
     def coverage(self) -> np.ndarray:
-        """(c,) float64: how often a k-mer of each stands in the reads, on average."""
+        """The mean count of the k-mers of each contig, (c,) float64."""
         return self.kmer_counts / np.diff(self.offsets)
 
     @cached_property
     def n50(self) -> int:
-        """The length that contigs of at least half of all letters have; 0 if there are none."""
+        """The greatest length such that contigs at least as long have half of all letters; 0 without contigs."""
         lengths = np.sort(self.lengths)[::-1]
         return int(lengths[np.searchsorted(np.cumsum(lengths), lengths.sum() / 2)]) if len(lengths) else 0
 
     def codes(self, i: int) -> np.ndarray:
-        """(a,) uint64: the k-mers of a contig, in order."""
+        """Return the k-mers of contig `i` in order, (a,) uint64."""
         return self.graph.codes[self.arcs[self.offsets[i] : self.offsets[i + 1]]]
 
     def sequence(self, i: int) -> str:
-        """The letters of a contig; of a circular one, from its least k-mer on, once around."""
+        """Return the letters of contig `i`; of a circular contig, once around from its least k-mer."""
         codes = self.codes(i)
         if self.circular[i]:
             first = codes >> np.uint64(2 * (self.graph.k - 1))
@@ -134,17 +135,17 @@ class Contigs:
         return begin + np.frombuffer(b"ACGT", np.uint8)[(codes & np.uint64(3)).astype(np.intp)].tobytes().decode()
 
     def links(self) -> np.ndarray:
-        """Which contigs follow each other, with k - 1 letters in common.
+        """Return pairs of contigs of which the second follows the first, with k - 1 letters in common.
 
         Returns
         -------
         (l, 4) int64
-            Rows (a, strand of a, b, strand of b), strand 1 being the reverse complement; of a link and the same seen
-            from the other strand, the lesser.
+            Rows of contig a, strand of a, contig b, strand of b; strand 1 is the reverse complement. A link seen from
+            both strands is one link: the smaller of both rows.
         """
         opposites = self.graph.opposites
         c = len(self)
-        ends = np.concatenate([self.heads, opposites[self.tails]])  # of each contig, then of its reverse complement
+        ends = np.concatenate([self.heads, opposites[self.tails]])  # of all contigs, then of their reverse complements
         begins = np.concatenate([self.tails, opposites[self.heads]])
         by_begin = np.argsort(begins, kind="stable")
         first, last = (np.searchsorted(begins[by_begin], ends, side=side) for side in ("left", "right"))
@@ -160,7 +161,7 @@ class Contigs:
 
 
 def de_bruijn_graph(kmers: Kmers) -> DeBruijnGraph:
-    """The graph of k-mers, both strands."""
+    """Return the graph of k-mers and their reverse complements."""
     k = kmers.k
     codes = np.concatenate([kmers.codes, reverse_complements(kmers.codes, k)])
     order = np.argsort(codes, kind="stable")
@@ -172,13 +173,13 @@ def de_bruijn_graph(kmers: Kmers) -> DeBruijnGraph:
 
 
 def find_contigs(graph: DeBruijnGraph) -> Contigs:
-    """All contigs of a graph, each once."""
+    """Return all contigs of a graph, each once."""
     branch = graph.branches
     begins = np.flatnonzero(np.repeat(branch, np.diff(graph.indptr)))
     inner = np.flatnonzero(~branch[graph.indices])
     predecessors = np.empty(len(graph.codes), np.int64)
     predecessors[graph.indptr[graph.indices[inner]]] = inner
-    predecessors[begins] = np.flatnonzero(branch[graph.indices])  # any end: it is cut there again
+    predecessors[begins] = np.flatnonzero(branch[graph.indices])  # in any order: circuits are cut there
     labels = cycle_labels(predecessors)
     starts = np.flatnonzero(labels == np.arange(len(labels)))
     cut, first = np.unique(labels[begins], return_index=True)
@@ -189,7 +190,7 @@ def find_contigs(graph: DeBruijnGraph) -> Contigs:
 
 
 def _one_of_each_pair(contigs: Contigs) -> Contigs:
-    """Of a contig and its reverse complement the one with the lesser least arc; the longest first."""
+    """Keep, of a contig and its reverse complement, the contig with the smaller least arc; put the longest first."""
     arcs, offsets = contigs.arcs, contigs.offsets
     if not len(contigs):
         return contigs
@@ -203,14 +204,10 @@ def _one_of_each_pair(contigs: Contigs) -> Contigs:
 
 
 def tips(contigs: Contigs, letters: int) -> np.ndarray:
-    """Contigs of fewer than so many letters that leave a branch and end blindly, where a more frequent arc leaves too.
+    """Return the numbers of the tips, (t,) int64, rising.
 
-    Errors near the end of a read leave such contigs. Both directions of each contig are looked at.
-
-    Returns
-    -------
-    (t,) int64
-        Their numbers, rising.
+    A tip is a contig of fewer than `letters` letters that begins at a branch, where a more frequent arc leaves too, and
+    ends at a vertex without arcs out. Errors near the end of a read make such contigs. Both strands are examined.
     """
     graph, mates = contigs.graph, contigs.graph.mates
     out = np.diff(graph.indptr)

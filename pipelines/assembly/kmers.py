@@ -1,8 +1,8 @@
-"""k-mers of reads on both strands, counted.
+"""Count the k-mers of reads, on both strands together.
 
-A k-mer is a word of k nucleotides, two bits each, the first in the highest bits. A read and its reverse complement say
-the same of a genome, so a k-mer and its reverse complement are counted as one, by the lesser of both. k is odd: a word
-of odd length differs from its reverse complement in the letter in the middle.
+A k-mer is a word of k nucleotides, with two bits for each, the first nucleotide in the highest bits. A read may be of
+either strand of a genome. So a k-mer and its reverse complement count as one k-mer, represented by the smaller of the
+two words. k is odd: a word of odd length differs from its reverse complement in the middle letter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.formats.reads import BREAK, Batch
 
-MOST = 31  # letters of an odd word in 64 bits
+MOST = 31  # most letters of a word of odd length in 64 bits
 
 
 class Kmers(NamedTuple):
@@ -25,11 +25,11 @@ class Kmers(NamedTuple):
     ----------
     k : int
     codes : (c,) uint64, rising
-        The lesser of each k-mer and its reverse complement.
+        For each k-mer, the smaller of its word and the reverse complement.
     counts : (c,) int64
-        How often either stands in the reads.
+        The number of times that the k-mer or its reverse complement occurs in the reads.
     reads, bases : int
-        What was read; bases that are not A, C, G or T count as well.
+        Number of reads and of bases that were read; bases that are not A, C, G or T count too.
     """
 
     k: int
@@ -40,7 +40,7 @@ class Kmers(NamedTuple):
 
 
 def count_kmers(batches: Iterable[Batch], k: int) -> Kmers:
-    """Count the k-mers of reads; those that hold another letter than A, C, G or T are left out.
+    """Count the k-mers of reads; words with another letter than A, C, G or T are left out.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def count_kmers(batches: Iterable[Batch], k: int) -> Kmers:
     """
     check_k(k)
     held = np.empty(0, np.uint64), np.empty(0, np.int64)
-    fresh: list[np.ndarray] = []  # sorted when there are as many as are held: each is sorted a few times
+    fresh: list[np.ndarray] = []  # merged when there are as many as in `held`: a word is sorted a few times
     reads = bases = waiting = 0
     for batch in batches:
         reads += batch.reads
@@ -76,7 +76,7 @@ def check_k(k: int) -> None:
 
 
 def reverse_complements(codes: np.ndarray, k: int) -> np.ndarray:
-    """The reverse complement of each word of k letters.
+    """Return the reverse complement of each word of k letters.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ def reverse_complements(codes: np.ndarray, k: int) -> np.ndarray:
 
 
 def text_of(codes: np.ndarray, k: int) -> list[str]:
-    """Words as text."""
+    """Return words of k letters as text."""
     shifts = np.arange(2 * (k - 1), -1, -2, dtype=np.uint64)
     letters = np.frombuffer(b"ACGT", np.uint8)[(codes[:, None] >> shifts & np.uint64(3)).astype(np.intp)]
     return [row.tobytes().decode() for row in letters]
 
 
 def _merged(codes: np.ndarray, counts: np.ndarray, fresh: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Counted words, and the same with words that are not counted yet."""
+    """Return words and their counts, from words that were counted before and `fresh` words."""
     words, times = np.unique(np.concatenate([np.empty(0, np.uint64), *fresh]), return_counts=True)
     words, times = np.concatenate([codes, words]), np.concatenate([counts, times])
     order = np.argsort(words, kind="stable")
@@ -113,7 +113,7 @@ def _merged(codes: np.ndarray, counts: np.ndarray, fresh: list[np.ndarray]) -> t
 @no_type_check
 @numba.njit(nogil=True, cache=True)
 def _canonical_words(codes, k, words):
-    """Write the words of the reads to `words`, the lesser of each and its reverse complement; how many there are."""
+    """Write each word of the reads, or its reverse complement if that is smaller, to `words`; return their number."""
     mask, top = np.uint64((1 << 2 * k) - 1), np.uint64(2 * (k - 1))
     word, complement = np.uint64(0), np.uint64(0)
     length = count = 0

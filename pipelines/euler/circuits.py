@@ -50,7 +50,7 @@ def euler_circuits(
         Weights are not used, and the walk passes through closed vertices like any other vertex.
     out : path of the new circuits store
     start : str or int, optional
-        The vertex where the circuit of its component, or the path, begins: by label, or by index if the graph has no
+        The vertex where the circuit of its component, or the path, begins: by label, or by position if the graph has no
         labels; by position as "#17" or ``tilepath.positions(17)``.
     path : bool
         Allow two unbalanced vertices: the walk of their component leads from one to the other.

@@ -115,14 +115,10 @@ def _runs(count: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-def _arcs(store: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    indptr = store.indptr()
-    first = 0
-    while first < store.n:
-        last = max(int(np.searchsorted(indptr, indptr[first] + _PIECE, side="right")) - 1, first + 1)
-        rows, heads, weights = store.rows(first, last)
-        yield first + np.repeat(np.arange(last - first), np.diff(rows)), heads, weights
-        first = last
+def _arcs(store: Graph) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    for first, last in store.ranges(1 + store.m // _PIECE):
+        indptr, heads, weights = store.rows(first, last)
+        yield np.repeat(np.arange(first, last), np.diff(indptr)), heads, weights
 
 
 def _graph_table(store: Graph, _: Any) -> Iterator[Columns]:

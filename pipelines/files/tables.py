@@ -227,7 +227,7 @@ def legible(values: np.ndarray, unit: str, suffix: str) -> np.ndarray:
 
 
 def vertex_names(graph: Graph) -> pa.Array:
-    """Return the names of the vertices as text (n): their labels, or their indices if the graph has no labels."""
+    """Return the names of the vertices as text (n): their labels, or their positions if the graph has no labels."""
     labels = graph.labels()
     return pa.array(np.arange(graph.n) if labels is None else labels.tolist()).cast(pa.large_string())
 

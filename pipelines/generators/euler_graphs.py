@@ -32,8 +32,24 @@ _WORD = np.uint64(32)
 _MAKING = Lock()  # several threads ask for pieces at once: the first thread makes the graph for all threads
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Eulerian(SyntheticGraph):
+    """A directed graph, unweighted by default, that has an Euler circuit as long as it has all its arcs."""
+
+    directed: bool = True
+    weights: str = "none"
+
+    kinds_of_weights: ClassVar[tuple[str, ...]] = ("none", "uniform", "integers")
+    every_arc: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.directed:
+            raise ValueError(f"{type(self).__name__} is always directed; leave out directed=False")
+
+
 @dataclass(frozen=True)
-class EulerGraph(SyntheticGraph):
+class EulerGraph(_Eulerian):
     """A deep graph: q(i) arcs leave vertex i and q(i) arcs arrive there, q uniform from 1 to k.
 
     For i = 0, 1, ... in turn, q(i) arcs lead from i to the next vertices i + 1, i + 2, ... (mod n); a vertex j where
@@ -48,18 +64,12 @@ class EulerGraph(SyntheticGraph):
 
     n: int
     k: int = 7
-    directed: bool = field(default=True, kw_only=True)
-    weights: str = field(default="none", kw_only=True)
     path: bool = field(default=False, kw_only=True)
-
-    kinds_of_weights: ClassVar[tuple[str, ...]] = ("none", "uniform", "integers")
-    every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("n", self.n, 2 if self.path else 1, 1 << 32)
         whole("k", self.k, 1, 127)
-        _only_directed(self)
 
     @property
     def ids(self) -> int:
@@ -97,7 +107,7 @@ class EulerGraph(SyntheticGraph):
 
 
 @dataclass(frozen=True)
-class ShallowEulerGraph(SyntheticGraph):
+class ShallowEulerGraph(_Eulerian):
     """A shallow graph: triangles of a new vertex and two random earlier vertices, then random pairs of opposite arcs.
 
     The arcs 0 -> 1 and 1 -> 0 come first. For i = 2, 3, ... follows the triangle a -> i, i -> b, b -> a, with a and b
@@ -113,19 +123,13 @@ class ShallowEulerGraph(SyntheticGraph):
 
     vertices: int
     edges: int = 0
-    directed: bool = field(default=True, kw_only=True)
-    weights: str = field(default="none", kw_only=True)
     scrambled: bool = field(default=True, kw_only=True)
-
-    kinds_of_weights: ClassVar[tuple[str, ...]] = ("none", "uniform", "integers")
-    every_arc: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("vertices", self.vertices, 3, 1 << 32)
         object.__setattr__(self, "edges", self.edges or 3 * self.vertices)
         whole("edges", self.edges, self._triangles_end, 1 << 40)
-        _only_directed(self)
 
     @property
     def n(self) -> int:
@@ -185,11 +189,6 @@ def euler_of_degrees(degrees: Sequence[int] | np.ndarray, seed: int = 0) -> tupl
     _draw_keys(np.uint64(seed), keys)
     arrivals = np.repeat(np.arange(n, dtype=np.int32 if n <= 2**31 else np.int64), given)
     return indptr, arrivals[np.argsort(keys, kind="stable")]
-
-
-def _only_directed(graph: SyntheticGraph) -> None:
-    if not graph.directed:
-        raise ValueError(f"{type(graph).__name__} is always directed; leave out directed=False")
 
 
 @njit(nogil=True, cache=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import no_type_check
+from typing import ClassVar, no_type_check
 
 import numpy as np
 from numba import njit
@@ -98,9 +98,11 @@ class UniformRandom(SyntheticGraph):
     n: int
     edge_factor: int = field(default=16, kw_only=True)
 
+    loops: ClassVar[bool] = True  # without loops, a head is a number below n - 1, which the kind turns into a vertex
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n", self.n, 1, 1 << 32)
+        whole("n", self.n, 1 if self.loops else 2, 1 << 32)
         whole("edge_factor", self.edge_factor, 0, 1 << 20)
 
     @property
@@ -110,12 +112,12 @@ class UniformRandom(SyntheticGraph):
     def _ends(self, start: int, stop: int) -> Piece:
         ids = np.arange(start, stop)
         tails, heads = np.empty_like(ids), np.empty_like(ids)
-        _uniform(np.uint64(self.seed), self.n, self.n, start, tails, heads)
+        _uniform(np.uint64(self.seed), self.n, self.n if self.loops else self.n - 1, start, tails, heads)
         return ids, tails, heads
 
 
 @dataclass(frozen=True)
-class Dag(SyntheticGraph):
+class Dag(UniformRandom):
     """A directed acyclic graph: every arc leads from an earlier to a later vertex of a hidden order.
 
     A weight is negated with probability `negative`. The graph has no cycles, so it has no negative cycle either.
@@ -127,21 +129,15 @@ class Dag(SyntheticGraph):
     negative : share of the arcs with a negative weight
     """
 
-    n: int
     directed: bool = field(default=True, kw_only=True)
-    edge_factor: int = field(default=16, kw_only=True)
     negative: float = field(default=0.5, kw_only=True)
+
+    loops: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n", self.n, 2, 1 << 32)
-        whole("edge_factor", self.edge_factor, 0, 1 << 20)
         number("negative", self.negative, 0, 1)
         _only_directed(self)
-
-    @property
-    def ids(self) -> int:
-        return self.n * self.edge_factor
 
     def topological_order(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the vertices at the positions `start` to `stop` (excluded) of the hidden order, int64."""
@@ -150,9 +146,7 @@ class Dag(SyntheticGraph):
         return vertices
 
     def _ends(self, start: int, stop: int) -> Piece:
-        ids = np.arange(start, stop)
-        tails, heads = np.empty_like(ids), np.empty_like(ids)
-        _uniform(np.uint64(self.seed), self.n, self.n - 1, start, tails, heads)
+        ids, tails, heads = super()._ends(start, stop)
         heads += heads >= tails  # uniform over all positions but the tail's
         tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
         for ends in (tails, heads):
@@ -166,7 +160,7 @@ class Dag(SyntheticGraph):
 
 
 @dataclass(frozen=True)
-class NegativeCycle(SyntheticGraph):
+class NegativeCycle(UniformRandom):
     """Uniform random arcs, shifted so that many weights are negative, and one planted cycle of negative total weight.
 
     Before the shift, the arcs of the planted cycle have the weight 0, except one arc of weight -g. Every other arc has
@@ -182,23 +176,19 @@ class NegativeCycle(SyntheticGraph):
     cycle : the vertices of the planted cycle in travel order, and its weight
     """
 
-    n: int
     directed: bool = field(default=True, kw_only=True)
     shift: float = field(default=1.0, kw_only=True)
-    edge_factor: int = field(default=16, kw_only=True)
     length: int = field(default=8, kw_only=True)
     isolated: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("n", self.n, 1, 1 << 32)
-        whole("edge_factor", self.edge_factor, 0, 1 << 20)
         whole("length", self.length, 1, self.n)
         _only_directed(self)
 
     @property
     def ids(self) -> int:
-        return self.length + self.n * self.edge_factor
+        return self.length + super().ids
 
     @property
     def gain(self) -> float:
@@ -213,9 +203,7 @@ class NegativeCycle(SyntheticGraph):
 
     def _ends(self, start: int, stop: int) -> Piece:
         """As in the base class; the cycle is 0 .. length - 1, before vertices are scrambled."""
-        ids = np.arange(start, stop)
-        tails, heads = np.empty_like(ids), np.empty_like(ids)
-        _uniform(np.uint64(self.seed), self.n, self.n, start, tails, heads)
+        ids, tails, heads = super()._ends(start, stop)
         planted = ids < self.length
         tails[planted], heads[planted] = ids[planted], (ids[planted] + 1) % self.length
         if self.isolated:

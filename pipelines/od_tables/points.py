@@ -32,7 +32,6 @@ from pipelines.od_tables.snapping import (
     refuse_off_the_globe,
 )
 from pipelines.stores import Graph
-from pipelines.stores.vertex_names import VertexNameList
 
 
 class Points(NamedTuple):
@@ -134,7 +133,8 @@ def points_from(
         axes = ("lon", "lat") if places is not None and are_geographic(graph, places) else ("x", "y")
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
-        return points_of(graph, given)
+        vertices = graph.vertices(given, what)
+        return Points(_text(vertex_names(graph).take(pa.array(vertices))), vertices, None, {})
     name = f"the {what}s"
     chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, table.column_names, graph, what, columns, snap_limit, snapping)
@@ -183,12 +183,6 @@ def _points_in(
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
     warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
     return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None)
-
-
-def points_of(graph: Graph, vertices: VertexNameList) -> Points:
-    """Return points from names of vertices, or from `tilepath.positions`."""
-    found = graph.vertices(vertices)
-    return Points(_text(vertex_names(graph).take(pa.array(found))), found, None, {})
 
 
 def length_of(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -172,21 +171,15 @@ def _inside(offsets: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def _bezier(points: np.ndarray, t: np.ndarray) -> np.ndarray:
-    t = np.asarray(t)[:, None]
-    work = [np.broadcast_to(point, (len(t), 2)) for point in points]
-    while len(work) > 1:
-        work = [(1 - t) * a + t * b for a, b in pairwise(work)]
-    return work[0]
+    from matplotlib.bezier import BezierSegment
+
+    return BezierSegment(points)(t)
 
 
 def _cut(points: np.ndarray, start: float, stop: float) -> np.ndarray:
-    """Return the control points of the part of a curve between two parameters (de Casteljau's algorithm)."""
+    """Return the control points of the part of a curve between two parameters, `stop` above 0."""
+    from matplotlib.bezier import split_de_casteljau
 
-    def upto(points: np.ndarray, t: float) -> np.ndarray:
-        rows = [points]
-        while len(rows[-1]) > 1:
-            rows.append((1 - t) * rows[-1][:-1] + t * rows[-1][1:])
-        return np.array([row[0] for row in rows])
-
-    part = upto(points, stop)
-    return upto(part[::-1], 1 - start / stop)[::-1] if stop else part
+    until_stop, _ = split_de_casteljau(points, stop)
+    _, from_start = split_de_casteljau(until_stop, start / stop)
+    return np.array(from_start)

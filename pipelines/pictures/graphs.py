@@ -69,7 +69,7 @@ def picture_graph(
     distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
         vertices, and a ring marks the source
     every : colour vertices and arcs in bands of this width instead (isochrones)
-    source : a vertex by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
+    source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
         ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings

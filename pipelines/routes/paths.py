@@ -213,8 +213,8 @@ def shortest_path(
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    source, target : vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17"
-        or ``tilepath.positions(17)``
+    source, target : vertices by label (by position if the graph has no labels), as text or int; or by position, as
+        "#17" or ``tilepath.positions(17)``
 
     Returns
     -------
@@ -250,8 +250,8 @@ def paths_of_pairs(
     -------
     pyarrow.Table
         One row per pair, in order, with the columns `source`, `target`, `distance`, `hops` and `path`; `distance`,
-        `hops` and `path` are null for a pair without a path. Vertices are named by their labels, or by their indices as
-        text if the graph has no labels. `path` is a list; in CSV it is a text, joined by spaces.
+        `hops` and `path` are null for a pair without a path. Vertices are named by their labels, or by their positions
+        as text if the graph has no labels. `path` is a list; in CSV it is a text, joined by spaces.
 
     Raises
     ------
@@ -308,8 +308,8 @@ def predecessors(
     Parameters
     ----------
     distances, graph : as for `PathFinder`
-    sources : (S) vertices by label (by index if the graph has no labels), as text or int; or by position, as "#17" or
-        ``tilepath.positions([17])``
+    sources : (S) vertices by label (by position if the graph has no labels), as text or int; or by position, as "#17"
+        or ``tilepath.positions([17])``
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """The steps of an epoch of a self-organizing map, on one device and for any part of the samples.
 
 1. `accumulate`: find the best matching units of the samples of a part, and sum up the samples of each unit.
-2. `learn`: smooth the sums of all parts into the next codebook.
+2. `learn`: smooth the sums of all parts into the next codebook. Online, `learn_online` does both steps, for one sample
+   after another.
 3. `survey`: after the last epoch, count hits and neighbours of a part, to judge the last codebook.
 
 All sums are sums of integers: each value is multiplied by a power of two and rounded. Such sums are exact, so the same
@@ -19,12 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
+from gpuops import best_matching_units, fixed_point, from_fixed_point, smooth, train_online, unit_sums
 from gpuops.arrays import like
 from gpuops.som.grid import Grid, check_neighbourhood
 from gpuops.som.metrics import greatest_distance
 from gpuops.som.update import FixedPoint
+from pipelines.som.schedule import OnlineSteps
 from pipelines.som.shard import Piece
+from pipelines.som.start import random_rows
 from pipelines.workers.device_arrays import later, to_host
 
 
@@ -102,8 +105,9 @@ class Judgement(NamedTuple):
         """Return the weighted mean distance; `unit` is the `MapJob.distance_unit` of the codebook."""
         return int(self.distance) / unit() / (int(self.weight) / job.scale.counts)
 
-    def topographic_error(self) -> float:
-        return int(self.apart) / int(self.weight)
+    def topographic_error(self, job: MapJob) -> float | None:
+        """Return the share of the weight with two best units apart; None for a map of one unit."""
+        return int(self.apart) / int(self.weight) if job.grid.units > 1 else None
 
 
 class Sums(NamedTuple):
@@ -177,7 +181,7 @@ def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
         On the device of the sums.
     job : MapJob
     sigma : float
-        Reach of the neighbourhood, in units of the grid.
+        Radius of the neighbourhood, in units of the grid.
 
     Returns
     -------
@@ -185,6 +189,20 @@ def learn(total: Sums, codebook: Any, job: MapJob, sigma: float) -> Any:
     """
     sums, counts = from_fixed_point(total.sums, total.counts, job.scale)
     return smooth(sums, counts, codebook, job.grid, sigma, job.kernel)
+
+
+def learn_online(
+    samples: Piece, codebook: np.ndarray, job: MapJob, steps: OnlineSteps, number: int
+) -> tuple[np.ndarray, float]:
+    """Take a step for each of all `samples`, on the host, in an order drawn for epoch `number`.
+
+    Returns the codebook after the epoch, and the quantization error of `codebook`.
+    """
+    error = survey([samples], codebook, job).judged.quantization_error(job, job.distance_unit(codebook))
+    order = random_rows(job.n, job.n, (steps.seed + number) % 2**64)
+    sigmas, rates = steps.of_epoch(number)
+    options = job.kernel, job.metric, job.missing
+    return train_online(codebook, samples.values, order, job.grid, sigmas, rates, *options), error
 
 
 def survey(pieces: Iterable[Piece], codebook: Any, job: MapJob) -> Survey:

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuops import train_online
-from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, learn, survey
+from pipelines.som.epoch import Judgement, MapJob, Sums, Survey, accumulate, learn, learn_online, survey
 from pipelines.som.schedule import Recipe
 from pipelines.som.shard import Shard
 from pipelines.som.stage_graph import ACCUMULATE, PUBLISH
-from pipelines.som.start import random_rows
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import later
@@ -82,18 +80,10 @@ class Learner:
         return codebook, judged.quantization_error(self.job, unit)
 
     def _online(self) -> tuple[Any, float]:
-        """Take a step for each sample, in an order drawn for this epoch; returns codebook and error as `_batch`.
-
-        All samples are one piece.
-        """
+        """Return the codebook and the error as `_batch`, after a step for each sample; all samples are one piece."""
         (piece,) = self.shard.pieces()
-        job, steps, codebook = self.job, self.recipe.online, self.codebook
-        assert steps is not None
-        error = survey([piece], codebook, job).judged.quantization_error(job, job.distance_unit(codebook))
-        order = random_rows(job.n, job.n, (steps.seed + self.number) % 2**64)
-        sigmas, rates = steps.of_epoch(self.number)
-        options = job.kernel, job.metric, job.missing
-        return train_online(codebook, piece.values, order, job.grid, sigmas, rates, *options), error
+        assert self.recipe.online is not None
+        return learn_online(piece, self.codebook, self.job, self.recipe.online, self.number)
 
 
 # The tasks of Dask.

@@ -12,7 +12,7 @@ clusters  the cluster of the unit
 labels    the label that most samples of the unit have
 pies      the labels of the samples of the unit; the area of a pie grows with the number of samples
 tree      no cells: the minimum spanning tree of the units, as FlowSOM draws it, with hits, clusters or pies
-curve     no cells: quantization error and reach of the neighbourhood from epoch to epoch
+curve     no cells: quantization error and radius of the neighbourhood from epoch to epoch
 ========= ==================================================================================================
 
 Row 0 of the grid is on top. Where samples are shown, a unit without samples is pale grey. Outlines of clusters, text
@@ -160,7 +160,7 @@ class MapView:
     values : (M, d) array, the units in units of the source
     hits : (M,) int array, or None
     errors : quantization errors, of the first codebook and after each epoch
-    sigmas : reach of the neighbourhood in each epoch
+    sigmas : radius of the neighbourhood in each epoch
     voted : labels of the samples of each unit, or None
     samples : (N, d) array of samples on the scale of the units, for densities, or None
     clusters : (M,) int array, or None
@@ -336,12 +336,12 @@ def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
     (errors,) = axes.plot(epochs, shown.errors, "o-", ms=3, label="quantization error")
     axes.set(xlabel="epochs done", ylabel="quantization error", ylim=(0, None))
     axes.set_title(name, fontsize=10)
-    reach = axes.twinx()
-    (sigmas,) = reach.step(
-        epochs, [*shown.sigmas, shown.sigmas[-1]], where="post", color="0.6", label="reach of the neighbourhood"
+    radius = axes.twinx()
+    (sigmas,) = radius.step(
+        epochs, [*shown.sigmas, shown.sigmas[-1]], where="post", color="0.6", label="radius of the neighbourhood"
     )
-    reach.set(ylabel="sigma [units of the grid]", ylim=(0, None))
-    axes.set_zorder(reach.get_zorder() + 1)
+    radius.set(ylabel="sigma [units of the grid]", ylim=(0, None))
+    axes.set_zorder(radius.get_zorder() + 1)
     axes.patch.set_visible(False)
     axes.legend(handles=[errors, sigmas], fontsize=8)
 

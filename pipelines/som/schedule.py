@@ -1,4 +1,4 @@
-"""How the reach of the neighbourhood and the learning rate fall during training, and when a map has settled."""
+"""How the radius of the neighbourhood and the learning rate fall during training, and when a map has settled."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SCHEDULES = ("linear", "exponential")
 
 
 class OnlineSteps(NamedTuple):
-    """Reach and rate of every step of online training, which takes each of n samples once an epoch.
+    """Radius and rate of every step of online training, which takes each of n samples once an epoch.
 
-    Reach and rate fall as `schedule` says, from the first step to the last. `seed` draws the order of the samples.
+    Radius and rate fall as `schedule` says, from the first step to the last. `seed` draws the order of the samples.
     """
 
     n: int
@@ -25,10 +25,17 @@ class OnlineSteps(NamedTuple):
     seed: int
 
     def of_epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return reaches and rates of the n steps of an epoch; the first epoch is 0."""
+        """Return radii and rates of the n steps of an epoch; the first epoch is 0."""
         parts = np.arange(epoch * self.n, (epoch + 1) * self.n) / max(self.epochs * self.n - 1, 1)
         parts = np.minimum(parts, 1)  # 1 in the epochs that a tolerance adds
         return fall(parts, *self.sigma, self.schedule), fall(parts, *self.rate, self.schedule)
+
+
+def check_rates(rate: float, rate_end: float) -> None:
+    """Raise ValueError unless both learning rates of online training are above 0 and up to 1."""
+    for name, value in (("rate", rate), ("rate_end", rate_end)):
+        if not 0 < value <= 1:
+            raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
 
 
 class Recipe(NamedTuple):
@@ -36,7 +43,7 @@ class Recipe(NamedTuple):
 
     Attributes
     ----------
-    sigmas : the reach of the neighbourhood in every epoch of batch training
+    sigmas : the radius of the neighbourhood in every epoch of batch training
     beginning : the record of where the first codebook comes from
     given : the first codebook if the caller gave it, else None
     tolerance : as for `settled`
@@ -57,15 +64,15 @@ class Recipe(NamedTuple):
 def sigma_schedule(
     epochs: int, first: float, last: float, schedule: str = "linear", tolerance: float | None = None
 ) -> list[float]:
-    """Return the reach of the neighbourhood in every epoch, in units of the grid.
+    """Return the radius of the neighbourhood in every epoch, in units of the grid.
 
-    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has the reach `first`.
-    With a tolerance, `epochs` further epochs follow with the reach `last`, in which the map may settle (`settled`).
+    "linear" takes equal steps from `first` to `last`, "exponential" equal ratios. A single epoch has `first`.
+    With a tolerance, `epochs` further epochs follow with the radius `last`, in which the map may settle (`settled`).
 
     Raises
     ------
     ValueError
-        There is no such schedule, there are no epochs, or a reach is not positive.
+        There is no such schedule, there are no epochs, or a radius or the tolerance is out of range.
     """
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
@@ -74,6 +81,8 @@ def sigma_schedule(
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is {tolerance}; give a fraction of the quantization error, such as 0.001")
     falling = [float(fall(e / max(epochs - 1, 1), first, last, schedule)) for e in range(epochs)]
     return falling if tolerance is None else falling + [float(last)] * epochs
 
@@ -82,9 +91,8 @@ def settled(errors: Sequence[float], sigmas: Sequence[float], tolerance: float |
     """Return whether the quantization error has ceased to fall.
 
     `errors` are the errors of all codebooks known so far, the first codebook included. Epoch e made codebook e + 1 with
-    the reach `sigmas[e]`. The last two errors are compared only if both codebooks were made with the last reach: while
-    the reach falls, the error falls with it. The first codebook is never compared, as the first smoothing raises the
-    error.
+    the radius `sigmas[e]`. The last two errors are compared only if both codebooks were made with the last radius, as
+    the error falls with the radius. The first codebook is never compared, as the first smoothing raises the error.
     """
     epoch = len(errors) - 3  # the epoch that made the last codebook but one
     if tolerance is None or epoch < 0 or not math.isclose(sigmas[epoch], sigmas[-1]):
@@ -99,5 +107,5 @@ def fall(part: Any, first: float, last: float, schedule: str) -> Any:
 
 
 def first_sigma(rows: int, columns: int, last: float) -> float:
-    """Return the default reach of the first epoch: half of the longer side of the grid, but at least `last`."""
+    """Return the default radius of the first epoch: half of the longer side of the grid, but at least `last`."""
     return max(max(rows, columns) / 2, last)

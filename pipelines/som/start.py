@@ -143,6 +143,17 @@ def principal_plane(total: Products, steps: Steps, grid: Grid, dtype: Any) -> np
     return units.astype(dtype)
 
 
+def given_codebook(given: Any, grid: Grid, d: int, dtype: Any) -> np.ndarray:
+    """Return a first codebook that the user gave, (M, d), C-contiguous; ValueError if its shape or values are wrong."""
+    codebook = np.array(given, dtype, order="C")
+    if codebook.shape != (grid.units, d) or not np.isfinite(codebook).all():
+        raise ValueError(
+            f"the first codebook (initial) has the shape {codebook.shape}, or values that are not finite; this map has "
+            f"{grid.units:,} units of {d} finite values"
+        )
+    return codebook
+
+
 def random_rows(n: int, units: int, seed: int) -> np.ndarray:
     """Return distinct row numbers of n samples, int64 (units,), as drawn by `seed`; ValueError if units exceed n."""
     if units > n:

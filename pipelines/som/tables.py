@@ -16,7 +16,6 @@ A file is written whole or not at all. The table of samples is written in pieces
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from collections.abc import Mapping as Mapping_
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import pyarrow as pa
 
 from gpuops.som.grid import Grid
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.files.tables import check_output, check_suffix, table_writer
+from pipelines.files.tables import check_output, check_suffix, table_writer, write_table
 from pipelines.som.heights import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
@@ -123,8 +122,9 @@ def write_units(
     check_export(path, overwrite, array=False)
     found, more = mapping.samples(samples), of_units or {}
     schema = _units_of(mapping, found, 0, 0, more).schema
-    with whole_file(path) as partial:
-        _write_pieces(partial, path, schema, (_units_of(mapping, found, *rows, more) for rows in mapping.ranges()))
+    with whole_file(path) as partial, table_writer(partial, schema, check_suffix(path)) as write:
+        for rows in mapping.ranges():
+            write(_units_of(mapping, found, *rows, more))
 
 
 def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
@@ -162,19 +162,12 @@ def _write_grid(
 ) -> None:
     """Write a row for each unit, or the array `values` (M, ...) by rows and columns of the grid."""
     check_export(path, overwrite)
-    with whole_file(path) as partial:
-        if Path(path).suffix.lower() == ARRAY:
-            with open(partial, "wb") as file:
-                np.save(file, values.reshape(grid.rows, grid.columns, *values.shape[1:]))
-            return
-        places = _places(grid, np.arange(grid.units, dtype=np.int32))
-        for name in places.keys() & columns.keys():
-            raise ValueError(f"{path}: the map and the table both have a column {name!r}; write the map as .npy")
-        table = pa.table(places | {name: np.ascontiguousarray(column) for name, column in columns.items()})
-        _write_pieces(partial, path, table.schema, [table])
-
-
-def _write_pieces(partial: Path, path: str | os.PathLike[str], schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-    with table_writer(partial, schema, check_suffix(path)) as write:
-        for piece in pieces:
-            write(piece)
+    if Path(path).suffix.lower() == ARRAY:
+        with whole_file(path) as partial, open(partial, "wb") as file:
+            np.save(file, values.reshape(grid.rows, grid.columns, *values.shape[1:]))
+        return
+    places = _places(grid, np.arange(grid.units, dtype=np.int32))
+    for name in places.keys() & columns.keys():
+        raise ValueError(f"{path}: the map and the table both have a column {name!r}; write the map as .npy")
+    table = places | {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    write_table(pa.table(table), path, overwrite)

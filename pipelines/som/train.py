@@ -17,8 +17,8 @@ from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, Recipe, first_sigma, sigma_schedule
-from pipelines.som.start import random_rows, usual_sides
+from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma, sigma_schedule
+from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
 from pipelines.stores.place import growing_place
@@ -85,12 +85,12 @@ def train_som(
     kernel : {"gaussian", "bubble", "mexican_hat", "linear"}
         Neighbourhood function.
     epochs : int
-        Number of epochs, over which the reach of the neighbourhood falls.
+        Number of epochs, over which the radius of the neighbourhood falls.
     sigma, sigma_end : float
-        Reach of the neighbourhood in the first and in the last epoch, in units of the grid. `sigma` is by default half
+        Radius of the neighbourhood in the first and in the last epoch, in units of the grid. `sigma` is by default half
         of the longer side of the grid.
     schedule : {"linear", "exponential"}
-        How the reach falls from `sigma` to `sigma_end`.
+        How the radius falls from `sigma` to `sigma_end`.
     initial : {"pca", "random"}, or (M, d) array, or Codebook, or path of a codebook store
         First codebook: the plane of the two principal components, M random samples, or a given codebook, such as a
         map that is to be trained further. A given codebook must be scaled like the samples.
@@ -104,7 +104,7 @@ def train_som(
         every sample once, in a new random order. Each step moves the whole map and needs the step before, so only the
         first worker trains, on its CPU. For small maps.
     rate, rate_end : float
-        Learning rate of the first and of the last step of online training; in between the rate falls like the reach.
+        Learning rate of the first and of the last step of online training; in between the rate falls like the radius.
     keep_codebooks : int, optional
         How many codebooks stay in the store, counted back from the last; all by default.
     resident : bool, optional
@@ -142,17 +142,18 @@ def train_som(
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
-    _check_options(samples, metric, kernel, tolerance, piece_rows, rate, rate_end, online)
+    _check_options(samples, metric, kernel, piece_rows, online)
+    check_rates(rate, rate_end)
     whole("seed", seed, 0, 2**64 - 1)
     whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    reaches, rates = (sigma, float(sigma_end)), (rate, rate_end)
-    sigmas = sigma_schedule(epochs, *reaches, schedule, tolerance)
+    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
-    steps = OnlineSteps(samples.n, epochs, reaches, rates, schedule, seed) if online else None
+    steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None
     recipe = Recipe(sigmas, beginning, given, tolerance, steps)
-    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(reaches)}
+    options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(radii)}
     options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
@@ -257,33 +258,14 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
                 f"{grid.rows} x {grid.columns}; give both the same sides"
             )
         initial = initial.units()
-    codebook = np.ascontiguousarray(initial, samples.dtype)
-    if codebook.shape != (grid.units, samples.d) or not np.isfinite(codebook).all():
-        raise ValueError(
-            f"the codebook to begin with has the shape {codebook.shape}, or values that are not finite; this map has "
-            f"{grid.units:,} units of {samples.d} finite values"
-        )
+    codebook = given_codebook(initial, grid, samples.d, samples.dtype)
     return codebook, {"kind": "given", "digest": hashlib.blake2b(codebook.data, digest_size=16).hexdigest()}
 
 
-def _check_options(
-    samples: Samples,
-    metric: str,
-    kernel: str,
-    tolerance: float | None,
-    piece_rows: int | None,
-    rate: float,
-    rate_end: float,
-    online: bool,
-) -> None:
+def _check_options(samples: Samples, metric: str, kernel: str, piece_rows: int | None, online: bool) -> None:
     check_metric(metric)
     check_kernel(kernel, online)
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance is {tolerance}; give a part of the quantization error, such as 0.001")
     if piece_rows is not None and piece_rows < 1:
         raise ValueError(f"piece_rows is {piece_rows}; give one at least")
-    for name, value in (("rate", rate), ("rate_end", rate_end)):
-        if not 0 < value <= 1:
-            raise ValueError(f"{name} is {value}; give a part of the way to a sample, above 0 and up to 1")
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training cannot use; train in batches")

@@ -159,7 +159,7 @@ class Training(Attempt):
         judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))
         errors = [*self.errors, judged.quantization_error(self.job, unit)]
-        apart = judged.topographic_error() if self.job.grid.units > 1 else None
+        apart = judged.topographic_error(self.job)
         self.out.finish(self.committed, errors, apart, np.sum([part.hits for part in found], axis=0))
 
 

@@ -61,8 +61,9 @@ def single_source_shortest_paths(
         stored: workers generate the arcs that they hold (`pipelines.generators.generated_graph`).
     out : path of the new paths store
     sources : sequence or array of int or str, `tilepath.positions`, or "all"
-        The result has a row for each source. Each source is named once: by its label, or by its index, as text or int,
-        if the graph has no labels; by position as "#17" or ``positions([17])``. Paths may begin at a closed source.
+        The result has a row for each source. Each source is named once: by its label, or by its position if the graph
+        has no labels, as text or int; or by position, as "#17" or ``positions([17])``. Paths may begin at a closed
+        source.
     dtype : {"float32", "float64", "int32"}, optional
         Type of the distances; by default float32 for float weights and int32 for integer weights.
     cutoff : float, optional

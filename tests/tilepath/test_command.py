@@ -156,7 +156,7 @@ ARGUMENT = re.compile(r"(?<![\w./'\"`-])(?:[a-z]+(?:_[a-z]+)*=|[a-z]+(?:_[a-z]+)
         ("euler way.zarr e.zarr", "store each edge as two arcs, one in each direction, and pass --undirected"),
         ("assemble r.fa c.fa --min-coverage -1", "Error: --min-coverage is -1; give a whole number from 1"),
         ("assemble r.fa c.fa --tips -5", "Error: --tips is -5; give"),
-        ("assemble r.fa c.fa --min-coverage 99", "stands in the reads 99 times; give a lesser --min-coverage"),
+        ("assemble r.fa c.fa --min-coverage 99", "occurs 99 times in the reads; give a smaller --min-coverage"),
         ("import names.csv n.zarr --no-header", "pass --labels if vertices have names"),
         ("import far.csv n.zarr", "or if the numbers are names, pass --labels"),
         ("import square.gr n.zarr --simplify --unsorted", "leave out --simplify or --unsorted"),

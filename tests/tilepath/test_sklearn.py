@@ -315,7 +315,7 @@ def test_errors_name_the_cure():
     for learn in "fit", "partial_fit":
         refused("25 units cannot begin with 20 samples", initial="random", learn=learn)
         refused("initial is 'somewhere'; pass 'pca', 'random' or an array", initial="somewhere", learn=learn)
-        refused(r"initial has the shape \(3, 4\)", initial=np.zeros((3, 4)), learn=learn)
+        refused(r"initial\) has the shape \(3, 4\)", initial=np.zeros((3, 4)), learn=learn)
         refused("metric is 'chebyshev'; pass one of 'euclidean'", metric="chebyshev", learn=learn)
         refused("neighbourhood is 'box'", kernel="box", learn=learn)
         refused("even number of rows", hexagonal=True, toroidal=True, learn=learn)
@@ -416,17 +416,18 @@ def test_manhattan_is_taxicab():
     np.testing.assert_array_equal(a.u_matrix_, b.u_matrix_)
 
 
-def test_online_training_is_that_of_the_pipeline(client, tmp_path):
+@pytest.mark.parametrize("seed", [7, 2**64 - 1])  # the number of the epoch is added to the seed
+def test_online_training_is_that_of_the_pipeline(client, tmp_path, seed):
     X = cloud(120)
     store = write_samples(tmp_path / "s", X)
     options = {"epochs": 3, "hexagonal": True, "metric": "taxicab", "online": True, "rate": 0.3, "rate_end": 0.02}
-    want = train_som(client, store, tmp_path / "m", rows=4, columns=5, seed=7, **options)
-    found = SelfOrganizingMap(4, 5, random_state=7, **options).fit(X)
+    want = train_som(client, store, tmp_path / "m", rows=4, columns=5, seed=seed, **options)
+    found = SelfOrganizingMap(4, 5, random_state=seed, **options).fit(X)
     np.testing.assert_array_equal(found.codebook_, want.units())
     assert found.quantization_errors_ == list(want.quantization_errors)
     with pytest.raises(ValueError, match="cannot use weights"):
         found.fit(X, sample_weight=np.ones(120))
-    with pytest.raises(ValueError, match="rate is 2; give a number above 0"):
+    with pytest.raises(ValueError, match="rate is 2; give a part of the way to a sample, above 0"):
         SelfOrganizingMap(online=True, rate=2).fit(X)
 
 

@@ -11,8 +11,9 @@ import click
 from tilepath.cli.help_pages import page
 
 VERTICES = (
-    "Name a vertex by its label, or by its index as '#17' (in quotes, since # begins a comment in a shell). If the "
-    "graph has no labels, a plain 17 is the index too. If a vertex has the label #17, '#17' means that vertex."
+    "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
+    "shell). If the graph has no labels, a plain 17 is the position, too. If a vertex has the label #17, '#17' means "
+    "that vertex."
 )
 
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
@@ -42,10 +43,9 @@ def path(
 ) -> None:
     """Print a shortest path from SOURCE to TARGET.
 
-    STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy.
-    If it holds paths from the nearest of several sources, TARGET alone is enough, as is the column target in the table
-    --pairs. If STORE holds Euler circuits, print the walks, or write them to the table --out; --json prints even long
-    walks whole.
+    STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy. If STORE has the
+    paths from the nearest of several sources, SOURCE and the column source of --pairs may be left out. If STORE has
+    Euler circuits, print the walks, or write them to the table --out; --json prints even long walks whole.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Their entries name vertices as the command line
     does; the column may hold text or whole numbers.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -25,7 +25,13 @@ COORDINATION = (
 OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 _option = functools.partial(click.option, cls=ClusterOption)
-DEVICE = _option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute.")
+DEVICE = _option(
+    "--device",
+    type=click.Choice(DEVICES),
+    default="auto",
+    show_default=True,
+    help="auto: a GPU if there is one and, without a cluster, if the work is large enough.",
+)
 OPTIONS = (
     DEVICE,
     _option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
@@ -73,7 +79,7 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def with_client(**options: Any) -> Any:
         cluster = {name: options.pop(name) for name in NAMES}
-        return call(open_client=functools.partial(_client, cluster), **options)
+        return call(open_client=functools.partial(_open_client, cluster), **options)
 
     for option in reversed(OPTIONS):
         with_client = option(with_client)
@@ -105,14 +111,8 @@ def is_asked_for() -> bool:
     return any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in NAMES)
 
 
-@contextmanager
-def _client(options: dict[str, Any]) -> Iterator[Any]:
-    """Join the cluster that the options name, or start one, and yield its client."""
-    with _open_client(options) as client:
-        yield client
-
-
 def _open_client(options: dict[str, Any]) -> Any:
+    """Join the cluster that the options name, or start one; return its client, which is a context manager."""
     from clusters import join, start
     from clusters.gpus import visible
 

@@ -18,7 +18,6 @@ from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli.answers import path, stats
 from tilepath.cli.assembly import assemble
 from tilepath.cli.euler import euler
-from tilepath.cli.export import export
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
@@ -29,7 +28,7 @@ from tilepath.cli.paths import apsp, sssp
 from tilepath.cli.picture import picture
 from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
-from tilepath.cli.stores import info, verify
+from tilepath.cli.stores import export, info, verify
 from tilepath.cli.warm import warm
 
 

@@ -21,7 +21,7 @@ SHOWN_WALKS = 10  # walks printed
 @click.option(
     "--path",
     is_flag=True,
-    help="Allow a path, from the vertex with one more arc out than in to the vertex with one more in than out.",
+    help="Allow two vertices with unequal numbers of arcs; the walk of their component leads from one to the other.",
 )
 @click.option("--undirected", is_flag=True, help="Walk along each edge of an undirected graph once, in one direction.")
 @click.option(

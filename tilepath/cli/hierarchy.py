@@ -32,10 +32,10 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     """Prepare a road network, so that any distance is answered fast from a small store.
 
     Tables of distances of the graph store GRAPH are written to the hierarchy store OUT, which takes one to four times
-    the disk of GRAPH. One worker computes the tables on its CPU, also if it has a GPU; the cluster options choose where
+    the disk of GRAPH. One worker computes the tables on its CPU, even if it has a GPU; the cluster options choose where
     it runs. The method suits road networks and other graphs that small sets of vertices separate. `tilepath od | path |
     picture | verify` and `tilepath.distances_between` read from OUT; `tilepath od --reduce` and `distances_between` can
-    answer on GPUs. Without pymetis the order is worse: tables take up to half as much again, and closing takes longer.
+    answer on GPUs. Without pymetis, tables are up to 1.5 times as large, and computing them takes longer.
     """
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes

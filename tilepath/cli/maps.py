@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import TITLE
+from tilepath.cli.answers import JSON, TITLE
 from tilepath.cli.help_pages import page
 
 
@@ -15,7 +15,7 @@ from tilepath.cli.help_pages import page
 @click.argument("mapping", type=click.Path())
 @click.option("--map", "codebook", type=click.Path(exists=True), help="Store of the map, if it was moved.")
 @click.option("--samples", type=click.Path(exists=True), help="Store of the samples, if it was moved.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
+@JSON
 def quality(mapping: str, codebook: str | None, samples: str | None, as_json: bool) -> None:
     """Print how well a map shows the samples of the mapping store MAPPING.
 

@@ -20,7 +20,11 @@ def som() -> None:
 @som.command("import", example="tilepath som import flowers.csv samples.zarr --label species --scaling zscore")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
 @click.argument("store", type=click.Path())
-@click.option("--format", type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]))
+@click.option(
+    "--format",
+    type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]),
+    help="Format of FILES; by default chosen by the suffix of each file.",
+)
 @click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
 @click.option("--exclude", metavar="NAME,...", help="Columns to leave out.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz, an array.")
@@ -60,7 +64,9 @@ def som() -> None:
     help="Bring all columns to one scale; pictures show the original scale. A constant column has the factor 1.",
 )
 @click.option("--cofactor", type=NUMBER, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), show_default="float32")
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float64"]), show_default="float32", help="Dtype of the stored values."
+)
 @click.option(
     "--like",
     type=click.Path(exists=True),
@@ -105,14 +111,20 @@ def import_file(
 @som.command(example="tilepath som generate chainlink samples.zarr")
 @click.argument("kind", metavar="KIND")
 @click.argument("store", type=click.Path())
-@click.option("-n", "--samples", "n", type=int, default=1000, show_default=True)
+@click.option("-n", "--samples", "n", type=int, default=1000, show_default=True, help="Number of samples.")
 @click.option("--dimensions", "d", type=int, default=2, show_default=True, help="Dimensions of blobs and uniform.")
 @click.option("--clusters", type=int, default=5, show_default=True, help="Number of blobs.")
 @click.option("--spread", type=NUMBER, default=0.5, show_default=True, help="Standard deviation of a blob.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed; the same seed makes the same samples anywhere."
 )
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option(
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    default="float32",
+    show_default=True,
+    help="Dtype of the stored values.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any) -> None:
     """Generate samples of KIND and write them to the samples store STORE.
@@ -155,6 +167,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
     default="gaussian",
+    show_default=True,
     help="Neighbourhood function.",
 )
 @click.option(
@@ -170,8 +183,20 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     show_default=True,
     help="Radius of the neighbourhood in the last of --epochs.",
 )
-@click.option("--schedule", type=click.Choice(["linear", "exponential"]), default="linear", help="How sigma falls.")
-@click.option("--initial", type=click.Choice(["pca", "random"]), default="pca", help="How to make the first codebook.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["linear", "exponential"]),
+    default="linear",
+    show_default=True,
+    help="How sigma falls from epoch to epoch.",
+)
+@click.option(
+    "--initial",
+    type=click.Choice(["pca", "random"]),
+    default="pca",
+    show_default=True,
+    help="First codebook: the plane of the two principal components, or randomly chosen samples.",
+)
 @click.option(
     "--from",
     "given",

@@ -1,4 +1,4 @@
-"""The commands about any store: `tilepath info | verify`."""
+"""The commands for stores of any kind: `tilepath info | verify | export`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import click
 
+from tilepath.cli.answers import GRAPH, JSON
 from tilepath.cli.help_pages import page
 
 
@@ -13,7 +14,7 @@ from tilepath.cli.help_pages import page
 @click.argument("store", type=click.Path())
 @click.option("--verify", is_flag=True, help="Reread all data and compare it with the record made when it was written.")
 @click.option("--full", is_flag=True, help="Count degrees and components of a graph however large it is.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
+@JSON
 def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
     """Print the contents, size and progress of STORE; for a graph also its degrees, components and balance."""
     from tilepath.cli.describe import store_facts, store_info
@@ -28,7 +29,7 @@ def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
 @page(example="tilepath verify distances.zarr --rows 100")
 @click.argument("store", type=click.Path())
 @click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or `all`.")
-@click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
+@GRAPH
 def verify(store: str, rows: str, graph: str | None) -> None:
     """Verify that the data of STORE are undamaged and, for distances and paths, that sampled rows are correct.
 
@@ -47,3 +48,22 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     if kind.schema in PROVABLE and kind.progress(store).finished:
         found = certify(store, graph, "all" if rows == "all" else int(rows))
         click.echo(describe_certificate(*found))
+
+
+@page(example="tilepath export distances.zarr distances.npy")
+@click.argument("store", type=click.Path())
+@click.argument("out", metavar="FILE", type=click.Path())
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@GRAPH
+def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
+    """Write the contents of STORE to FILE; the suffix of FILE chooses the format.
+
+    Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) hold the arcs of a graph, the distances of vertex pairs that a path
+    joins, Euler walks, the units of a map, the best units of samples, or samples; vertices are written by their labels.
+    Arrays (.npy) hold distances, the arcs of walks, the codebook of a map, the best units of samples, or samples.
+    Matrix Market files (.mtx) hold the arcs of a graph or finite distances.
+    """
+    from pipelines import export_store
+    from pipelines.stores.schema import counted
+
+    click.echo(f"{out}: {counted(export_store(store, out, graph=graph, overwrite=overwrite), 'row')}")

@@ -116,7 +116,7 @@ def estimate(request: Request) -> Estimate:
         too_large=None if plan.needs.fits(facts) else "the matrix does not fit in memory",
         chunk=layout.band,
         stages=len(job.stages(layout)) + 1,
-        options={"block": layout.block},
+        block=layout.block,
         work=(plan.relaxations, "relaxations"),
         needs=plan.needs,
         summary=(

@@ -82,7 +82,7 @@ def estimate(request: Request) -> Estimate:
         too_large=None if plan.needs.fits(facts) else "not even bands of the matrix fit in memory",
         chunk=plan.windows.chunk,
         stages=len(request.job.stages(plan.windows.layout)) + 1,
-        options={"block": plan.windows.block},
+        block=plan.windows.block,
         work=(plan.relaxations, "relaxations"),
         needs=plan.needs,
         summary=plan.describe(facts),

@@ -83,7 +83,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     """Write a graph as lines `a -> b, c`, with arcs in the order of the store and without weights.
 
     When the file is read again, vertices have the same names and rows, but are numbered in order of first appearance.
-    Vertices without labels are written by index, and ``import_graph(..., labels=False)`` returns the same graph.
+    Vertices without labels are written by position, and ``import_graph(..., labels=False)`` returns the same graph.
 
     Parameters
     ----------

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.text import first_not_utf8
-from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
+from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream
 
 BATCH_ROWS = 1 << 18
-_LARGEST = 1 << 62  # bound of vertex numbers, so that differences of two numbers fit in int64
 _DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what pyarrow raises on a file that is not Parquet
 
 
@@ -137,7 +136,7 @@ def _pieces(
                 check_rows(f"{name}, row", row, ends, weights)
                 tails, heads = names.number(*ends)
             else:
-                check_rows(f"{name}, row", row, ends, weights, (base, _LARGEST if n is None else base + n))
+                check_rows(f"{name}, row", row, ends, weights, (base, LARGEST if n is None else base + n))
                 tails, heads = (numbers.astype(np.int64) - base for numbers in ends)
             yield tails, heads, weights
             row += len(batch)
@@ -182,7 +181,7 @@ def check_rows(
         row = int(np.flatnonzero(bad)[0])
         allowed = []
         if bounds is not None:
-            last = f"to {bounds[1] - 1}" if bounds[1] < _LARGEST else "and up (base, --base)"
+            last = f"to {bounds[1] - 1}" if bounds[1] < LARGEST else "and up (base, --base)"
             allowed.append(f"vertices are {bounds[0]} {last}")
         weight = ""
         if weights is not None:

@@ -22,10 +22,9 @@ import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.in_memory import checked_weights
-from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
+from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream
 
 PIECE = 1 << 18  # arcs in a piece
-_LARGEST = 1 << 62  # bound of vertex numbers, so that differences of two numbers fit in int64
 
 Entry = tuple[Any, Any, Any, Any]  # the place, for messages; tail; head or `_NONE`; weight or `_NONE`
 _NONE = object()  # no head, of a vertex without neighbours; no weight
@@ -170,7 +169,7 @@ class _Vertices:
             raise FormatError(f"{self._where(place)}: {fault}")
         if self.names is not None:
             return self.names.index(str(number))
-        high = _LARGEST if self._n is None else self._base + self._n
+        high = LARGEST if self._n is None else self._base + self._n
         if not self._base <= number < high:
             bounds = f"{self._base} and up (base=)" if self._n is None else f"{self._base} to {high - 1} (vertices=)"
             raise FormatError(f"{self._where(place)}: there is no vertex {number}; vertices are {bounds}")

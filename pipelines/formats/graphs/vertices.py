@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 
+LARGEST = 1 << 62  # bound of vertex numbers, so that differences of two numbers fit in int64
 NAME_BYTES = 224  # bytes of memory for the name of a vertex: its text, and its entries in a dictionary and a list
 
 
@@ -53,7 +54,7 @@ def edge_stream(
     """Return the edges of a table whose vertices are `names`, or, without names, numbers from `base` (None: 0)."""
     if names is not None:
         return ArcStream(pieces, labels=names, label_bytes=NAME_BYTES, **facts)
-    stream = ArcStream(pieces, n=n, labels=range(base, 2**62) if base else None, **facts)
+    stream = ArcStream(pieces, n=n, labels=range(base, LARGEST) if base else None, **facts)
     if base is None:
         stream.pieces = _from_zero(source, pieces, stream)
     return stream

@@ -56,7 +56,7 @@ def texts(contigs):
 
 
 def plain_contigs(reads, k):
-    """The same by words: linear contigs by their lesser strand, circles by their set of k-mers."""
+    """Find the same by words: linear contigs by the smaller strand, circles by their sets of k-mers."""
     words = {read[i : i + k] for read in reads for i in range(len(read) - k + 1)}
     words |= {complement(word) for word in words}
     after = {word: [word[1:] + letter for letter in "ACGT" if word[1:] + letter in words] for word in words}
@@ -300,11 +300,11 @@ def test_the_graph_is_stored(tmp_path):
         ("@a\nACGT\n+\nIII\n", {}, "r.fq: .*line 4.*; correct the file"),
         ("@a\nACGT\n", {}, "r.fq: .*; correct the file"),
         ("", {}, "r.txt: no reads; give FASTA or FASTQ files"),
-        (">a\nACNGT\n", {}, "no 3 nucleotides stand in a row in the 5 bases that were read; give a lesser k"),
+        (">a\nACNGT\n", {}, "the 5 bases that were read have no 3 nucleotides in a row; give a smaller k"),
         (">a\nACGT\n", {"k": 4}, "k is 4; give an odd number: a word of even length"),
         (">a\nACGT\n", {"k": 33}, "k is 33; give an odd number from 3 to 31"),
         (">a\nACGT\n", {"min_coverage": 0}, "min_coverage is 0; give a whole number from 1"),
-        (">a\nACGA\n", {"min_coverage": 3}, "no 3-mer stands in the reads 3 times; give a lesser min_coverage"),
+        (">a\nACGA\n", {"min_coverage": 3}, "no 3-mer occurs 3 times in the reads; give a smaller min_coverage"),
         (">a\nACGT\n", {"tip_letters": -1}, "tip_letters is -1"),
     ],
 )
@@ -332,7 +332,7 @@ def test_the_command(tmp_path):
     assert said.output.splitlines()[-1] == f"{out}: 1 contig, 2,000 bases, the longest 2,000, N50 2,000"
     assert isinstance(CliRunner().invoke(tilepath, ["assemble", reads, out]).exception, FileExistsError)
     same = CliRunner().invoke(tilepath, ["assemble", reads, reads, "--overwrite"])
-    assert "is read or written already" in str(same.exception)
+    assert "is also an input or another output" in str(same.exception)
 
 
 def test_what_overwrite_replaces_are_contigs_and_not_reads(tmp_path):
@@ -340,7 +340,7 @@ def test_what_overwrite_replaces_are_contigs_and_not_reads(tmp_path):
     genome = random_genome(rng, 400)
     reads, more = (write_reads(tmp_path / name, shred(genome, rng)) for name in ("a.fa", "b.fa"))
     before = more.read_bytes()
-    with pytest.raises(ValueError, match=r"b.fa was not written by this command, and is not replaced"):
+    with pytest.raises(ValueError, match=r"b.fa was not written by this command, so it is not replaced"):
         assemble(reads, more, overwrite=True)
     assert more.read_bytes() == before
     for overwrite in (False, True):

@@ -26,7 +26,7 @@ from pipelines.od_tables import write as od_tables
 from pipelines.od_tables.blocks import Reducing
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
-from pipelines.od_tables.points import points_of, read_points
+from pipelines.od_tables.points import points_from, read_points
 from pipelines.od_tables.snapping import Snapping
 from pipelines.od_tables.write import Reduction, parse_reduction, write_od_table
 from pipelines.stores.matrix import open_matrix
@@ -75,11 +75,15 @@ def matrix(graph):
     return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
 
 
+def points_of(graph, vertices):
+    return points_from(positions(vertices), graph, "vertex")
+
+
 @pytest.fixture
 def points(graph):
     rng = np.random.default_rng(5)
     origins, targets = [*rng.integers(0, N, 17).tolist(), 55], rng.permutation(N)
-    return points_of(graph, positions(origins)), points_of(graph, positions(targets))
+    return points_of(graph, origins), points_of(graph, targets)
 
 
 def expected_pairs(matrix, origins, destinations, keep):
@@ -390,7 +394,7 @@ def test_origins_are_the_destinations_by_default_and_are_not_replaced(source, tm
 
 def test_negative_weights_need_a_store(client, tmp_path):
     graph = write_graph(tmp_path / "g", [0, 1, 1], [1], np.array([-2], "int32"))
-    both = points_of(graph, positions([0, 1]))
+    both = points_of(graph, [0, 1])
     with pytest.raises(ValueError, match="has negative weights; make a hierarchy store"):
         write_od_table(graph, both, both, tmp_path / "od.csv")
     write_od_table(build_hierarchy(client, graph, tmp_path / "h"), both, both, tmp_path / "od.csv")
@@ -535,7 +539,7 @@ def test_what_was_cut_into_other_blocks_is_not_gone_on_with(store, with_jobs, tm
 @pytest.mark.usefixtures("in_blocks")
 def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs, tmp_path, monkeypatch):
     destinations = with_jobs[1]
-    many = points_of(store.graph(), positions(np.random.default_rng(7).integers(0, N, 2000)))
+    many = points_of(store.graph(), np.random.default_rng(7).integers(0, N, 2000))
     write_od_table(store, many, destinations, tmp_path / "calm.csv", reduce="sum:jobs")
     append, appended = TableForm.append, []
 
