@@ -130,7 +130,7 @@ def fw_shared_memory() -> str:
 
 def fw_global_access() -> str:
     """Draw four columns and four rows of a tile in both orders, with the places of their words in memory."""
-    drawing = Drawing(900, 560)
+    drawing = Drawing(900, 505)
     columns = [(i, j) for i in range(layout.TILE) for j in range(8, 12)]
     rows = [(i, j) for i in range(8, 12) for j in range(layout.TILE)]
     orders: list[tuple[str, Callable[[int, int], int]]] = [
