@@ -31,7 +31,8 @@ class Chart:
     fits : callable or None
         Returns curves that were fitted to the lines, drawn thin in black.
     apart : bool
-        Whether lines that nearly coincide are told apart: each has its own marker and line style.
+        Whether lines that nearly coincide are told apart: each has its own marker and line style, and the markers of a
+        second device are hollow.
     bars : str
         What the error bars are, for the legend. If lines are told apart, the points of each line are also moved a
         little sideways, so that bars do not cover each other.
@@ -95,6 +96,8 @@ class Chart:
                 if self.apart and self.bars:
                     x = tuple(n * 2 ** (0.05 * (place - 2)) for n in x)
                 style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
+                if self.apart and number:
+                    style["markerfacecolor"] = "none"
                 label = f"{device}: {way}" if len(read) > 1 else way
                 bars = deviation if any(deviation) else None
                 axes.errorbar(x, y, bars, markersize=4, capsize=2, label=label, **style)

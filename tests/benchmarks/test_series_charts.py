@@ -100,6 +100,9 @@ def test_points_are_moved_sideways_only_for_bars(bars):
     assert all(abs(place - 1) < (0.1 if bars else 1e-9) for place in places)
     styles = {(line.get_linestyle(), line.get_marker()) for line in (each.lines[0] for each in axes.containers)}
     assert len(styles) == len(ways)
+    assert chart._draw_lines(axes, [("here", []), ("there", [])])
+    faces = [each.lines[0].get_markerfacecolor() for each in axes.containers[len(ways) :]]
+    assert [face == "none" for face in faces] == [False] * len(ways) + [True] * len(ways)
 
 
 def test_fits_follow_the_lines():
