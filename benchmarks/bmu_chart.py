@@ -42,7 +42,8 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
                 way = (
                     way.removeprefix("article, ") if "minima" in way else way.replace("article", "best_matching_units")
                 )
-                bars.append((f"{way}\n{device}", record["seconds"]["median"] / samples * 1e6))
+                host = "host of " if "one core" in way and "sm_clock_mhz" in record else ""
+                bars.append((f"{way}\n{host}{device}", record["seconds"]["median"] / samples * 1e6))
     if not bars:
         raise ValueError(
             f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for bmu; run scripts/bench.py som"
@@ -51,10 +52,10 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     figure.set_size_inches(7.2, 1 + 0.45 * len(bars))
     axes.barh([label for label, _ in bars], [value for _, value in bars], color="#2b6cb0")
     for place, (_, value) in enumerate(bars):
-        axes.text(value, place, f" {value:,.3g}", va="center", fontsize=7)
+        axes.text(value, place, f" {value:,.0f}" if value >= 1000 else f" {value:.3g}", va="center", fontsize=7)
     axes.tick_params(axis="y", labelsize=7)
     axes.margins(x=0.2)
-    axes.set(xscale="log", xlabel="microseconds a sample", title=f"Best matching units, 12 dimensions, {UNITS}")
+    axes.set(xscale="log", xlabel="microseconds a sample", title="Best matching units, 12 dimensions, 40,000 units")
     out = GALLERY / "bmu.svg" if out is None else out
     out.parent.mkdir(parents=True, exist_ok=True)
     with settings({"svg.hashsalt": "tilepath"}):

@@ -82,7 +82,7 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     return out
 
 
-CHARTS = {"euler": euler}
+CHARTS = {"eulergpu": euler}
 
 
 def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:

@@ -29,7 +29,7 @@ from benchmarks.kernels.generations import (
     TILEPATH,
     VARIANTS,
 )
-from benchmarks.orders import ORDERS, spectra
+from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
 PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "hierarchy.md"))
@@ -287,20 +287,8 @@ def orders(records: Records) -> str:
     """Return the fitted times of cyclic spectra of n masses."""
     rows = []
     for way, (coefficients, error) in spectra(records).items():
-        terms = [
-            _coefficient(value) + ("" if p == 0 else " n" if p == 1 else f" n^{p}")
-            for value, p in zip(coefficients, ORDERS[way], strict=True)
-            if value > 0
-        ]
-        rows.append([way, " + ".join(terms), f"{error:.0%}"])
+        rows.append([way, formula(coefficients, ORDERS[way]), f"{error:.0%}"])
     return _markdown(["", "time", "largest relative error"], rows, 2)
-
-
-def _coefficient(seconds: float) -> str:
-    for unit, scale in (("us", 1e-6), ("ns", 1e-9), ("ps", 1e-12)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-15:.3g} fs"
 
 
 # --- Hierarchies by commands ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable
 from math import cos, pi, sin
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ TINTS = ("#bee3f8", "#c6f6d5", "#fefcbf", "#fed7d7", "#e9d8fd")  # of vertices
 
 def sssp_csr() -> str:
     """Draw the example as a graph, as an adjacency matrix, and in compressed sparse rows."""
-    indptr, heads, weights = csr_of(np, EXAMPLE)
+    indptr, tails, heads, weights = _rows()
     drawing = Drawing(860, 250)
     _graph(drawing, 120, 130, 85)
     left, top, cell = 250, 58, 28
@@ -48,7 +49,7 @@ def sssp_csr() -> str:
         fills = [TINTS[v] if head in row else "white" for head in range(EXAMPLE.n)]
         drawing.row(left, top + v * cell, [f"{row[h]:g}" if h in row else "" for h in range(EXAMPLE.n)], fills, cell)
     left, cell = 500, 28
-    of_arc = [TINTS[tail] for tail in edge_expansion(indptr, heads)]
+    of_arc = [TINTS[tail] for tail in tails]
     drawing.text(left + 6 * cell, 22, "compressed sparse rows: N = 5, 2 M = 12 arcs")
     for y, name, values, fills in (
         (50, "xadj", indptr, [*TINTS, "white"]),
@@ -64,8 +65,7 @@ def sssp_csr() -> str:
 
 def sssp_coo() -> str:
     """Draw the arcs of the example with their tails, and its edges sorted, each pair once."""
-    indptr, heads, weights = csr_of(np, EXAMPLE)
-    tails = edge_expansion(indptr, heads)
+    _, tails, heads, weights = _rows()
     drawing = Drawing(620, 300)
     left, cell = 110, 30
     drawing.text(left, 24, "1. coordinate format: xadj is expanded to the tail of every arc", anchor="start")
@@ -82,12 +82,20 @@ def sssp_coo() -> str:
     return drawing.svg()
 
 
+def _rows() -> tuple[Any, Any, Any, Any]:
+    """Return indptr, tails, heads and weights of the arcs of the example; the heads in a row ascend."""
+    indptr, heads, weights = csr_of(np, EXAMPLE)
+    tails = edge_expansion(indptr, heads)
+    order = np.lexsort((heads, tails))
+    return indptr, tails, heads[order], weights[order]
+
+
 def _graph(drawing: Drawing, x: float, y: float, radius: float) -> None:
     places = [(x + radius * sin(2 * pi * v / 5), y - radius * cos(2 * pi * v / 5)) for v in range(EXAMPLE.n)]
     for start, end, weight in zip(EXAMPLE.starts, EXAMPLE.ends, EXAMPLE.weights, strict=True):
         (x1, y1), (x2, y2) = places[start], places[end]
         drawing.line(x1, y1, x2, y2, INK, 1.2)
-        middle_x, middle_y = 0.6 * x1 + 0.4 * x2, 0.6 * y1 + 0.4 * y2
+        middle_x, middle_y = (x1 + x2) / 2, (y1 + y2) / 2
         drawing.box(middle_x - 8, middle_y - 9, 16, 16, "white", "none")
         drawing.text(middle_x, middle_y + 4, f"{weight:g}")
     for v, (at_x, at_y) in enumerate(places):
@@ -122,7 +130,7 @@ def fw_shared_memory() -> str:
 
 def fw_global_access() -> str:
     """Draw four columns and four rows of a tile in both orders, with the places of their words in memory."""
-    drawing = Drawing(900, 560)
+    drawing = Drawing(900, 505)
     columns = [(i, j) for i in range(layout.TILE) for j in range(8, 12)]
     rows = [(i, j) for i in range(8, 12) for j in range(layout.TILE)]
     orders: list[tuple[str, Callable[[int, int], int]]] = [
@@ -209,34 +217,32 @@ def bmu_node_by_node() -> str:
     dimensions, units = 12, 200 * 200
     threads = threads_of(dimensions)
     blocks = -(-units * dimensions // threads)
-    drawing = Drawing(900, 400)
-    drawing.text(110, 30, f"node: {dimensions} components", 13)
-    cell = 15
-    for k in range(dimensions):
-        drawing.box(20 + k * cell, 45, cell, cell, "#fefcbf")
-    drawing.text(600, 30, f"map of 200 x 200 units, flattened: {units * dimensions:,} components, a thread each", 13)
-    shown = (("block 0", 0), ("block 1", 1), (f"block {blocks - 1:,}", 3))
-    for name, line in shown:
-        y = 60 + line * 72
-        for unit in range(8):
-            x = 345 + unit * 64 + (40 if unit == 7 else 0)
+    in_last = units * dimensions - (blocks - 1) * threads
+    drawing, middle = Drawing(900, 345), 450
+    drawing.text(middle, 28, f"node: {dimensions} components", 13)
+    drawing.row(middle - dimensions * 7.5, 40, [""] * dimensions, ["#fefcbf"] * dimensions, 15)
+    drawing.text(20, 32, f"200 x 200 units: {units * dimensions:,} components, a thread each", 12, "start")
+    drawing.text(20, 50, f"each thread: (map[i] - node[i mod {dimensions}])²", 12, "start", BLUE)
+    drawing.text(880, 32, f"node by node: thread 0 adds all {threads} of its block", 12, "end")
+    drawing.text(880, 50, f"optimized: {threads // dimensions} threads add {dimensions} each", 12, "end", GREEN)
+    unit, top = dimensions * 4.2, 180
+    for left, number, taken, tint in ((20, 0, threads, 0), (305, 1, threads, 1), (640, blocks - 1, in_last, 3)):
+        for place in range(4):
+            x = left + place * (unit + 4) + (24 if place == 3 else 0)
             for k in range(dimensions):
-                drawing.box(x + k * 4.8, y + 10, 4.8, 22, TINTS[line % 5] if unit % 2 else "#e2e8f0", FAINT, 0.4)
-            drawing.line(112, 62, x + 29, y + 8, FAINT, 0.7, True)
-        drawing.text(345 + 7 * 64 + 10, y + 27, "...", 14)
-        drawing.line(345, y + 36, 345 + 8 * 64 + 36, y + 36, INK, 0.8)
-        whole = threads if line < 3 else units * dimensions - (blocks - 1) * threads
-        text = f"{name}: {whole} threads for {whole // dimensions} units; keeps its nearest unit"
-        drawing.text(600, y + 50, text, 11)
-    drawing.text(600, 60 + 2 * 72 + 30, "...", 18)
-    drawing.line(600, 346, 600, 362, INK, 1, True)
-    drawing.text(600, 380, f"the least of {blocks:,} blocks is the best matching unit; then the next node", 13)
-    drawing.text(20, 120, "each thread:", 12, "start")
-    drawing.text(20, 140, "(map[i] - node[i mod 12])²", 12, "start", BLUE)
-    drawing.text(20, 170, "node by node: thread 0 adds", 12, "start")
-    drawing.text(20, 186, f"all {threads} of its block", 12, "start")
-    drawing.text(20, 214, f"optimized: {threads // dimensions} threads add", 12, "start", GREEN)
-    drawing.text(20, 230, f"{dimensions} each", 12, "start", GREEN)
+                drawing.box(x + k * 4.2, top, 4.2, 22, TINTS[tint] if place % 2 else "#e2e8f0", FAINT, 0.4)
+            drawing.line(middle, 57, x + unit / 2, top - 2, FAINT, 0.7, True)
+        drawing.text(left + 3 * (unit + 4) + 10, top + 16, "...", 14)
+        right = left + 4 * (unit + 4) + 20
+        drawing.line(left, top + 30, right, top + 30, INK, 0.8)
+        drawing.text(
+            (left + right) / 2, top + 48, f"block {number:,}: {taken} threads for {taken // dimensions} units", 12
+        )
+        drawing.text((left + right) / 2, top + 64, "keeps its nearest unit", 12)
+        drawing.line((left + right) / 2, top + 74, middle + ((left + right) / 2 - middle) / 3, 306, INK, 1, True)
+    drawing.text(591, top + 16, "...", 18)
+    text = f"the nearest of the units that {blocks:,} blocks keep is the best matching unit; then the next node"
+    drawing.text(middle, 326, text, 13)
     return drawing.svg()
 
 

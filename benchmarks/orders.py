@@ -10,6 +10,7 @@ not sorted   one launch for all n (n - 1) sums: O(1 + n^2 / P)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,18 @@ def spectra(records: list[dict[str, Any]]) -> dict[str, tuple[list[float], float
         if len(points) > len(powers):
             found[way] = fit(points, powers)
     return found
+
+
+def formula(coefficients: Sequence[float], powers: Sequence[int]) -> str:
+    """Return a fit as text, such as "104 us + 252 fs n^3"; coefficients of zero are left out."""
+    terms = zip(coefficients, powers, strict=True)
+    return " + ".join(
+        _coefficient(value) + ("" if p == 0 else " n" if p == 1 else f" n^{p}") for value, p in terms if value > 0
+    )
+
+
+def _coefficient(seconds: float) -> str:
+    for unit, scale in (("us", 1e-6), ("ns", 1e-9), ("ps", 1e-12)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-15:.3g} fs"

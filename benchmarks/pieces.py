@@ -67,12 +67,10 @@ SPLITS = {
     "fw-table": Split(device="gpu"),
     "sssp": Split(only("rmat", "grid", "together", "negative")),
     "sssp-table": Split(
-        (
-            "--scales 14 15 16 17 18 19 20",
-            "--scales 21 22",
-            "--scales 23",
-            "--scales 24 --dtypes float32",
-            "--scales 24 --dtypes float64",
+        tuple(
+            f"--scales {scales} --dtypes {dtype}"
+            for dtype in ("float64", "float32")
+            for scales in ("14 15 16 17 18 19 20", "21 22", "23", "24")
         ),
         "gpu",
     ),

@@ -1,4 +1,4 @@
-"""Which record is of which commit, and what has changed in the code that it measures: `scripts/bench.py records`.
+"""List the commit of each record, and the changes since in the code that it measures: `scripts/bench.py records`.
 
 A file counts as changed if its code differs, comments, docstrings and layout apart. A file that was only moved has not
 changed.

@@ -6,104 +6,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import cycle
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.charts import GALLERY, _figure, _read
+import numpy as np
+
 from benchmarks.kernels.generations import GENERATIONS
-from benchmarks.orders import ORDERS, spectra
+from benchmarks.line_chart import Chart, Records, Series
+from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites import distinct, sequences, sssp_table
-
-Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
-Series = dict[str, list[Point]]
-Records = list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart of a suite: its records, its title and its axes.
-
-    Attributes
-    ----------
-    suite : str
-        The suite whose results are drawn.
-    series : callable
-        Returns the lines of the records of one device, by name.
-    published : dict
-        The published points by name, drawn in black.
-    apart : bool
-        Whether lines that nearly coincide are told apart: each has its own marker and line style, and a small offset.
-    bars : str
-        What the error bars are, for the legend.
-    """
-
-    suite: str
-    title: str
-    x: str
-    y: str
-    series: Callable[[Records], Series]
-    published: Series = field(default_factory=dict)
-    x_log: bool = False
-    y_log: bool = True
-    apart: bool = False
-    bars: str = ""
-
-    def draw(self, name: str, results: Sequence[Path], out: Path | None = None) -> Path:
-        """Draw the chart to an image, by default docs/gallery/NAME.svg. Returns the path of the image.
-
-        Raises
-        ------
-        ImportError
-            Matplotlib is missing; the message says how to install it.
-        ValueError
-            A file is not a file of results, or no file has records for this chart.
-        """
-        figure, axes, settings = _figure()
-        colours: dict[str, str] = {}  # by method, for all devices; a device has its line style and marker
-        for result, (line, marker) in zip(results, cycle((("-", "o"), ("--", "s"), ("-.", "^"))), strict=False):
-            device, records = _read(result)
-            for number, (way, points) in enumerate(self.series(records).items()):
-                if points:
-                    x, y, deviation = zip(*sorted(points), strict=True)
-                    if self.apart:
-                        line, marker = _STYLES[number % len(_STYLES)]
-                        x = tuple(n * 2 ** (0.05 * (number - 2)) for n in x)
-                    bars = deviation if any(deviation) else None
-                    label = f"{device}: {way}" if len(results) > 1 else way
-                    style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
-                    axes.errorbar(x, y, bars, markersize=4, capsize=2, label=label, **style)
-            if len(results) == 1:
-                axes.set_title(f"{self.title}\n{device}", fontsize=10)
-        if not colours:
-            raise ValueError(
-                f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for {name}; "
-                f"run scripts/bench.py {self.suite}"
-            )
-        for (label, points), marker in zip(self.published.items(), "s^vDP*X" * 2, strict=False):
-            x, y, _ = zip(*sorted(points), strict=True)
-            size = 9 if len(points) < 3 else 4
-            style = {"color": "black", "markerfacecolor": "none", "markersize": size, "linewidth": 0.6}
-            axes.plot(x, y, marker=marker, linestyle=":", label=f"published: {label}", **style)
-        axes.set(xlabel=self.x, ylabel=self.y)
-        if len(results) != 1:
-            axes.set_title(self.title, fontsize=10)
-        if self.x_log:
-            axes.set_xscale("log", base=2)
-        if self.y_log:
-            axes.set_yscale("log")
-        axes.grid(which="major", alpha=0.3)
-        figure.set_size_inches(9, 4.8)
-        # The legend stands to the right of the axes, not over the lines.
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), title=self.bars or None, title_fontsize=7)
-        out = GALLERY / f"{name}.svg" if out is None else out
-        out.parent.mkdir(parents=True, exist_ok=True)
-        # Leave out the date and random names, so that the same times give the same file.
-        with settings({"svg.hashsalt": "tilepath"}):
-            figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
-        return out
 
 
 def _seconds(record: dict[str, Any]) -> float:
@@ -147,14 +58,18 @@ def _published_floyd_warshall(rate: bool) -> Series:
     }
 
 
-def _spectra(records: Records) -> Series:
-    """Return the measured series, and for each way on a GPU the fit of its order at the same sizes."""
-    series = _ways(records, "cyclic spectrum", "n")
-    for way, (coefficients, _) in spectra(records).items():
-        if way in ("published, grid", "published, streamed"):
-            terms = list(zip(coefficients, ORDERS[way], strict=True))
-            fitted = [(n, sum(c * n**p for c, p in terms), 0.0) for n, _, _ in series[way]]
-            series[f"{way}: fit of powers {', '.join(map(str, ORDERS[way]))}"] = fitted
+def _fits(records: Records) -> Series:
+    """Return the fit of the order of each published way on a GPU, at 50 sizes between those that were measured."""
+    found, measured = spectra(records), _ways(records, "cyclic spectrum", "n")
+    series: Series = {}
+    for way in ("published, grid", "published, streamed"):
+        if way in found:
+            coefficients, powers = found[way][0], ORDERS[way]
+            sizes = np.geomspace(min(measured[way])[0], max(measured[way])[0], 50)
+            seconds = sum(c * sizes**p for c, p in zip(coefficients, powers, strict=True))
+            series[f"{way}, fitted: {formula(coefficients, powers)}"] = [
+                (*point, 0) for point in zip(sizes, seconds, strict=True)
+            ]
     return series
 
 
@@ -166,8 +81,14 @@ _AS_PUBLISHED = {
     "plain": "neither (cache && restrict off)",
     sssp_table.HEAP: "CPU: Dijkstra by heap, one core",
 }
-_AGAINST_TILEPATH = {way: way for way in ("both", "plain", "both, atomic", sssp_table.OURS, sssp_table.HEAP)}
-_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "v"))
+_AGAINST_TILEPATH = {
+    "plain": "sweeps in a race, neither optimization",
+    "both": "sweeps in a race, both optimizations",
+    "plain, atomic": "sweeps by atomicMin, neither",
+    "both, atomic": "sweeps by atomicMin, both",
+    sssp_table.OURS: f"tilepath: {sssp_table.OURS}",
+    sssp_table.HEAP: _AS_PUBLISHED[sssp_table.HEAP],
+}
 
 
 def _rates(records: Records, names: dict[str, str] = _AS_PUBLISHED) -> Series:
@@ -216,7 +137,11 @@ _CHARTS = {
         lambda r: _ways(r, "look-and-say", "steps", _SLOW, 1e3),
         y_log=False,
     ),
-    "cyc": Chart("sequences", "Cyclic spectra", "masses", "seconds", _spectra),
+    "cyc": Chart(
+        *("sequences", "Cyclic spectra", "masses", "seconds"),
+        lambda r: _ways(r, "cyclic spectrum", "n"),
+        fits=_fits,
+    ),
     "cyc-nonlog": Chart(
         *("sequences", "Cyclic spectra, without the O(n^3) ways", "masses", "seconds"),
         lambda r: _ways(r, "cyclic spectrum", "n", ("brute", "grid", "counts")),
@@ -245,7 +170,7 @@ _CHARTS = {
         **({"series": _speedups, "published": _TIMES, "bars": _DEVIATION} | _LIKE_THE_ARTICLE),
     ),
     "sssp-searches": Chart(
-        *("sssp-table", "Sweeps and tilepath, R-MAT, float64", "vertices", "million arcs per second"),
+        *("sssp-table", "Sweeps and tilepath's search, R-MAT, float64", "vertices", "million arcs per second"),
         **{"series": lambda r: _rates(r, _AGAINST_TILEPATH), "x_log": True, "bars": _DEVIATION},
     ),
 }

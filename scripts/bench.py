@@ -27,9 +27,10 @@
     scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records are written to
-benchmarks/results/SUITE-DEVICE.json. scripts/bench.py chart CHART draws records (chart --help lists the charts).
-scripts/bench.py all runs every suite, in pieces of at most ten minutes. scripts/bench.py records lists the records:
-their commits, and what has changed in their kernels since.
+benchmarks/results/SUITE-DEVICE.json. scripts/bench.py all runs every suite, in pieces of at most ten minutes.
+scripts/bench.py records lists the records: their commits, and what has changed in their kernels since.
+scripts/bench.py chart CHART draws records (chart --help lists the charts). scripts/bench.py gallery draws the charts of
+docs/gallery again, each from the records that it is of.
 """
 
 from __future__ import annotations
@@ -74,9 +75,24 @@ from benchmarks.suites import (
 
 RESULTS = ROOT / "benchmarks" / "results"
 CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
-SUITE_OF = (
-    {name: name for name in charts.CHARTS} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
-)  # the suite that each chart draws
+# The suite that each chart draws.
+SUITE_OF = {"eulergpu": "euler"} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
+
+# The records that each chart of docs/gallery is drawn from.
+GALLERY = {
+    "bmu": ("som-h100-80gb-hbm3", "som-intel-xeon-processor"),
+    "cyc": ("sequences-nvidia-h200",),
+    "cyc-nonlog": ("sequences-nvidia-h200",),
+    "distinct": ("distinct-amd-epyc-2-cores", "distinct-h100-80gb-hbm3"),
+    "eulergpu": ("euler-nvidia-h200", "euler-amd-epyc"),
+    "fw-rate": ("fw-table-h100-80gb-hbm3",),
+    "fw-time": ("fw-table-h100-80gb-hbm3",),
+    "looksay": ("sequences-nvidia-h200",),
+    "looksay-fast": ("sequences-nvidia-h200",),
+    "sssp-rates": ("sssp-table-nvidia-h200",),
+    "sssp-searches": ("sssp-table-nvidia-h200",),
+    "sssp-speedups": ("sssp-table-nvidia-h200",),
+}
 
 SUITES = {
     "apsp": apsp,
@@ -119,6 +135,8 @@ def main() -> None:
     chart.add_argument("chart", choices=CHARTS, metavar="CHART", help=", ".join(CHARTS))
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
+    gallery = parsers.add_parser("gallery", description="Draw the charts of docs/gallery from their records.")
+    gallery.add_argument("--out", type=Path, default=charts.GALLERY, help="folder; default: docs/gallery")
     every = parsers.add_parser("all", description=pieces.__doc__)
     every.formatter_class = argparse.RawDescriptionHelpFormatter
     every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=list(SUITES))
@@ -130,6 +148,10 @@ def main() -> None:
     args = parser.parse_args()
     if args.suite == "chart":
         _draw(args)
+        return
+    if args.suite == "gallery":
+        for name, files in GALLERY.items():
+            print(CHARTS[name]([RESULTS / f"{file}.json" for file in files], args.out / f"{name}.svg"))
         return
     if args.suite == "all":
         sys.exit(not pieces.run_all(args.only, _array_library("auto"), args.out, args.minutes))

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_digits
@@ -59,3 +61,29 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
                 continue
             done = CliRunner().invoke(cli.tilepath, words[1:])
             assert done.exit_code == 0, (line, done.output, done.exception)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_documents_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    Path("edges.txt").write_text("0 1\n1 2\n2 0\n")
+    Path("rays.adj").write_text("a -> b, c, d, e\n")
+    text = "".join(rng.choice(list("ACGT"), 200))
+    Path("reads.fasta").write_text("".join(f">{i}\n{text[i : i + 50]}\n" for i in range(0, 151, 5)))
+    np.save("samples.npy", rng.random((200, 3)))
+    before = ["generate road roads.zarr --rows 6 --columns 6", "import rays.adj rays.zarr"]
+    before.append("som import samples.npy samples.zarr")
+    rows = re.findall(r"^\|.*\|$", (ROOT / "docs" / "documents.md").read_text(), re.M)
+    commands = re.findall("`tilepath ([a-z].*?)`", "\n".join(rows))
+    assert len(commands) > 20
+    for line in before + commands:
+        words = shlex.split(line.replace("--device gpu", "--device auto"))
+        command = cli.tilepath
+        for word in words:
+            if not isinstance(command, click.Group):
+                break
+            command = command.commands[word]
+        again = ["--overwrite"] if any("--overwrite" in option.opts for option in command.params) else []
+        done = CliRunner().invoke(cli.tilepath, words + again)
+        assert done.exit_code == 0, (line, done.output, done.exception)

@@ -18,7 +18,10 @@ def main(folder: Path) -> None:
         tilepath.picture_euler_stages(demo, folder, overwrite=True)
         tilepath.picture_graph(demo, folder / "circuit.svg", circuit=True, overwrite=True)
         tilepath.picture_graph(demo, folder / "spanning-tree.svg", spanning_tree=True, wash=True, overwrite=True)
-        tilepath.picture_graph(demo, folder / "degrees.svg", in_degree=3, out_degree=4, overwrite=True)
+
+        drawn = tilepath.synthetic_graph("random", n=12, edge_factor=3, directed=True, seed=1)
+        some = tilepath.generate(drawn, f"{work}/random.zarr", simplify=True)
+        tilepath.picture_graph(some, folder / "degrees.svg", in_degree=3, out_degree=3, overwrite=True)
 
         walked = tilepath.synthetic_graph("euler", n=8, k=3, path=True, seed=1)
         almost = tilepath.generate(walked, f"{work}/almost.zarr")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SAMPLES = 33  # points of a curve that are compared with nodes and texts
+SAMPLES, DENSE = 33, 129  # points of a curve that are compared with nodes; with texts, which are smaller
 HEAD = 6.5  # length of an arrow head, in points
 # How far a bundle of parallel arcs may be bent to miss nodes, in points; the first that fits is taken.
 TRIES = (0, 12, -12, 20, -20, 28, -28, 38, -38, 50, -50, 64, -64, 80, -80)
@@ -64,19 +64,22 @@ def label_places(curves: list[Curve], boxes: np.ndarray, centres: np.ndarray, si
     """
     if not curves:
         return np.zeros((0, 2))
-    along = np.array([0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74, 0.2, 0.8])
-    samples = np.array([curve.at(np.linspace(0, 1, SAMPLES)) for curve in curves])
+    along = 0.5 + 0.03 * np.array([0, *(sign * step for step in range(1, 11) for sign in (-1, 1))])
+    samples = np.concatenate([curve.at(np.linspace(0, 1, DENSE)) for curve in curves])
+    owners = np.repeat(np.arange(len(curves)), DENSE)
     tips = np.array([curve.head.mean(axis=0) for curve in curves if curve.head is not None]).reshape(-1, 2)
     places = np.zeros((len(curves), 2))
     for i, curve in enumerate(curves):
-        best = math.inf
-        for rank, place in enumerate(curve.at(along)):
-            half = boxes[i]
+        best, half, tried = math.inf, boxes[i], curve.at(along)
+        close = ((samples > tried.min(axis=0) - half) & (samples < tried.max(axis=0) + half)).all(axis=1)
+        near = np.flatnonzero(close & (owners != i))
+        covers = (np.abs(samples[near] - tried[:, None]) < half).all(axis=2)
+        for rank, place in enumerate(tried):
             over_nodes = _overlap(place, half + 1, centres, sizes)
             over_texts = _overlap(place, half + 1, places[:i], boxes[:i])
             over_tips = _overlap(place, half, tips, np.full_like(tips, HEAD / 2))
-            near = (np.abs(samples - place) < half).all(axis=2).any(axis=1)
-            cost = 4 * over_nodes + 4 * over_texts + 2 * over_tips + 0.7 * (int(near.sum()) - 1) + 0.02 * rank
+            over_curves = len(np.unique(owners[near[covers[rank]]]))
+            cost = 4 * over_nodes + 4 * over_texts + 2 * over_tips + 0.7 * over_curves + 0.01 * rank
             if cost < best:
                 best, places[i] = cost, place
     return places

@@ -160,7 +160,8 @@ def _draw_texts(
     axes: Any, drawing: Drawing, texts: list[str], curves: list[Curve], centres: np.ndarray, sizes: np.ndarray
 ) -> None:
     paper = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none"}
-    boxes = np.array([[_text_width(text, TEXT_SIZE) / 2 + 1, TEXT_SIZE * 0.45] for text in texts]).reshape(-1, 2)
+    half = TEXT_SIZE * 0.8  # of the height of the paper, which has room for letters below the line
+    boxes = np.array([[_text_width(text, TEXT_SIZE) / 2 + 1, half] for text in texts]).reshape(-1, 2)
     for i, (x, y) in enumerate(label_places(curves, boxes, centres, sizes).tolist()):
         style = {"color": drawing.colours[i], "bbox": paper, "zorder": 3.5}
         axes.text(x, y, texts[i], size=TEXT_SIZE, ha="center", va="center_baseline", parse_math=False, **style)

@@ -1,5 +1,6 @@
 """Charts from results of tiny sizes, made here."""
 
+import json
 import re
 import runpy
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import charts, harness
+from benchmarks import charts, drawings, harness
 from benchmarks.harness import Bench
 from benchmarks.suites import euler
 
@@ -41,7 +42,7 @@ def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monk
     out = tmp_path / "gallery" / "eulergpu.svg"
     drawn = []
     for _ in range(2):
-        monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "euler", str(result), "--out", str(out)])
+        monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "eulergpu", str(result), "--out", str(out)])
         runpy.run_path(str(SCRIPT))["main"]()
         assert capsys.readouterr().out.strip() == str(out)
         drawn.append(out.read_text())
@@ -85,8 +86,26 @@ def test_the_series_of_a_gpu_has_times_of_its_host(tmp_path, monkeypatch):
 def test_what_cannot_be_drawn_is_named_in_a_line(tmp_path, monkeypatch, content, message):
     path = tmp_path / "euler-x.json"
     path.write_text(content)
-    monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "euler", str(path), "--out", str(tmp_path / "x.svg")])
+    monkeypatch.setattr(sys, "argv", ["bench.py", "chart", "eulergpu", str(path), "--out", str(tmp_path / "x.svg")])
     with pytest.raises(SystemExit, match=message) as refused:
         runpy.run_path(str(SCRIPT))["main"]()
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_the_charts_of_the_gallery_are_of_the_devices_of_their_records():
+    bench, drawn_otherwise = runpy.run_path(str(SCRIPT)), {*drawings.DRAWINGS, "butterfly"}
+    assert {path.stem for path in charts.GALLERY.glob("*.svg")} - drawn_otherwise == set(bench["GALLERY"])
+    for name, files in bench["GALLERY"].items():
+        text = (charts.GALLERY / f"{name}.svg").read_text()
+        for file in files:
+            assert json.loads((bench["RESULTS"] / f"{file}.json").read_text())["device"] in text, (name, file)
+
+
+@pytest.mark.slow
+def test_the_charts_of_the_gallery_are_up_to_date(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["bench.py", "gallery", "--out", str(tmp_path)])
+    runpy.run_path(str(SCRIPT))["main"]()
+    for path in tmp_path.glob("*.svg"):
+        now, stored = (re.findall("<!-- (.*?) -->", each.read_text()) for each in (path, charts.GALLERY / path.name))
+        assert now == stored, f"{path.name}: run scripts/bench.py gallery"

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import pieces
 from benchmarks.pieces import Split, run_all
+from benchmarks.suites import sssp_table
 
 SECONDS = {"slow": 900, "long": 500}  # of a piece; others take one
 DEVICE = "cpu of the test"
@@ -49,6 +50,14 @@ def played(tmp_path, monkeypatch):
         return complete, [*calls], json.loads(out.read_text())["records"] if out.exists() else None
 
     return run
+
+
+def test_the_table_of_sweeps_has_every_graph_in_both_dtypes():
+    parser = argparse.ArgumentParser()
+    sssp_table.add_arguments(parser)
+    given = [parser.parse_args(piece.split()) for piece in pieces.SPLITS["sssp-table"].pieces]
+    found = sorted((scale, dtype) for each in given for scale in each.scales for dtype in each.dtypes)
+    assert found == [(scale, dtype) for scale in sssp_table.SCALES for dtype in ("float32", "float64")]
 
 
 def test_pieces_are_run_once_and_put_together(played, tmp_path, capsys):

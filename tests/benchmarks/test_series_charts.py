@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import series_charts
 from benchmarks.harness import ROOT, Bench
+from benchmarks.line_chart import Chart
 from benchmarks.suites import distinct, sequences, sssp_table
 
 pytest.importorskip("matplotlib")
@@ -59,8 +60,8 @@ LABELS = {
         "bars: standard deviation over the sources",
     ],
     "sssp-speedups": ["segment sort (restrict off)", "published: about 40"],
-    "sssp-searches": ["plain", "shortest_distances"],
-    "bmu": ["best_matching_units, euclidean", "matrix product and argmin"],
+    "sssp-searches": ["sweeps in a race, neither optimization", "tilepath: shortest_distances"],
+    "bmu": ["best_matching_units, euclidean", "serial loop, one core", "host of NVIDIA H100 80GB HBM3", "2,292"],
 }
 
 
@@ -71,7 +72,7 @@ def test_a_chart_has_its_lines(results, tmp_path, monkeypatch, capsys, name):
     monkeypatch.setattr(sys, "argv", ["bench.py", "chart", name, str(results[suite]), "--out", str(out)])
     runpy.run_path(str(SCRIPT))["main"]()
     assert capsys.readouterr().out.strip() == str(out)
-    texts = [text.replace("&amp;", "&") for text in re.findall(r"<!-- (.*?) -->", out.read_text())]
+    texts = [text.replace("&amp;", "&") for text in re.findall(r"<!-- +(.*?) -->", out.read_text())]
     assert [label for label in LABELS[name] if label not in texts] == []
     if name == "cyc-nonlog":
         assert not any("brute" in text for text in texts)
@@ -84,6 +85,37 @@ def test_speedups_have_their_deviation(results):
     for points in measured:
         assert [n for n, _, _ in points] == [64, 128]
         assert all(deviation >= 0 for _, _, deviation in points)
+
+
+@pytest.mark.parametrize("bars", ["", "bars: deviation"])
+def test_points_are_moved_sideways_only_for_bars(bars):
+    from matplotlib.figure import Figure
+
+    axes, ways = Figure().add_subplot(), "abcd"
+    series = {way: [(2.0, 1.0, 0.1), (4.0, 2.0, 0.1)] for way in ways}
+    chart = Chart("suite", "title", "x", "y", lambda _: series, apart=True, bars=bars)
+    assert chart._draw_lines(axes, [("here", [])])
+    places = {axes.containers[place].lines[0].get_xdata()[1] / 4 for place in range(len(ways))}
+    assert len(places) == (len(ways) if bars else 1)
+    assert all(abs(place - 1) < (0.1 if bars else 1e-9) for place in places)
+    styles = {(line.get_linestyle(), line.get_marker()) for line in (each.lines[0] for each in axes.containers)}
+    assert len(styles) == len(ways)
+    assert chart._draw_lines(axes, [("here", []), ("there", [])])
+    faces = [each.lines[0].get_markerfacecolor() for each in axes.containers[len(ways) :]]
+    assert [face == "none" for face in faces] == [False] * len(ways) + [True] * len(ways)
+
+
+def test_fits_follow_the_lines():
+    record = json.loads((ROOT / "benchmarks" / "results" / "sequences-nvidia-h200.json").read_text())["records"]
+    fits = series_charts._fits(record)
+    lines = series_charts._ways(record, "cyclic spectrum", "n")
+    assert [name.partition(", fitted: ")[0] for name in fits] == ["published, grid", "published, streamed"]
+    for name, points in fits.items():
+        way, _, formula = name.partition(", fitted: ")
+        assert f"| {way} | {formula} |" in (ROOT / "docs" / "benchmarks.md").read_text()
+        for n, seconds, _ in lines[way]:
+            _, nearest, _ = min(points, key=lambda point: abs(point[0] / n - 1))
+            assert nearest == pytest.approx(seconds, rel=0.5)
 
 
 @pytest.mark.parametrize(

@@ -467,6 +467,15 @@ def test_texts_lie_on_their_curves_and_clear_of_each_other():
     assert apart.any(axis=2)[~np.eye(4, dtype=bool)].all()
 
 
+def test_a_text_lies_clear_of_a_long_arc_that_crosses():
+    centres = np.array([[0, 0], [900, 0], [450, 466], [450, -434]], float)
+    curves = route_arcs(np.array([0, 2]), np.array([1, 3]), centres, np.tile(SIZE, (4, 1)), True, 20.0)
+    boxes = np.tile([8.0, 4.0], (2, 1))
+    places = label_places(curves, boxes, centres, np.tile(SIZE, (4, 1)))
+    for place, other in zip(places, reversed(curves), strict=True):
+        assert not (np.abs(other.at(np.linspace(0, 1, 2001)) - place) < boxes[0]).all(axis=1).any()
+
+
 @pytest.mark.parametrize("n", [1, 3, 10, 11, 40])
 def test_nodes_lie_apart(n):
     rng = np.random.default_rng(n)
