@@ -33,6 +33,7 @@ KERNELS = {
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/euler"),
     "od-tables": ("gpuops/hierarchy",),
     "out-of-core": ("gpuops/minplus",),
+    "plans": ("gpuops", "pipelines"),
     "reduction": ("gpuops/reduction", "gpuops/label_setting"),
     "scaling": ("gpuops/minplus",),
     "sequences": ("gpuops/sequences", "benchmarks/kernels/sequences.cu"),
