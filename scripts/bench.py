@@ -47,6 +47,7 @@ from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     choice,
+    commits,
     cores,
     csgraph,
     distinct,
@@ -79,6 +80,7 @@ SUITE_OF = (
 SUITES = {
     "apsp": apsp,
     "choice": choice,
+    "commits": commits,
     "cores": cores,
     "csgraph": csgraph,
     "scaling": scaling,

@@ -26,7 +26,7 @@ from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
 from pipelines.stores.place import refuse_both
 from pipelines.stores.resuming import resumed
-from pipelines.workers.interruption import Interrupted, boundaries, stop_if_asked
+from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 
 if TYPE_CHECKING:
@@ -217,9 +217,9 @@ def _write_matrix(
 
     try:
         _each(rows_of.rows, points, starts, step, write, progress)
-    except Interrupted:
-        writer.record(done)
-        raise
+    finally:
+        if not (done.all() or clock.failed):
+            writer.record(done)
     return Written(count, _left(count, starts, step) * len(destinations.vertices))
 
 

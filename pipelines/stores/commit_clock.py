@@ -16,11 +16,16 @@ class CommitClock:
     ----------
     least : least seconds between two commits
     share : largest share of the time that commits may take
+
+    Attributes
+    ----------
+    failed : whether the last commit raised an error; the disk may have lost bytes, so no further commit may follow
     """
 
     def __init__(self, least: float = 0.0, share: float = COMMIT_SHARE):
         self._least, self._share = least, share
         self._cost = 0.0  # seconds that the last commit took
+        self.failed = False
         self.restart()
 
     def restart(self) -> None:
@@ -34,7 +39,8 @@ class CommitClock:
     @contextmanager
     def committing(self) -> Iterator[None]:
         """Time a commit."""
-        begin = time.monotonic()
+        begin, self.failed = time.monotonic(), True
         yield
+        self.failed = False
         self.restart()
         self._cost = self._last - begin
