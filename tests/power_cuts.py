@@ -38,7 +38,7 @@ class Truncate(NamedTuple):
 
 
 class Names(NamedTuple):
-    """A change of names in folders: `gone` and `new` are (folder, name, file), or None."""
+    """A change of names in folders: `gone` and `new` are (folder, name, file, whether it is a folder), or None."""
 
     gone: tuple | None
     new: tuple | None

@@ -174,15 +174,18 @@ STORES = {
 }
 FILES = {"table.csv": od, "table.parquet": od, "matrix.npy": od, "arcs.csv": export}
 RUNS = STORES | FILES
-# What a run replaces, by the names of runs: the old store has the same schema and other contents.
+# How a run starts: in an empty folder; over an old result of the same kind; or again, after a cut of its power.
 OVER = ("apsp", "sssp", "graph", "table.csv", "arcs.csv")
+AGAIN = ("apsp", "hierarchy", "som", "table.csv")
+STARTS = [*product(RUNS, ["fresh"]), *product(OVER, ["over"]), *product(AGAIN, ["again"])]
 
 
 @dataclass
 class Played:
-    """A run that was recorded, its result, and the old result that it replaced, if any."""
+    """A run that was recorded, how it started, its result, and the old result that it replaced, if any."""
 
     name: str
+    start: str
     recording: Recording
     out: str
     result: object
@@ -208,6 +211,8 @@ class Played:
         left = self.look()
         if self.old is not None:
             assert left in ("old", "new"), "neither the old result nor the new one is there"
+        if self.start == "again" and self.name in STORES:
+            assert left != "absent", "a store that was begun is lost"
         promised = [one.what for one in self.recording.log[:at] if isinstance(one, Promise)]
         if promised and left != "new":
             assert pieces(self.out) >= promised[-1], "pieces of a table are lost"
@@ -238,16 +243,17 @@ def pieces(out):
 
 @pytest.fixture(scope="module")
 def played(client, inputs, often, tmp_path_factory):
-    """Function of the name of a run and of whether it replaces an old result, that returns the run, recorded."""
+    """Function of the name and the start of a run that returns the run, recorded."""
     train_som(client, inputs.samples, inputs.folder / "map", 3, 3, epochs=2)
     kept = {}
 
-    def play(name, over=False):
-        if (name, over) not in kept:
-            kept[name, over] = record(name, over)
-        return kept[name, over]
+    def play(name, start="fresh"):
+        if (name, start) not in kept:
+            kept[name, start] = record(name, start)
+        return kept[name, start]
 
-    def record(name, over):
+    def record(name, start):
+        over = start == "over"
         folder = tmp_path_factory.mktemp("cuts")
         out, old = str(folder / name.replace(" ", "-")), None
         if name == "samples":  # in folders that the run makes
@@ -259,6 +265,10 @@ def played(client, inputs, often, tmp_path_factory):
                 shutil.rmtree(out)
                 import_graph({"source": [0], "target": [1]}, out)
             old = result(name, out)
+        elif start == "again":
+            before = play(name)
+            folder, out = before.recording.folder, before.out
+            before.recording.after_cut(3 * len(before.recording.log) // 4, WAYS["nothing"])
         with recorded(folder) as recording, pytest.MonkeyPatch.context() as patch:
             commit = GrowingFile.record
 
@@ -268,7 +278,7 @@ def played(client, inputs, often, tmp_path_factory):
 
             patch.setattr(GrowingFile, "record", noted)
             RUNS[name](client, inputs, out, resume=not over, overwrite=over)
-        found = Played(name, recording, out, result(name, out), old)
+        found = Played(name, start, recording, out, result(name, out), old)
         assert found.result != old
         return found
 
@@ -291,48 +301,49 @@ def cuts(run, rng, count):
 
 
 @pytest.mark.parametrize(
-    ("count", "most"), [(12, 1), pytest.param(200, 200, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
+    ("count", "each"), [(12, 13), pytest.param(150, 5, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-@pytest.mark.parametrize(("name", "over"), [*product(RUNS, [False]), *product(OVER, [True])])
-def test_a_power_cut_costs_nothing_but_time(client, inputs, played, name, over, count, most):
-    """Each of `count` cuts is checked, and the run is repeated after `most` of the cuts that left it unfinished."""
-    run, rng, runs, found = played(name, over), np.random.default_rng(count), 0, Counter()
-    for at, keeps in cuts(run, rng, count):
+@pytest.mark.parametrize(("name", "start"), STARTS)
+def test_a_power_cut_costs_nothing_but_time(client, inputs, played, name, start, count, each):
+    """Each of `count` cuts is checked, and the run is repeated after one of `each` cuts that left it unfinished."""
+    run, rng, runs, found = played(name, start), np.random.default_rng(count), 0, Counter()
+    due = 8 % each  # a cut behind the middle, if there are few
+    for number, (at, keeps) in enumerate(cuts(run, rng, count)):
         left = run.cut(at, keeps)
         found[left] += 1
-        if left != "new" and runs < most and (most > 1 or at > len(run.recording.log) // 2):
-            runs += 1
+        if left != "new" and number >= due:
+            runs, due = runs + 1, due + each
             run.again(client, inputs)
-    print(f"\n{name}: {len(run.recording.log)} operations, cuts left {dict(found)}; {runs} further runs")
+    print(f"\n{name}, {start}: {len(run.recording.log)} operations, cuts left {dict(found)}; {runs} further runs")
 
 
-# Every line that makes something durable, with a run that needs this line (and whether the run replaces a result), and
-# whether only a further run shows why.
+# Every line that makes something durable, with a run that needs this line, how it starts, and whether only
+# a further run shows why.
 LINES = {
-    "sync_file < whole_chunks: sync_file(file)": ("apsp", False, False),
-    "sync_file < row_files: sync_file(file)": ("apsp out of core", False, False),
-    "sync_file < write < threads": ("som", False, False),
-    "sync_names < sync_names_above < contents: sync_names_above(path, keys)": ("som", False, False),
-    "sync_names < contents: sync_names(path)": ("apsp", False, False),
-    "sync_file < sync_bytes < threads": ("graph", False, False),
-    "sync_names < threads": ("graph", False, False),
-    "sync_names < place: sync_names(os.path.dirname(place))": ("graph", True, False),
-    "sync_names < make_folders < place: make_folders(os.path.dirname(partial))": ("samples", False, False),
-    "sync_names < remove_folder < hierarchy: remove_folder(place)": ("apsp by rows", False, True),
-    "sync_file < sync_bytes < replace < output_file: replace(partial, place)": ("arcs.csv", True, False),
-    "sync_names < replace < output_file: replace(partial, place)": ("arcs.csv", False, False),
-    f"sync_file < sync_bytes < replace < output_file: {JOINED}": ("table.parquet", False, False),
-    f"sync_names < replace < output_file: {JOINED}": ("table.csv", False, False),
-    "sync_file < output_file: sync_file(file)": ("table.csv", False, True),
-    "sync_file < output_file: sync_file(self.journal)": ("table.csv", False, False),
-    "sync_names < output_file: sync_names(self.path.parent)": ("table.csv", False, False),
+    "sync_file < whole_chunks: sync_file(file)": ("apsp", "fresh", False),
+    "sync_file < row_files: sync_file(file)": ("apsp out of core", "fresh", False),
+    "sync_file < write < threads": ("som", "fresh", False),
+    "sync_names < sync_names_above < contents: sync_names_above(path, keys)": ("som", "fresh", False),
+    "sync_names < contents: sync_names(path)": ("apsp", "fresh", False),
+    "sync_file < sync_bytes < threads": ("graph", "fresh", False),
+    "sync_names < threads": ("graph", "fresh", False),
+    "sync_names < place: sync_names(os.path.dirname(place))": ("graph", "over", False),
+    "sync_names < make_folders < place: make_folders(os.path.dirname(partial))": ("samples", "fresh", False),
+    "sync_names < remove_folder < hierarchy: remove_folder(place)": ("apsp by rows", "fresh", True),
+    "sync_file < sync_bytes < replace < output_file: replace(partial, place)": ("arcs.csv", "over", False),
+    "sync_names < replace < output_file: replace(partial, place)": ("arcs.csv", "fresh", False),
+    f"sync_file < sync_bytes < replace < output_file: {JOINED}": ("table.parquet", "fresh", False),
+    f"sync_names < replace < output_file: {JOINED}": ("table.csv", "fresh", False),
+    "sync_file < output_file: sync_file(file)": ("table.csv", "fresh", True),
+    "sync_file < output_file: sync_file(self.journal)": ("table.csv", "fresh", False),
+    "sync_names < output_file: sync_names(self.path.parent)": ("table.csv", "fresh", False),
 }
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_fsync_is_needed(client, inputs, played, line):
-    name, over, further = LINES[line]
-    run = played(name, over)
+    name, start, further = LINES[line]
+    run = played(name, start)
     lacking = replace(run, recording=run.recording.without(line))
     assert lacking.recording.log != run.recording.log
     calls = [at for at, one in enumerate(run.recording.log) if isinstance(one, Sync) and one.by == line]
@@ -355,7 +366,7 @@ def broken(run, calls, client, given):
 
 def test_every_fsync_was_tried(played):
     """The runs that were played call `fsync` from the lines that `LINES` lists, and from no others."""
-    called = set().union(*(played(name, over).recording.callers() for name, over, _ in LINES.values()))
+    called = set().union(*(played(name, start).recording.callers() for name, start, _ in LINES.values()))
     assert called == set(LINES)
 
 
