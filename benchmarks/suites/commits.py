@@ -62,7 +62,6 @@ def measure(bench: Bench, folder: Path, n: int) -> None:
             bytes_moved=4 * n * n,
             verified="the rows of a band, read back",
             sizes={"n": n, "bytes": 4 * n * n},
-            load=os.getloadavg()[0],  # processes that ran or waited for the disk: other programs take part of it
         )
 
 
