@@ -45,6 +45,7 @@ from pipelines.stores.hierarchy import (
     open_hierarchy,
     resume_hierarchy,
 )
+from pipelines.stores.schema import disk_errors
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
@@ -123,7 +124,8 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     if not done.all():
         tables = _closed(client, request, estimate.plan, place)
         Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
-    remove_folder(place)
+    with disk_errors(writer.path):
+        remove_folder(place)
     writer.commit(writer.stages)
 
 

@@ -370,21 +370,42 @@ def test_every_fsync_was_tried(played):
     assert called == set(LINES)
 
 
+FAULTS = {errno.ESTALE: 0.1, errno.EIO: 0.5, errno.ENOSPC: 0.9}  # with the share of the calls before
+
+
 @pytest.mark.parametrize("name", ["apsp", "sssp", "som", "graph", "matrix.zarr", "table.csv"])
-@pytest.mark.parametrize("fault", [errno.EIO, errno.ENOSPC, errno.ESTALE])
-def test_a_disk_that_fails_commits_nothing(client, inputs, played, monkeypatch, name, fault):
-    run, asked = played(name), Counter()
-    first = {errno.EIO: 0.5, errno.ENOSPC: 0.9, errno.ESTALE: 0.1}[fault]
-    fails = int(first * sum(isinstance(one, Sync) for one in run.recording.log))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_disk_that_fails_commits_nothing(client, inputs, played, name, fault):
+    run = played(name)
+    fail(run, client, inputs, int(FAULTS[fault] * calls_of(run)), fault)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("name", "start"), STARTS)
+def test_any_fsync_may_fail(client, inputs, played, name, start):
+    run = played(name, start)
+    for before in range(calls_of(run)):
+        fail(run, client, inputs, before, list(FAULTS)[before % len(FAULTS)])
+
+
+def calls_of(run):
+    return sum(isinstance(one, Sync) for one in run.recording.log)
+
+
+def fail(run, client, given, before, fault):
+    """Let `fsync` fail after some calls: an error with its cure ends the run, which then continues."""
     run.recording.after_cut(0, WAYS["nothing"])
+    left = [before]
 
     def fsync(_file):
-        asked["times"] += 1
-        if asked["times"] == 1 + fails:
+        left[0] -= 1
+        if left[0] == -1:
             raise OSError(fault, os.strerror(fault))
 
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(StoreError, match=r"(the disk or its server failed|the disk is full).*run again"):
-        RUNS[name](client, inputs, run.out, resume=True, overwrite=False)
-    assert run.look() in ("absent", "unfinished")
-    run.again(client, inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(StoreError, match=r"(the disk or its server failed|the disk is full).*run again"):
+            RUNS[run.name](client, given, run.out, resume=run.start != "over", overwrite=run.start == "over")
+    if run.look() != "new":  # "new" if the last call failed, behind the last operation
+        run.again(client, given)
