@@ -49,6 +49,7 @@ from benchmarks.harness import ROOT, Bench
 from benchmarks.suites import (
     apsp,
     choice,
+    commits,
     cores,
     csgraph,
     distinct,
@@ -97,6 +98,7 @@ GALLERY = {
 SUITES = {
     "apsp": apsp,
     "choice": choice,
+    "commits": commits,
     "cores": cores,
     "csgraph": csgraph,
     "scaling": scaling,

@@ -1,6 +1,7 @@
 import functools
 import importlib.util
 import itertools
+import os
 import re
 import sys
 from pathlib import Path
@@ -28,6 +29,17 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if alone not in item.path.parents:
                 item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks():
+    """Let files become durable without waiting for the disk, in this process: thousands of stores are made here.
+
+    `power_cuts.recorded` notes the calls that the tests of power cuts need.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])

@@ -26,8 +26,8 @@ from pipelines.generators.grids import Road
 from pipelines.stores import Graph
 
 CONVENTION = (
-    "wall seconds of import_graph, from a file in the page cache to a store that replaces an older one and is not "
-    "flushed; warm; sorted in up to 1 GiB. Rates count the bytes of the file. Processor seconds are those of all "
+    "wall seconds of import_graph, from a file in the page cache to a durable store that replaces an older one; "
+    "warm; sorted in up to 1 GiB. Rates count the bytes of the file. Processor seconds are those of all "
     "threads; peak memory is that of a process of its own, Python and libraries included"
 )
 MEMORY = 1 << 30  # bytes to sort in

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +15,7 @@ from gpuops.certificates import nonnegative_weights
 from gpuops.minplus.adjacency import weight_rows
 from gpuops.numbers import distance_limit, to_outside
 from pipelines.apsp.methods import Job, Request
+from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import arc_pieces, refuse_overflow
 from pipelines.workers.attempts import Attempt, Run
@@ -36,7 +35,7 @@ class Staged(Attempt):
         super().__init__(run.client, members, "apsp", run.out.run_id[:8], before)
         self.job, self.shown, self.commit_seconds = request.job, run.shown, request.commit_seconds
         self.committed = run.out if before is None else before.committed
-        self._last, self._cost = 0.0, 0.0  # time when the last commit ended, and seconds that it took
+        self.clock = CommitClock(request.commit_seconds, COMMIT_SHARE)
 
     def done(self) -> int:
         return self.committed.stage
@@ -47,19 +46,11 @@ class Staged(Attempt):
     def start(self, stages: Sequence[tuple[int, int]]) -> None:
         """Start the progress bar and the commit clock; `stages` are already done."""
         self.shown.start(self.job.relaxations(stages))
-        self._last = time.monotonic()
+        self.clock.restart()
 
     def due(self, soon: float = 0.0) -> bool:
         """Return whether Ctrl-C asks for a commit, or the last will be long enough ago in `soon` seconds."""
-        return asked() or time.monotonic() + soon - self._last > max(self.commit_seconds, self._cost / COMMIT_SHARE)
-
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """Time a commit, for `due`."""
-        begin = time.monotonic()
-        yield
-        self._last = time.monotonic()
-        self._cost = self._last - begin
+        return asked() or self.clock.due(soon)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ the same as with other methods. Floats are summed in another order.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,6 +37,7 @@ from pipelines.hierarchy.plan import (
     table_bytes,
 )
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.durable import remove_folder
 from pipelines.stores.hierarchy import (
     HierarchyStore,
     begun_hierarchy,
@@ -45,6 +45,7 @@ from pipelines.stores.hierarchy import (
     open_hierarchy,
     resume_hierarchy,
 )
+from pipelines.stores.schema import disk_errors
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
@@ -121,7 +122,8 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     if not done.all():
         tables = _closed(client, request, estimate.plan, place)
         Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
-    _remove(place)
+    with disk_errors(writer.path):
+        remove_folder(place)
     writer.commit(writer.stages)
 
 
@@ -186,15 +188,6 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
         with Progress(writer.progress()[1], "steps", False) as shown:
             build(client, task, writer, fact, shown)
     return open_hierarchy(place)
-
-
-def _remove(place: str) -> None:
-    """Rename a folder, then remove it: half a folder could be taken for the store of a killed run."""
-    gone = f"{place}.gone"
-    shutil.rmtree(gone, ignore_errors=True)
-    if os.path.isdir(place):
-        os.rename(place, gone)
-        shutil.rmtree(gone, ignore_errors=True)
 
 
 class Rows(RowsAttempt):

@@ -4,8 +4,9 @@ A file that grows piece by piece (`growing_file`) is continued after a kill from
 file NAME grows as ``.NAME.partial`` in the same folder, and is renamed to NAME when it is complete. Pieces that do not
 make up a file of their format are first joined to ``.NAME.joined``, which is renamed instead. The journal
 ``.NAME.pieces`` records the progress: first a line of JSON that describes the file, then a line for each piece with its
-number of rows and the length of the file after it. This line is written after its piece, so on resuming, bytes beyond
-the last recorded length are cut off.
+number of rows and the length of the file after it. This line is written after its piece is durable
+(`pipelines.stores.durable`), so on resuming, bytes beyond the last recorded length are cut off, and so is what a power
+cut left of the last lines.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from pipelines.stores.commit_clock import CommitClock
+from pipelines.stores.durable import replace, sync_file, sync_names
 from pipelines.stores.schema import disk_errors, refuse_no_place, refuse_within_store
 
 
@@ -62,7 +65,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         with disk_errors(path):
             yield partial
-            os.replace(partial, place)
+            replace(partial, place)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -77,7 +80,7 @@ class GrowingFile:
     path : the unfinished file; a writer appends the next piece to it
     joined : the file for the joined pieces; does not exist at the beginning
     journal : the journal file, with a line for each committed piece
-    rows, ends : for each committed piece its number of rows, and the length of the file after it, in bytes
+    rows, ends : for each piece its number of rows, and the length of the file after it, in bytes
     """
 
     out: Path
@@ -86,13 +89,28 @@ class GrowingFile:
     journal: IO[str]
     rows: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+    _committed: int = 0  # pieces that are in the journal, or that could not be made durable
+    _clock: CommitClock = field(default_factory=CommitClock)
 
     def commit(self, rows: int) -> None:
-        """Record in the journal that a piece of `rows` rows was appended."""
+        """Take note that a piece of `rows` rows was appended; record it in the journal, unless commits are costly."""
         self.rows.append(rows)
         self.ends.append(os.path.getsize(self.path))
-        self.journal.write(json.dumps([rows, self.ends[-1]]) + "\n")
-        self.journal.flush()
+        if self._clock.due():
+            with self._clock.committing():
+                self.record()
+
+    def record(self) -> None:
+        """Record in the journal all pieces that were appended, after they are durable."""
+        first, self._committed = self._committed, len(self.ends)  # pieces whose `fsync` fails are never recorded
+        lines = [json.dumps(piece) + "\n" for piece in zip(self.rows[first:], self.ends[first:], strict=True)]
+        if lines:
+            with open(self.path, "rb") as file:
+                sync_file(file)
+            if not first:
+                sync_names(self.path.parent)
+            self.journal.writelines(lines)
+            sync_file(self.journal)
 
 
 def _companions(path: str | os.PathLike[str]) -> list[Path]:
@@ -142,8 +160,11 @@ def growing_file(
                 journal.truncate(0)
                 journal.write(json.dumps(about) + "\n")
                 partial.write_bytes(b"")
-            yield found
-            os.replace(joined if joined.exists() else partial, path)
+            try:
+                yield found
+            finally:
+                found.record()
+            replace(joined if joined.exists() else partial, path)
             partial.unlink(missing_ok=True)
             pieces.unlink()
         finally:
@@ -153,15 +174,26 @@ def growing_file(
                 pieces.unlink(missing_ok=True)
 
 
+def _whole_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a journal, up to a line that a kill or a power cut left incomplete."""
+    for line in text.split("\n")[:-1]:
+        try:
+            json.loads(line)
+        except ValueError:
+            return
+        yield line
+
+
 def _go_on(path: str | os.PathLike[str], found: GrowingFile, about: dict[str, Any]) -> bool:
     """Take over the pieces of an earlier run and return True, or return False if there are no pieces."""
     found.journal.seek(0)
-    *lines, _torn = found.journal.read().split("\n")
+    lines = list(_whole_lines(found.journal.read()))
     if len(lines) < 2:
         return False
     begun, *committed = (json.loads(line) for line in lines)
     # Set before the check of `about`: `growing_file` keeps the pieces if it is refused, since `ends` is not empty.
     found.rows, found.ends = map(list, zip(*committed, strict=True))
+    found._committed = len(committed)
     if begun != about:
         others = [name for name in about if begun.get(name) != about[name]]
         raise ValueError(

@@ -21,6 +21,7 @@ from pipelines.od_tables.blocks import Ask, Distances, Reducing, Reduction, pars
 from pipelines.od_tables.forms import ArrayForm, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
+from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
 from pipelines.stores.place import refuse_both
@@ -232,12 +233,20 @@ def _write_matrix(
     done = writer.rows_done()
     starts = [start for start in range(0, count, step) if not done[start]]
 
+    clock = CommitClock()
+
     def write(start: int, found: np.ndarray) -> None:
         writer.write(start, found)
         done[start : start + len(found)] = True
-        writer.record(done)
+        if clock.due() or done.all():
+            with clock.committing():
+                writer.record(done)
 
-    compute_blocks(rows_of.rows, points, starts, step, write, progress)
+    try:
+        compute_blocks(rows_of.rows, points, starts, step, write, progress)
+    finally:
+        if not (done.all() or clock.failed):
+            writer.record(done)
     return Written(count, _left(count, starts, step) * len(destinations.vertices))
 
 

@@ -28,6 +28,7 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
+from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
 from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array
 
 CHECKSUM_BYTES = 4
@@ -147,14 +148,15 @@ class StoredArray:
             raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); recreate the store") from error
 
 
-def writable_array(path: str, name: str) -> zarr.Array[Any]:
-    """Open an array of the store at `path` for writing.
+def writable_array(path: str, name: str, *, durable: bool = True) -> zarr.Array[Any]:
+    """Open an array of the store at `path` for writing; with `durable`, the bytes of every file become durable.
 
     The option `write_empty_chunks` is set again, because Zarr does not store it with an array. Without this option,
     Zarr would leave out chunks that equal the fill value.
     """
     try:
-        return zarr.open_array(os.path.join(path, name), mode="r+").with_config({"write_empty_chunks": True})
+        store = (DurableStore if durable else LocalStore)(os.path.join(path, name))
+        return zarr.open_array(store, mode="r+").with_config({"write_empty_chunks": True})
     except OSError:
         raise
     except Exception as error:  # Zarr raises errors of many types on invalid metadata
@@ -170,7 +172,9 @@ def record(
     dropped: Sequence[str | None] = (),
     removed: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write attributes of a store in one go, together with the record of its chunks.
+    """Commit: write attributes of a store in one go, together with the record of its chunks.
+
+    The commit is durable on return. The bytes of the chunks must be durable before the call.
 
     Parameters
     ----------
@@ -178,6 +182,21 @@ def record(
     dropped : arrays that are no longer part of the record
     removed : for each array, the keys of recorded chunks that are about to be deleted
     """
+    keys = [f"{name}/{key}" for name, chunks in (added or {}).items() for key in ("zarr.json", *chunks)]
+    sync_names_above(path, keys)
+    group.update_attributes(_recorded(path, group, attributes, added, dropped, removed))
+    sync_names(path)
+
+
+def _recorded(
+    path: str,
+    group: zarr.Group,
+    attributes: dict[str, Any],
+    added: Mapping[str, Sequence[str]] | None = None,
+    dropped: Sequence[str | None] = (),
+    removed: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Return the attributes that `record` writes."""
     kept = dict(group.attrs.asdict())
     contents = {name: value for name, value in kept.get("contents", {}).items() if name not in dropped}
     for name, keys in (added or {}).items():
@@ -185,18 +204,18 @@ def record(
     for name, keys in (removed or {}).items():
         contents[name] = f"{(int(contents[name], 16) - _chunk_sum(path, name, keys)) % 2**64:016x}"
     changes = attributes | {"contents": contents}
-    group.update_attributes(changes | {"seal": _seal(path, kept | changes)})
+    return changes | {"seal": _seal(path, kept | changes)}
 
 
 def record_everything(path: str, group: zarr.Group) -> None:
-    """Record all chunks of a store that has just been written."""
+    """Record all chunks of a store that has just been written, and is made durable as a whole later."""
     added = {}
     for name, array in group.arrays():
         folder = os.path.join(path, name)
         keys = StoredArray(path, name).places()
         there = [key for key in keys if os.path.isfile(os.path.join(folder, key))]
         added[name] = there if array.size else []
-    record(path, group, {}, added)
+    group.update_attributes(_recorded(path, group, {}, added))
 
 
 class Verified(NamedTuple):

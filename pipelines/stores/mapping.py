@@ -24,12 +24,13 @@ import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.contents import StoredArray, row_blocks, writable_array
+from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
 from pipelines.stores.frame_columns import Columns, Framed
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
+from pipelines.stores.whole_chunks import WholeChunks
 
 LEAST_ROWS = 4096  # least number of rows of a chunk
 
@@ -156,7 +157,8 @@ class MappingWriter(RowsWriter):
         """Write rows, in whole chunks, from row `start` on; weights are written only if the store has the array."""
         with disk_errors(self.path):
             for name, values in zip(self.arrays, (units, distances, weights), strict=False):
-                writable_array(self.path, name)[start : start + len(units)] = values
+                assert values is not None
+                WholeChunks(self.path, name)[start : start + len(units)] = values
 
     def begun_with(self) -> dict[str, Any]:
         return {}  # `resume_mapping` compares the maps

@@ -1,13 +1,14 @@
 """The path of a store while it is being written, and the existing stores that it may replace.
 
 A store that is written in one go (`new_store`) is written to ``.NAME.HOST.PID.partial`` in the same folder and then
-renamed to NAME, so NAME is either complete or absent. A store that grows over hours (`growing_store`) records its
+renamed to NAME, so NAME is either complete or absent, also after a power cut: all files are durable
+(`pipelines.stores.durable`) before they get that name. A store that grows over hours (`growing_store`) records its
 progress in attributes, which are written after the data. It grows at NAME if NAME does not exist. Otherwise it grows at
 NAME.new, and replaces NAME when it is complete. Until then NAME stays unchanged, and a resumed run continues with
 NAME.new.
 
 The next run that writes NAME removes the files that killed runs left for it. A replacement takes two renames, and NAME
-is absent between them; if a run is killed there, the next run restores NAME.
+is absent between them; if a run is killed there, or the power is cut, the next run restores NAME.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ from typing import Any
 import zarr
 
 from pipelines.stores.contents import record, record_everything
+from pipelines.stores.durable import make_folders, sync_names, sync_tree
 from pipelines.stores.schema import (
     StoreError,
     disk_errors,
@@ -133,10 +136,12 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
     partial = _hidden(place, "partial")
     try:
         with disk_errors(path):
+            make_folders(os.path.dirname(partial))
             os.makedirs(partial, exist_ok=True)
             group = zarr.open_group(partial, mode="w")
             yield group
             record_everything(partial, group)
+            sync_tree(partial)
             refuse_existing(path, schema, overwrite)
             _put(partial, place)
     except BaseException:
@@ -228,7 +233,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
     for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
-        if match is None or _alive(int(match[1])):
+        if match is None or (found.stat().st_ctime > _boot_time() and _alive(int(match[1]))):
             continue
         if match[2] == "replaced" and not place.exists():
             found.rename(place)
@@ -237,18 +242,19 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _put(new: str, place: str) -> None:
-    """Rename a store to `place`. A store that exists there is moved away just before, and deleted afterwards."""
-    if not os.path.lexists(place):
-        os.rename(new, place)
-        return
-    aside = _hidden(place, "replaced")
-    os.rename(place, aside)
+    """Rename a durable store to `place`. A store that exists there is moved away before, and deleted afterwards."""
+    aside = _hidden(place, "replaced") if os.path.lexists(place) else ""
+    if aside:
+        os.rename(place, aside)
     try:
         os.rename(new, place)
     except BaseException:
-        os.rename(aside, place)
+        if aside:
+            os.rename(aside, place)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    sync_names(os.path.dirname(place))
+    if aside:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _beside(path: str | os.PathLike[str]) -> str:
@@ -274,6 +280,11 @@ def _hidden(place: str, ending: str) -> str:
 def _host() -> str:
     """Return the host name as part of a file name: process numbers are unique only within one host."""
     return re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
+
+
+def _boot_time() -> float:
+    """Return when this host was started: all processes of before are gone, and their numbers are given again."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _alive(process: int) -> bool:

@@ -117,7 +117,8 @@ class StoreWriter:
         if found.finished:
             remove_leftovers(found.leftovers())
             return replace(found, path=take_place(path))
-        run_id = take_over(path, open_store(path, mode="r+"))
+        with disk_errors(path):
+            run_id = take_over(path, open_store(path, mode="r+"))
         writer = replace(cls.begun(path), run_id=run_id)  # the previous run may have committed until it lost the store
         refuse_misplaced(writer.path, writer.group(), writer.chunks_committed())
         return writer

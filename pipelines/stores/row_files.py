@@ -21,6 +21,7 @@ import google_crc32c
 import numpy as np
 
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
+from pipelines.stores.durable import sync_file
 from pipelines.stores.schema import StoreError, disk_errors
 
 PAGE = 4096  # bytes; in direct transfers, addresses, file offsets and lengths are multiples of a page
@@ -66,7 +67,7 @@ class RowFiles:
             out[at] = chunk[rows[at] - start]
 
     def write(self, start: int, rows: np.ndarray) -> None:
-        """Write rows, contiguous in memory, from row `start` on, where a chunk begins."""
+        """Write rows, contiguous in memory, from row `start` on, where a chunk begins; their bytes are durable then."""
         for first in range(0, len(rows), self.piece):
             self._write(start + first, rows[first : first + self.piece])
 
@@ -92,6 +93,7 @@ class RowFiles:
             with open(place, "r+b", buffering=0) as file:
                 file.seek(self._bytes(rows))
                 file.write(checksum)
+                sync_file(file)
 
     def _file(self, start: int) -> str:
         return os.path.join(self._place, "c", str(start // self.piece), "0")

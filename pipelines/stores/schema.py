@@ -20,6 +20,7 @@ import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
 from gpuops.numbers import outside_infinity
+from pipelines.stores.durable import DurableStore
 from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
@@ -116,7 +117,8 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
     try:
-        group = zarr.open_group(os.fspath(path), mode=mode, use_consolidated=False)
+        files = os.fspath(path) if mode == "r" else DurableStore(os.fspath(path))
+        group = zarr.open_group(files, mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")
     except Exception as error:  # Zarr raises errors of many types on invalid files
         raise StoreError(
@@ -224,13 +226,16 @@ def new_run_id() -> str:
 
 @contextmanager
 def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn "no space left", and errors about the place of `path`, into a StoreError that names the cure."""
+    """Turn errors of the disk, and errors about the place of `path`, into a StoreError that names the cure."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             cure = "free some space and run again, with resume (--resume) if the run had begun, or write elsewhere"
             raise StoreError(f"{path}: the disk is full; {cure}") from error
+        if error.errno in (errno.EIO, errno.ESTALE):
+            cure = "look at the log of the system, then run again, with resume (--resume) if the run had begun"
+            raise StoreError(f"{path}: the disk or its server failed ({error.strerror}); {cure}") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or _of_output(error, path):
             raise StoreError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
         raise

@@ -25,6 +25,7 @@ import zarr
 from dask.system import CPU_COUNT
 
 from pipelines.stores.contents import CHECKSUM_BYTES, writable_array
+from pipelines.stores.durable import sync_file
 from pipelines.stores.schema import TEXT, create_array, disk_errors
 
 WRITERS = min(16, CPU_COUNT)  # chunks written at a time
@@ -35,11 +36,12 @@ LENGTH_BYTES = 4  # bytes of the length before each text, and of the number of t
 class WholeChunks:
     """An array of the store at `path`, written by assigning blocks that cover whole chunks.
 
-    A block of several chunks is written by several threads. The file of a chunk is always complete or absent.
+    A block of several chunks is written by several threads. The file of a chunk is always complete or absent. Its bytes
+    are durable (`pipelines.stores.durable`), unless `durable` is False for a store that is made durable as a whole.
     """
 
-    def __init__(self, path: str, name: str):
-        self._array = writable_array(path, name)
+    def __init__(self, path: str, name: str, *, durable: bool = True):
+        self._array, self._durable = writable_array(path, name, durable=durable), durable
         self._place = os.path.join(path, name)
         self.shape: tuple[int, ...] = self._array.shape
         self.chunks: tuple[int, ...] = self._array.chunks
@@ -85,18 +87,20 @@ class WholeChunks:
             whole[tuple(map(slice, values.shape))] = values
             values = whole
         data = encode(np.ascontiguousarray(values, self._dtype))
-        write_chunk(os.path.join(self._place, self._array.metadata.encode_chunk_key(place)), data)
+        path = os.path.join(self._place, self._array.metadata.encode_chunk_key(place))
+        write_chunk(path, data, durable=self._durable)
 
 
 class Appender:
     """An array that is written from pieces of any size, by whole chunks of rows: no chunk is written twice.
 
-    The array is lengthened if more rows are appended than it has.
+    The array belongs to a store that is made durable as a whole. It is lengthened if more rows are appended than it
+    has.
     """
 
     def __init__(self, array: zarr.Array[Any]):
         self.array = array
-        self._chunks = WholeChunks(str(array.store.root), array.path)
+        self._chunks = WholeChunks(str(array.store.root), array.path, durable=False)
         self._chunk = np.empty(array.chunks, array.dtype)  # the unfinished chunk, a copy: callers reuse their arrays
         self._held = self._written = 0
 
@@ -143,7 +147,7 @@ def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndar
     return array.chunks[1], write
 
 
-def write_chunk(path: str, data: Any) -> None:
+def write_chunk(path: str, data: Any, *, durable: bool) -> None:
     """Write the file of a chunk, with its checksum at the end, so that it is always complete or absent."""
     partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.leftovers` finds files with this suffix
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -151,6 +155,8 @@ def write_chunk(path: str, data: Any) -> None:
         with open(partial, "wb") as file:
             file.write(data)
             file.write(google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little"))
+            if durable:
+                sync_file(file)
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):
@@ -179,7 +185,7 @@ def write_text(
 ) -> None:
     """Create the array `name` of `texts`, which are strings or the numbers of a range, in chunks of `rows` texts.
 
-    `options` are those of `create_array`.
+    The array belongs to a store that is made durable as a whole. `options` are those of `create_array`.
     """
     array = create_array(group, name, (len(texts),), (rows,), str, **options)
     place, compress = os.path.join(array.store.root, array.path), numcodecs.Zstd(level=0).encode
@@ -189,7 +195,8 @@ def write_text(
         numbered = isinstance(part, range) and part.start >= 0 and part.step == 1
         encoded = [struct.pack("<I", rows), *(_of_numbers if numbered else _of_strings)(part)]  # type: ignore[arg-type]
         encoded.append(bytes(LENGTH_BYTES * (rows - len(part))))  # the array ends within the chunk
-        write_chunk(os.path.join(place, array.metadata.encode_chunk_key((start // rows,))), compress(b"".join(encoded)))
+        path = os.path.join(place, array.metadata.encode_chunk_key((start // rows,)))
+        write_chunk(path, compress(b"".join(encoded)), durable=False)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         for _ in pool.map(write, range(0, len(texts), rows)):

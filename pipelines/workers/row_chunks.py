@@ -17,6 +17,7 @@ from pipelines.workers.interruption import stop_if_asked
 
 IN_HAND = 2  # tasks that a worker is given at a time, so that it never waits for the next
 RECORD_SECONDS = 1.0  # least seconds between two records of the rows that are done
+RECORD_COST = 0.05  # seconds; after a record that took k times as long, the next one waits k times `RECORD_SECONDS`
 
 
 class RowChunksWriter(Protocol):
@@ -61,7 +62,7 @@ class RowsAttempt(Attempt):
         super().__init__(run.client, members, self.kind, run.out.run_id[:8], before)
         self.out, self.shown = run.out, run.shown
         self.whole = self.out.rows_done()
-        self._recorded, self._last = int(self.whole.sum()), time.monotonic()
+        self._recorded, self._last, self._wait = int(self.whole.sum()), time.monotonic(), RECORD_SECONDS
 
     def done(self) -> int:
         return int(self.whole.sum())
@@ -91,14 +92,17 @@ class RowsAttempt(Attempt):
         rows = self.whole[start : start + self.step]
         self.shown.advance((len(rows) - int(rows.sum())) * self.amount)
         rows[:] = True
-        if time.monotonic() - self._last > RECORD_SECONDS:
+        if time.monotonic() - self._last > self._wait:
             self.record()
 
     def record(self) -> None:
         """Record in the store which rows are done, if there are more than at the last record."""
         if self.done() > self._recorded:
+            begin = time.monotonic()
+            self._recorded = self.done()  # if the disk fails, it is not asked again: rows may be lost
             self.out.record(self.whole)
-            self._recorded, self._last = self.done(), time.monotonic()
+            self._last = time.monotonic()
+            self._wait = RECORD_SECONDS * max(1.0, (self._last - begin) / RECORD_COST)
 
     def deal(self, load: Callable[[int], Future], work: Callable[[int, int], Future]) -> None:
         """Deal the tasks that are not done to the workers; a worker that is free gets the next task.

@@ -71,7 +71,7 @@ class Stages(Staged):
             if due or k == end:
                 executor.settle()
             if due:
-                with self.committing():
+                with self.clock.committing():
                     self._commit(k)
         if isinstance(executor, ByScheduler):
             counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in (INDEPENDENT, SINGLY, DOUBLY))

@@ -63,7 +63,7 @@ class SuperStages(Staged):
                 if asked() or left == 1 or self.commit_seconds < math.inf:
                     self._commit(stop)
             elif self.due():
-                with self.committing():
+                with self.clock.committing():
                     self.committed.make_row_checkpoint()
                     self.on_all(passing_rows.save)
                     self._commit(stop)

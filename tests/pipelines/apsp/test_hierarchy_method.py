@@ -22,6 +22,7 @@ from pipelines.apsp import hierarchy
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.hierarchy import building
+from pipelines.stores import durable
 from pipelines.workers.capacity import WorkerFacts
 
 
@@ -131,7 +132,7 @@ def test_a_run_killed_while_it_removes_its_tables_ends_when_it_goes_on(client, n
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(hierarchy, "shutil", SimpleNamespace(rmtree=killed))
+        patched.setattr(durable, "shutil", SimpleNamespace(rmtree=killed))
         with pytest.raises(KeyboardInterrupt):
             all_pairs_shortest_paths(client, graph, tmp_path / "d", method="hierarchy")
     monkeypatch.setattr(building, "close_hierarchy", None)

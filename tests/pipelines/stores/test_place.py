@@ -11,7 +11,7 @@ from path_rows import write_rows
 from pipelines.files.output_file import check_folder, whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
-from pipelines.stores.place import refuse_inputs, standing
+from pipelines.stores.place import clear_leftovers, refuse_inputs, standing
 from pipelines.stores.samples import write_samples
 
 
@@ -249,3 +249,14 @@ def test_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):
     ring(tmp_path / f".g.zarr.{2**22 + 5}.replaced")
     ring(tmp_path / "g.zarr", overwrite=True)
     assert os.listdir(tmp_path) == ["g.zarr"]
+
+
+def test_a_store_of_before_a_reboot_is_restored_though_its_process_number_is_given_again(tmp_path, graph, monkeypatch):
+    aside = tmp_path / f".g.zarr.{os.getppid()}.replaced"
+    os.rename(graph.path, aside)
+    clear_leftovers(graph.path)
+    assert aside.exists()  # its process may be about to put the new store there
+    moved = aside.stat().st_ctime
+    monkeypatch.setattr("pipelines.stores.place._boot_time", lambda: moved + 1)
+    clear_leftovers(graph.path)
+    open_graph(graph.path).verify()

@@ -384,7 +384,7 @@ def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch,
             raise OSError(28, "No space left on device")
         return write(*arguments)
 
-    def full_at_once(path, data):
+    def full_at_once(*_, **__):
         raise OSError(28, "No space left on device")
 
     if while_writing == "a checkpoint":
