@@ -142,8 +142,7 @@ def train_som(
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
-    _check_options(samples, metric, kernel, piece_rows, online)
-    check_rates(rate, rate_end)
+    _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
     whole("seed", seed, 0, 2**64 - 1)
     whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
     seed = int(seed)  # JSON does not take NumPy's integers
@@ -262,9 +261,12 @@ def _first_codebook(initial: Any, samples: Samples, grid: Grid, seed: int) -> tu
     return codebook, {"kind": "given", "digest": hashlib.blake2b(codebook.data, digest_size=16).hexdigest()}
 
 
-def _check_options(samples: Samples, metric: str, kernel: str, piece_rows: int | None, online: bool) -> None:
+def _check_options(
+    samples: Samples, metric: str, kernel: str, piece_rows: int | None, rate: float, rate_end: float, online: bool
+) -> None:
     check_metric(metric)
     check_kernel(kernel, online)
+    check_rates(rate, rate_end)
     if piece_rows is not None and piece_rows < 1:
         raise ValueError(f"piece_rows is {piece_rows}; give one at least")
     if online and samples.largest_weight is not None:

@@ -302,7 +302,7 @@ def same(found, allowed):
 
 @campaign(few=2, many=1_200)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
-    monkeypatch.setattr("tilepath.cli.cluster._client", lambda options: contextlib.nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
     folder, counts = tmp_path / "here", Counter()
