@@ -30,7 +30,7 @@ from gpuops.som.metrics import distances_of_rows, distances_to_all
 
 RANKED = 2000  # most samples whose distances to one another are ranked
 TOGETHER = 1024  # units from which paths are searched at a time
-NEIGHBOURS = 10  # nearest samples, k in the formulas
+NEIGHBOURS = 10  # nearest samples, k in the formulas; fewer if 3 k + 2 exceeds the number of ranked samples
 
 
 def map_quality(
@@ -39,7 +39,6 @@ def map_quality(
     codebook: np.ndarray,
     grid: Grid,
     metric: str = "euclidean",
-    neighbours: int = NEIGHBOURS,
 ) -> dict[str, float]:
     """Return the measures that are defined for the metric and the number of samples, by name.
 
@@ -51,8 +50,6 @@ def map_quality(
     codebook : (M, d) float array
     grid : Grid of M units
     metric : {"euclidean", "taxicab", "cosine"}
-    neighbours : int
-        k of the formulas. It is reduced if 3 k + 2 exceeds the number of ranked samples, which is at most `RANKED`.
 
     Returns
     -------
@@ -69,7 +66,7 @@ def map_quality(
     if metric == "euclidean":
         found["explained_variance"] = explained_variance(samples, units, codebook)
     rows = ranked_rows(len(samples))
-    return found | kept_neighbours(samples[rows], units[rows], grid, metric, neighbours)
+    return found | kept_neighbours(samples[rows], units[rows], grid, metric)
 
 
 def refuse_missing(samples: np.ndarray) -> None:
@@ -83,14 +80,12 @@ def ranked_rows(n: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
 
 
-def kept_neighbours(
-    samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str, neighbours: int = NEIGHBOURS
-) -> dict[str, float]:
+def kept_neighbours(samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str) -> dict[str, float]:
     """Return trustworthiness and neighbourhood preservation of `samples` (n, d) with best matching `units` (n).
 
     All pairs of the samples are ranked. The result is empty if there are too few samples for one neighbour.
     """
-    k = min(neighbours, (len(samples) - 2) // 3)
+    k = min(NEIGHBOURS, (len(samples) - 2) // 3)
     if k <= 0:
         return {}
     in_data = distances_to_all(samples, samples, metric)

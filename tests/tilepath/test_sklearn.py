@@ -120,7 +120,7 @@ def test_as_many_calls_of_partial_fit_are_a_fit(client):
     np.testing.assert_array_equal(parts.codebook_, whole.codebook_)
     assert parts.quantization_errors_ == whole.quantization_errors_[:-1]
     assert not hasattr(parts, "labels_")
-    # From then on with the reach of the last epoch, whichever way it came that far.
+    # Further epochs have the radius of the last epoch, whether it came from `fit` or from `partial_fit`.
     further = SelfOrganizingMap(5, 4, epochs=1, sigma=1.0, initial=whole.codebook_).fit(cloud(100, seed=1))
     for one in parts, whole:
         one.partial_fit(cloud(100, seed=1))

@@ -21,11 +21,11 @@ def test_trustworthiness_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     samples, grid = rng.normal(size=(60, 3)), Grid(1, 4000)
     units = rng.choice(4000, 60, replace=False)
-    found = map_quality(samples, units, rng.normal(size=(4000, 3)), grid, neighbours=7)
+    found = map_quality(samples, units, rng.normal(size=(4000, 3)), grid)
     where = grid.positions()[units]
-    assert found["trustworthiness"] == pytest.approx(trustworthiness(samples, where, n_neighbors=7), abs=2e-3)
+    assert found["trustworthiness"] == pytest.approx(trustworthiness(samples, where, n_neighbors=10), abs=2e-3)
     assert found["neighbourhood_preservation"] == pytest.approx(
-        trustworthiness(where, samples, n_neighbors=7), abs=2e-3
+        trustworthiness(where, samples, n_neighbors=10), abs=2e-3
     )
 
 
