@@ -1,8 +1,8 @@
 """The nearest vertices of places: vertices are sorted by place once, and each place is found in a few steps.
 
-The order of the vertices is a k-d tree without pointers: the vertex in the middle of a range divides the others of the
-range by x, those of the two halves by y, and so on in turn. J. L. Bentley, "Multidimensional binary search trees used
-for associative searching", Communications of the ACM 18(9), 1975.
+The order of the vertices is a k-d tree without pointers: the vertex in the middle of a range divides the range into two
+halves by x, the vertex in the middle of a half divides the half by y, and x and y go on to alternate. J. L. Bentley,
+"Multidimensional binary search trees used for associative searching", Communications of the ACM 18(9), 1975.
 
 The tree of longitudes and latitudes also answers on the sphere: each range lies within a box of meridians and
 parallels, and no vertex is nearer than the box. Of vertices that are equally near, the one with the lowest position is

@@ -30,9 +30,9 @@ NARROWEST = 64  # least rows of a band: packing narrower bands takes as long as 
 STORED_COPIES = 16  # memory of a result chunk being written, in chunks: 5 copies, and freed memory of others
 SHARES = 24  # least number of windows of a matrix, if several workers each compute the whole slab
 SQUARES = 64  # the squares, which every worker computes if workers share slabs, are at most 1 / SQUARES of the work
-# With several GPUs, SHARES and SQUARES do not limit windows to fewer than BESIDE rows or 1 / FEWEST of the matrix,
+# With several GPUs, SHARES and SQUARES do not limit windows to fewer than WIDE rows or 1 / FEWEST of the matrix,
 # whichever is less. With 2,048 pivots at a time, two H100s took longer to move the rows than to compute them.
-BESIDE, FEWEST = 4096, 8
+WIDE, FEWEST = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def widest(cut: Windows, workers: int, gpu: bool, fits: Callable[[Windows], bool
     """
     most = -(-cut.n // cut.width)
     if workers > 1:
-        least = min(BESIDE // cut.width, most // FEWEST) if gpu else 1
+        least = min(WIDE // cut.width, most // FEWEST) if gpu else 1
         most = max(least, math.isqrt(most**2 // (SQUARES * workers)) if cut.sharers > 1 else most // SHARES)
     low, high = 0, max(1, most)
     while low < high:

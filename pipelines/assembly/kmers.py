@@ -54,7 +54,7 @@ def count_kmers(batches: Iterable[Batch], k: int) -> Kmers:
     """
     check_k(k)
     held = np.empty(0, np.uint64), np.empty(0, np.int64)
-    fresh: list[np.ndarray] = []  # merged when there are as many as in `held`: a word is sorted a few times
+    fresh: list[np.ndarray] = []  # merged when as long as `held`, so that each word is sorted only a few times
     reads = bases = waiting = 0
     for batch in batches:
         reads += batch.reads

@@ -76,7 +76,7 @@ class RMat(SyntheticGraph):
         return np.round(np.minimum(np.cumsum([self.a, self.b, self.c]), 1) * 2.0**32).astype(np.uint64)
 
     def drawing(self) -> Drawing | None:
-        """Return what a GPU needs to draw the same edges; None if weights are shifted or scale exceeds 31."""
+        """Return parameters for a GPU to draw the same edges; None if weights are shifted or scale exceeds 31."""
         if self.shift or self.scale > 31:
             return None
         scramble = scrambler(self.seed, self.n)[3:].tolist() if self.scrambled else []

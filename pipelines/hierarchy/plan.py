@@ -49,7 +49,7 @@ def table_bytes(cost: Cost, graph: Graph, dtype: np.dtype) -> int:
 
 
 def ordering_memory(graph: Graph) -> int:
-    """Return the bytes that ordering takes, and sorting by place beside it, with the graph."""
+    """Return the bytes of the graph, of its ordering, and of sorting its vertices by place at the same time."""
     placed = by_place_bytes(graph) if "coordinates" in graph.optional else 0
     return _graph_bytes(graph) + order_bytes(graph.n, graph.m) + placed
 

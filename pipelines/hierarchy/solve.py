@@ -113,7 +113,7 @@ def build_hierarchy(
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:
                 build(client, job, writer, fact, shown)
-            except (SearchesAreFasterError, WeightRangeError, ImportError):  # no use for what is written so far
+            except (SearchesAreFasterError, WeightRangeError, ImportError):  # the unfinished store is of no use
                 shutil.rmtree(writer.path)
                 raise
     found = open_hierarchy(out)

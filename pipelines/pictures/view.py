@@ -49,7 +49,7 @@ class View:
         self.chosen = np.arange(len(part.arcs)) if graph.directed else _one_of_two(part)
         coordinates = graph.coordinates() if on_map else None
         self.degrees = coordinates is not None and are_geographic(graph, coordinates)
-        self.picture = Drawing(  # of all arcs, also of those that are not chosen
+        self.picture = Drawing(  # of all arcs, chosen or not
             names=graph.names(part.vertices.tolist()),
             tails=part.tails,
             heads=part.indices,

@@ -189,7 +189,7 @@ class PathFinder(Walker):
         return distances, *self.walk_from(row, distances, targets)
 
     def _exact(self, climbed: Climbed, targets: np.ndarray) -> np.ndarray | None:
-        """Return the distances to open targets if they are integers, whose sums are exact; None if one does not fit."""
+        """Return the distances to open targets if they are exact: integers that fit in the dtype. Otherwise, None."""
         dtype, arcs = self.distances.dtype, self._in_arcs
         if not arcs.exact or not arcs.through[targets].all():
             return None

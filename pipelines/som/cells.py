@@ -1,6 +1,6 @@
-"""Draw the cells of a map: their colours, a colour bar or a legend, and what lies over them.
+"""Draw the cells of a map: their colours, and a colour bar or a legend.
 
-Over cells may lie outlines of clusters, trajectories of samples, text, and pies of labels.
+Outlines of clusters, trajectories of samples, text, and pies of labels are drawn over the cells.
 """
 
 from __future__ import annotations

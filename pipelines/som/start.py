@@ -170,7 +170,7 @@ def random_rows(n: int, units: int, seed: int) -> np.ndarray:
 
 
 def pick(pieces: Iterable[Piece], rows: np.ndarray, means: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return which of `rows` the pieces have, as positions in `rows`, and the values of these rows.
+    """Return the rows in `rows` that are among the pieces: their positions in `rows`, and their values.
 
     A missing value is replaced by the value of its column in `means`.
     """

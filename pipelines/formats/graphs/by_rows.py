@@ -1,7 +1,7 @@
 """Write a graph store row by row, without knowing beforehand how many vertices and arcs there are.
 
-The rows are set aside and sorted as an import is (`pipelines.formats.arc_sort`): in memory, and beyond that in an
-unlinked file beside the store. The store is written when all rows are there, whole or not at all.
+The rows are sorted as imported arcs are (`pipelines.formats.arc_sort`): in memory, or if memory is too small, in an
+unlinked file in the folder of the store. The store is written when all rows are known, whole or not at all.
 """
 
 from __future__ import annotations

@@ -170,7 +170,8 @@ def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:
 def checked_weights(values: list[Any], described: Callable[[int], str], cure: str) -> np.ndarray:
     """Return weights as int32 or int64 if all are integers, else as float64; FormatError if one would be rounded.
 
-    The message begins with `described` of the place of the faulty weight; `cure` is for what is no finite number.
+    The message begins with `described` of the place of the faulty weight; `cure` is the end of the message for a weight
+    that is not a finite number.
     """
     exact = all(isinstance(value, int | np.integer | np.bool_) for value in values)
     for place, value in enumerate(values):
