@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,7 +141,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
             refuse_existing(path, schema, overwrite)
             _put(partial, place)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        _discard(partial)
         raise
 
 
@@ -228,7 +229,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
     for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
-        if match is None or _alive(int(match[1])):
+        if match is None or (int(match[1]) != os.getpid() and _alive(int(match[1]))):
             continue
         if match[2] == "replaced" and not place.exists():
             found.rename(place)
@@ -249,6 +250,15 @@ def _put(new: str, place: str) -> None:
         os.rename(aside, place)
         raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _discard(partial: str) -> None:
+    """Remove a partial store. After an error, threads of Zarr may still write other chunks, and make folders anew."""
+    for _ in range(20):
+        shutil.rmtree(partial, ignore_errors=True)
+        time.sleep(0.01)
+        if not os.path.lexists(partial):
+            return
 
 
 def _beside(path: str | os.PathLike[str]) -> str:
