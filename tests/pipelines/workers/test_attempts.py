@@ -287,6 +287,23 @@ def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, a
     assert (text % argument in caplog.text) is kept
 
 
+class _Unpicklable(Exception):
+    def __init__(self, place, array):
+        super().__init__(f"{array} in {place}")
+
+
+def _wraps(attempt):
+    try:
+        raise _Unpicklable("a store", "an array")
+    except _Unpicklable as error:
+        raise FileExistsError("what the user reads") from error
+
+
+def test_a_cause_that_cannot_be_pickled_does_not_hide_the_error(client):
+    with pytest.raises(FileExistsError, match="what the user reads"):
+        retried(client, "test", lambda attempt: attempt.on_all(_wraps))
+
+
 def test_failures_of_other_tasks_are_logged(client, caplog):
     client.register_plugin(ResidentState())
     with caplog.at_level(logging.WARNING), pytest.raises(KeyError):
