@@ -249,15 +249,15 @@ def _put(new: str, place: str) -> None:
     except BaseException:
         os.rename(aside, place)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    _discard(aside)
 
 
-def _discard(partial: str) -> None:
-    """Remove a partial store. After an error, threads of Zarr may still write other chunks, and make folders anew."""
+def _discard(store: str) -> None:
+    """Remove a hidden store, also where threads of Zarr still write chunks after an error, and make folders anew."""
     for _ in range(20):
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(store, ignore_errors=True)
         time.sleep(0.01)
-        if not os.path.lexists(partial):
+        if not os.path.lexists(store):
             return
 
 
