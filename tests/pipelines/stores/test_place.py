@@ -228,16 +228,21 @@ def test_what_a_killed_import_left_is_removed_by_the_next(tmp_path):
 
 def test_what_is_written_after_an_error_is_removed_too(tmp_path, monkeypatch):
     """As by threads of Zarr, which write other chunks."""
-    late, rmtree = [Path("a/c"), Path("b")], shutil.rmtree
+    late, rmtree = [], shutil.rmtree
 
     def removed(folder, **options):
         rmtree(folder, **options)
         if late:
             (Path(folder) / late.pop()).mkdir(parents=True)
 
+    def fail(path):
+        with new_store(path, "graph/1"):
+            late.extend([Path("a/c"), Path("b")])
+            raise ZeroDivisionError
+
     monkeypatch.setattr(shutil, "rmtree", removed)
-    with pytest.raises(ZeroDivisionError), new_store(tmp_path / "g.zarr", "graph/1"):
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        fail(tmp_path / "g.zarr")
     assert os.listdir(tmp_path) == []
 
 

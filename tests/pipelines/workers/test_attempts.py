@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, default_client, wait
 from distributed.comm import CommClosedError
+from zarr.errors import ArrayNotFoundError
 
 from gpuops import NegativeCycleError
 from pipelines import generate, single_source_shortest_paths
@@ -287,15 +288,10 @@ def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, a
     assert (text % argument in caplog.text) is kept
 
 
-class _Unpicklable(Exception):
-    def __init__(self, place, array):
-        super().__init__(f"{array} in {place}")
-
-
 def _wraps(attempt):
     try:
-        raise _Unpicklable("a store", "an array")
-    except _Unpicklable as error:
+        raise ArrayNotFoundError("a store", "an array")
+    except ArrayNotFoundError as error:
         raise FileExistsError("what the user reads") from error
 
 
