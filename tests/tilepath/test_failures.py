@@ -295,6 +295,15 @@ def test_a_failure_is_told_and_leaves_nothing_half_written(command, failing, inp
     assert counts.total() > counts["not reached"]
 
 
+def test_a_run_that_replaces_a_store_and_its_table_goes_on(inputs, client, failures):
+    sweep = Sweep("som map IN/m IN/s OUT --out OUT.csv", inputs, client, failures)
+    sweep.begin(True, "write", sweep.calls[True]["write"] - 2, errno.ENOSPC)
+    failures.plan()
+    assert (sweep.here / "OUT.new").exists()
+    assert run(*sweep.words, "--resume")[0] == 0
+    assert {name: content(sweep.here / name) for name in sweep.outs} == sweep.want
+
+
 @pytest.mark.parametrize("what", ["inputs", "result"])
 @pytest.mark.parametrize("start", ["import IN/e", "apsp", "sssp", "hierarchy", "od", "som train"])
 def test_a_folder_that_vanishes_is_told(start, what, inputs, failures):
