@@ -1,6 +1,8 @@
-"""`ClusterError`, and the first cause of an error of Dask, for starting and joining clusters."""
+"""`ClusterError`, and what errors of Dask mean."""
 
 from __future__ import annotations
+
+from distributed.comm import CommClosedError
 
 
 class ClusterError(RuntimeError):
@@ -12,3 +14,11 @@ def first_cause(error: BaseException) -> BaseException:
     while error.__cause__ is not None:
         error = error.__cause__
     return error
+
+
+def lost_connection(error: BaseException) -> str | None:
+    """Return the message of an error of Dask about a lost connection, with the cure; None for any other error."""
+    if not isinstance(error, CommClosedError):
+        return None
+    cure = "look at the logs of scheduler and workers, and run again, with resume (--resume) if the run had begun"
+    return f"the connection to the cluster was lost ({error}); {cure}"

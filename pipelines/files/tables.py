@@ -27,6 +27,7 @@ import pyarrow.parquet
 
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores import Graph, StoreError
+from pipelines.stores.errors import raise_if_of_system
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -72,6 +73,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (pa.ArrowException, csv.Error, UnicodeDecodeError, OSError) as error:
+        raise_if_of_system(error, path)
         cure = "correct the file, or its suffix if it is another kind of file"
         raise ValueError(f"{path}: cannot be read ({error}); {cure}") from error
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pipelines.formats.arc_sort import FormatError
+from pipelines.stores.errors import raise_if_of_system
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -61,6 +62,7 @@ def _opened(path: str) -> BinaryIO:
             file = gzip.open(path, "rb")  # type: ignore[assignment]
         file.seek(0)
     except OSError as error:
+        raise_if_of_system(error, path)
         raise FormatError(f"{path}: cannot be read ({error.strerror}); check the name") from error
     return file
 
@@ -145,6 +147,7 @@ class TextFile:
                 f"{self.path}: the gzip file is truncated or damaged ({error}); get a new copy"
             ) from error
         except OSError as error:
+            raise_if_of_system(error, self.path)
             raise FormatError(f"{self.path}: cannot be read ({error.strerror})") from error
         self._buffer, self._at, self._ended = rest + read, 0, not read
         start = max(0, len(rest) - 1)  # a CR at the end of the last block can be judged only now

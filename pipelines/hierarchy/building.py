@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,9 +69,12 @@ class Building(Attempt):
     def run(self) -> None:
         steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))
         self.shown.start(self.done())
-        for name, task in steps[self.done() :]:
+        for number in range(self.done(), len(steps)):
+            name, task = steps[number]
             self.shown.stage(name)
-            note = self._result_of(self.submit(task, 0, self.job, self.out, self.fact))
+            shown = f"{self.kind}-{task.__name__.strip('_')}"
+            arguments = number, task, self.job, self.out, self.fact
+            note = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
             if note is not None:
                 self.shown.note(note)
             self.shown.advance(1)
@@ -89,6 +93,13 @@ class Building(Attempt):
             with suppress(TimeoutError):  # an error of the task is raised below
                 self.wait([future], POLL_SECONDS)
         return self.results([future])[0]
+
+
+def _unless_done(
+    attempt: str, number: int, task: Callable[..., Any], job: Job, writer: HierarchyWriter, fact: WorkerFacts
+) -> Any:
+    """Take the step of this number, unless a task of an attempt that was given up has committed it meanwhile."""
+    return None if writer.done() > number else task(attempt, job, writer, fact)
 
 
 def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:

@@ -29,6 +29,7 @@ from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
 from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
+from pipelines.stores.errors import raise_if_of_system, read_errors
 from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array
 
 CHECKSUM_BYTES = 4
@@ -137,7 +138,10 @@ class StoredArray:
         """Turn any error that a decoder raises on damaged bytes into a StoreError."""
         try:
             yield
-        except (StoreError, IndexError, OSError):  # known damage, or a fault of the caller or the machine
+        except OSError as error:
+            raise_if_of_system(error, self._place)
+            raise
+        except (StoreError, IndexError):  # known damage, or a fault of the caller
             raise
         except MemoryError as error:
             raise StoreError(
@@ -157,9 +161,8 @@ def writable_array(path: str, name: str, *, durable: bool = True) -> zarr.Array[
     try:
         store = (DurableStore if durable else LocalStore)(os.path.join(path, name))
         return zarr.open_array(store, mode="r+").with_config({"write_empty_chunks": True})
-    except OSError:
-        raise
     except Exception as error:  # Zarr raises errors of many types on invalid metadata
+        raise_if_of_system(error, os.path.join(path, name))
         raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); recreate the store") from error
 
 
@@ -276,6 +279,7 @@ def _chunk_sum(path: str, name: str, keys: Sequence[str]) -> int:
                 file.seek(-CHECKSUM_BYTES, os.SEEK_END)
                 check = file.read(CHECKSUM_BYTES)
         except OSError as error:
+            raise_if_of_system(error, os.path.join(path, name, key))
             raise StoreError(f"{path}: the chunk {name}/{key} is missing or cut short; recreate the store") from error
         return int.from_bytes(hashlib.blake2b(key.encode() + check, digest_size=8).digest())
 
@@ -289,7 +293,8 @@ def _seal(path: str, attributes: dict[str, Any]) -> str:
     """Return a hash of the attributes, and of the metadata of the arrays in the attribute `contents`."""
     arrays = {}
     for name in attributes.get("contents", {}):
-        with damaged_attributes(path), open(os.path.join(path, name, "zarr.json"), encoding="utf-8") as file:
+        place = os.path.join(path, name, "zarr.json")
+        with damaged_attributes(path), read_errors(place), open(place, encoding="utf-8") as file:
             arrays[name] = {key: value for key, value in json.load(file).items() if key != "shape"}
     sealed = [{key: value for key, value in attributes.items() if key != "seal"}, arrays]
     return hashlib.blake2b(json.dumps(sealed, sort_keys=True).encode(), digest_size=16).hexdigest()

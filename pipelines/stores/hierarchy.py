@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -151,8 +151,9 @@ class HierarchyStore(FinishedStore, OfGraph):
     seal: str
     arrays: tuple[str, ...]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.path, self.seal)
+    def __getstate__(self) -> dict[str, Any]:
+        # Without what is read from the store later: Dask's scheduler, too, unpickles the arguments of tasks.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -357,7 +358,8 @@ class HierarchyWriter(StoreWriter):
             if done == len(DECLARED.commits):
                 remove_leftovers(self.leftovers())
             added = {each: StoredArray(self.path, each).places() for each in arrays}
-            dropped = [each.name for each in DECLARED.arrays if each.until == name]
+            # A task of a lost attempt may have made this commit meanwhile: its record is replaced, not added to.
+            dropped = [*arrays, *(each.name for each in DECLARED.arrays if each.until == name)]
             record(self.path, group, attributes | {"done": done}, added, dropped=dropped)
 
 
@@ -381,12 +383,6 @@ def open_hierarchy(path: str | os.PathLike[str]) -> HierarchyStore:
     """Open a finished hierarchy store and check its schema, shapes and dtypes; raises StoreError on a fault."""
     found = HierarchyWriter.read_finished(path)
     return view(HierarchyStore, found | {"seal": str(attribute(path, open_store(path), "seal"))})
-
-
-def _reopened(path: str, seal: str) -> HierarchyStore:
-    found = open_hierarchy(path)
-    _refuse_replaced(path, seal)
-    return found
 
 
 def _refuse_replaced(path: str, seal: str) -> None:

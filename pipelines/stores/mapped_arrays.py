@@ -17,6 +17,7 @@ import zarr
 
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, compare_contents, missing_chunk
 from pipelines.stores.declared import Array
+from pipelines.stores.errors import read_errors
 from pipelines.stores.schema import StoreError, checkpoint_codecs, disk_errors
 from pipelines.stores.whole_chunks import WholeChunks
 
@@ -62,7 +63,7 @@ def map_array(path: str, name: str) -> np.ndarray:
         return np.empty(array.shape, array.dtype)
     place = os.path.join(path, name, places[0])
     try:
-        with open(place, "rb") as file:
+        with read_errors(place), open(place, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
     except (FileNotFoundError, IsADirectoryError):

@@ -145,7 +145,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
             refuse_existing(path, schema, overwrite)
             _put(partial, place)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        _discard(partial)
         raise
 
 
@@ -233,7 +233,8 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
     for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
-        if match is None or (found.stat().st_ctime > _boot_time() and _alive(int(match[1]))):
+        ours = match is not None and int(match[1]) == os.getpid()
+        if match is None or (not ours and found.stat().st_ctime > _boot_time() and _alive(int(match[1]))):
             continue
         if match[2] == "replaced" and not place.exists():
             found.rename(place)
@@ -254,7 +255,16 @@ def _put(new: str, place: str) -> None:
         raise
     sync_names(os.path.dirname(place))
     if aside:
-        shutil.rmtree(aside, ignore_errors=True)
+        _discard(aside)
+
+
+def _discard(store: str) -> None:
+    """Remove a hidden store, also where threads of Zarr still write chunks after an error, and make folders anew."""
+    for _ in range(20):
+        shutil.rmtree(store, ignore_errors=True)
+        time.sleep(0.01)
+        if not os.path.lexists(store):
+            return
 
 
 def _beside(path: str | os.PathLike[str]) -> str:

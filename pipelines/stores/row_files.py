@@ -22,6 +22,7 @@ import numpy as np
 
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.durable import sync_file
+from pipelines.stores.errors import read_errors
 from pipelines.stores.schema import StoreError, disk_errors
 
 PAGE = 4096  # bytes; in direct transfers, addresses, file offsets and lengths are multiples of a page
@@ -74,10 +75,11 @@ class RowFiles:
     def _read(self, start: int, rows: np.ndarray) -> None:
         place = self._file(start)
         try:
-            checksum = self._checksum(rows, _move(place, os.O_RDONLY, rows, os.preadv))
-            with open(place, "rb", buffering=0) as file:
-                file.seek(self._bytes(rows))
-                found = file.read(CHECKSUM_BYTES)
+            with read_errors(place):
+                checksum = self._checksum(rows, _move(place, os.O_RDONLY, rows, os.preadv))
+                with open(place, "rb", buffering=0) as file:
+                    file.seek(self._bytes(rows))
+                    found = file.read(CHECKSUM_BYTES)
         except FileNotFoundError as error:
             raise StoreError(f"{place}: the chunk is missing; the store is damaged; recreate it") from error
         except EOFError as error:

@@ -6,7 +6,6 @@ a single writer, and writing it is atomic with the default pipeline of Zarr 3.1.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import uuid
@@ -21,6 +20,9 @@ from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
 from gpuops.numbers import outside_infinity
 from pipelines.stores.durable import DurableStore
+from pipelines.stores.errors import StoreError as StoreError
+from pipelines.stores.errors import disk_errors as disk_errors
+from pipelines.stores.errors import raise_if_of_system
 from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
@@ -31,10 +33,6 @@ REPLACED = {
     "distances/1": "tilepath apsp GRAPH STORE",
     "matrix/1": "tilepath od STORE OUT.zarr --origins FILE",
 }
-
-
-class StoreError(ValueError):
-    """A store is missing, not tilepath's, damaged, in the way or not writable; the message names it and the cure."""
 
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
@@ -121,6 +119,7 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
         group = zarr.open_group(files, mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")
     except Exception as error:  # Zarr raises errors of many types on invalid files
+        raise_if_of_system(error, path)
         raise StoreError(
             f"{path}: not a Zarr 3 group ({brief(error)}); if tilepath made it, remove it and make it again"
         ) from error
@@ -138,6 +137,7 @@ def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | N
     try:
         array = group.get(name)
     except Exception as error:
+        raise_if_of_system(error, os.path.join(path, name))
         raise StoreError(f"{path}: the array `{name}` is damaged ({brief(error)}); recreate the store") from error
     if not isinstance(array, zarr.Array):
         raise no_array(path, name)
@@ -222,30 +222,6 @@ def owned(path: str, schema: str, run_id: str) -> zarr.Group:
 def new_run_id() -> str:
     """Return a unique id for a run."""
     return uuid.uuid4().hex
-
-
-@contextmanager
-def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of the disk, and errors about the place of `path`, into a StoreError that names the cure."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            cure = "free some space and run again, with resume (--resume) if the run had begun, or write elsewhere"
-            raise StoreError(f"{path}: the disk is full; {cure}") from error
-        if error.errno in (errno.EIO, errno.ESTALE):
-            cure = "look at the log of the system, then run again, with resume (--resume) if the run had begun"
-            raise StoreError(f"{path}: the disk or its server failed ({error.strerror}); {cure}") from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or _of_output(error, path):
-            raise StoreError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
-        raise
-
-
-def _of_output(error: OSError, path: str | os.PathLike[str]) -> bool:
-    """Return whether an error is about a folder that holds `path`, or about the partial file that becomes `path`."""
-    place, fault = Path(os.path.realpath(path)), Path(str(error.filename))
-    partial = fault.parent == place.parent and fault.name.startswith(f".{place.name}.")
-    return error.filename is not None and (partial or fault in place.parents)
 
 
 def refuse_no_place(path: str | os.PathLike[str]) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import concurrent.futures
 import logging
 import math
+import pickle
 import time
 import traceback
 import uuid
@@ -126,6 +127,8 @@ def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
     A worker keeps the error of a failed task, with its traceback, in a reference cycle until some garbage collection.
     The frames refer to the state that the task worked on. That state may fill the memory, and would outlive its
     attempt.
+
+    A cause that cannot be pickled, as some of Zarr's errors, is dropped. Dask would send the text of the error alone.
     """
     try:
         return task(*args)
@@ -133,8 +136,19 @@ def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
         link: BaseException | None = error
         while link is not None:
             traceback.clear_frames(link.__traceback__)
-            link = link.__cause__ or link.__context__
+            cause = link.__cause__ or link.__context__
+            if cause is not None and not _can_be_pickled(cause):
+                link.__cause__ = link.__context__ = cause = None
+            link = cause
         raise
+
+
+def _can_be_pickled(error: BaseException) -> bool:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its class raises
+        return False
+    return True
 
 
 class Attempt:

@@ -50,12 +50,14 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:
         from clusters import ClusterError
+        from clusters.errors import lost_connection
         from gpuops.errors import NoGpuError
+        from pipelines.stores.errors import explained
 
-        known = ValueError | OSError | ImportError | ClusterError | NoGpuError
+        known = ValueError | OSError | ImportError | MemoryError | ClusterError | NoGpuError
         if os.environ.get("TILEPATH_TRACEBACK") or not isinstance(error, known):
             raise
-        click.echo(f"Error: {_say(error)}", err=True)
+        click.echo(f"Error: {_say(explained(error) or lost_connection(error) or error)}", err=True)
         sys.exit(1)
 
 

@@ -275,13 +275,16 @@ def place(
     codebook_store, samples_store = open_codebook(codebook), open_samples(samples)
     if table is not None:
         from pipelines.som.tables import check_export, write_units
+        from pipelines.stores.place import growing_beside
 
-        check_export(table, overwrite, array=False)
+        # A run that replaces a store and its table was begun with --overwrite, and is resumed without.
+        replaces = overwrite or (options["resume"] and growing_beside(out) is not None)
+        check_export(table, replaces, array=False)
     with open_client() as client:
         mapping = map_samples(client, codebook_store, samples_store, out, progress=True, overwrite=overwrite, **options)
     click.echo(describe_mapping(mapping))
     if table is not None:
-        write_units(mapping, table, samples=samples_store, overwrite=overwrite)
+        write_units(mapping, table, samples=samples_store, overwrite=replaces)
         click.echo(f"{table}: units of {counted(mapping.n, 'sample')}")
 
 

@@ -1,12 +1,11 @@
 """Files that commands write: outside stores, where they can be written, whole or not at all."""
 
-import errno
 import os
 
 import pytest
 from click.testing import CliRunner
 
-from pipelines.files.output_file import growing_file, whole_file
+from pipelines.files.output_file import growing_file
 from pipelines.formats import import_graph
 from pipelines.stores import StoreError
 from tilepath import cli
@@ -43,19 +42,6 @@ def test_every_command_refuses_a_folder_that_is_not_for_files(tmp_path, monkeypa
     assert str(done.exception).startswith(f"{out}/x.")
     assert sorted(tmp_path.rglob("*")) == before
     graph.verify()
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-@pytest.mark.parametrize("writer", [whole_file, growing_file])
-def test_a_disk_that_cannot_be_written_is_named_with_the_cure(tmp_path, writer, number):
-    out = tmp_path / "x.csv"
-    about = ({},) if writer is growing_file else ()
-    with pytest.raises(
-        StoreError, match=rf"{out}: (the disk is full; free|cannot be written .*; choose another place)"
-    ):
-        with writer(out, *about):
-            raise OSError(number, os.strerror(number))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_not_replaced(tmp_path, monkeypatch):

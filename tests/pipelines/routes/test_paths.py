@@ -428,17 +428,6 @@ def test_the_table_of_pairs_is_never_replaced(numbered, tmp_path):
     assert (tmp_path / "pairs.csv").read_text() == "source,target\n1,2\n"
 
 
-def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
-    def full(*args, **options):
-        raise OSError(28, "No space left on device")
-
-    write_table(pa.table({"a": [1]}), tmp_path / "t.csv")
-    monkeypatch.setattr("pipelines.files.tables.pa.csv.CSVWriter", full)
-    with pytest.raises(StoreError, match="the disk is full; free some space"):
-        write_table(pa.table({"a": [2]}), tmp_path / "t.csv", overwrite=True)
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("t.csv", '"a"\n1\n')]
-
-
 def test_messages_name_vertices_by_label(solve):
     arcs = [0, 1], [1, 2], [1, 1]
     labels = np.array(["Ulm", "Bonn", "Jena"])

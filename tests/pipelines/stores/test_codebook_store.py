@@ -10,6 +10,7 @@ from gpuops.som.grid import Grid
 from pipelines.som.mapping_quality import mapping_errors
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import begun_codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.contents import record
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
 
@@ -120,6 +121,18 @@ def test_training_that_stopped_early(tmp_path, samples):
     run.write(2, np.full((1, 6, 2), 9.0))
     assert run.read(1)[0, 0] == 1
     assert run.read(2)[0, 0] == 9
+
+
+def test_a_run_that_fails_at_its_last_record_has_the_errors_of_before(tmp_path, samples, monkeypatch):
+    def full(path, group, attributes, *added, **options):
+        if "complete" in attributes:
+            raise OSError(28, "No space left on device")
+        record(path, group, attributes, *added, **options)
+
+    monkeypatch.setattr("pipelines.stores.codebook.record", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        codebook_of(samples, tmp_path / "m")
+    assert resume_codebook(tmp_path / "m", samples, OPTIONS).errors() == [1, 1 / 2, 1 / 3]
 
 
 def test_a_codebook_finds_its_samples(tmp_path, samples):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.stores import StoreError, new_graph, open_graph, write_graph
-from pipelines.stores import schema as schema_module
 
 
 def small(path, **facts):
@@ -204,16 +203,6 @@ def test_unknown_and_ambiguous_vertices(tmp_path):
     for name in ("y", "3", "-1", 3):
         with pytest.raises(StoreError, match="no vertex"):
             graph.vertex(name)
-
-
-def test_a_full_disk_is_named_and_leaves_nothing(tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(schema_module.os, "rename", full)
-    with pytest.raises(StoreError, match="the disk is full; free some space"):
-        small(tmp_path / "g")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

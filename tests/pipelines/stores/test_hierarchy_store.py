@@ -11,8 +11,8 @@ import pytest
 import zarr
 
 from gpuops.hierarchy import HierarchyStructure
-from pipelines.stores import StoreError, hierarchy
-from pipelines.stores.hierarchy import DECLARED, STRUCTURE, open_hierarchy
+from pipelines.stores import StoreError, hierarchy, open_graph
+from pipelines.stores.hierarchy import DECLARED, STRUCTURE, create_hierarchy, open_hierarchy
 
 RING = (np.arange(5)[None] - np.arange(5)[:, None]) % 5
 
@@ -96,3 +96,16 @@ def test_a_dtype_that_is_none_is_found(store):
     path.write_text(path.read_text().replace('"dtype": "float64"', '"dtype": "x"', 1))
     with pytest.raises(StoreError, match="damaged"):
         open_hierarchy(store)
+
+
+def test_a_commit_that_is_made_twice_counts_once(tiny_stores, tmp_path):
+    """By a task of an attempt that was given up, and by the next attempt."""
+    finished = open_hierarchy(tiny_stores / "hierarchy").hierarchy
+    run = create_hierarchy(tmp_path / "h", open_graph(tiny_stores / "graph"), dtype=np.dtype("float64"), options={})
+    order = finished.structure.order
+    for _ in range(2):
+        run.commit_order(order, None)
+    for _ in range(2):
+        run.commit_structure(finished.structure, open_hierarchy(tiny_stores / "hierarchy").cost)
+    run.complete(finished)
+    open_hierarchy(tmp_path / "h").verify()

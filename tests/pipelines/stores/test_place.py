@@ -1,8 +1,10 @@
 """Where stores come to stand: what is never overwritten, what stays until the new one is whole, and leftovers."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from path_rows import write_rows
 from pipelines.files.output_file import check_folder, whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
-from pipelines.stores.place import clear_leftovers, refuse_inputs, standing
+from pipelines.stores.place import clear_leftovers, new_store, refuse_inputs, standing
 from pipelines.stores.samples import write_samples
 
 
@@ -224,6 +226,26 @@ def test_what_a_killed_import_left_is_removed_by_the_next(tmp_path):
     assert os.listdir(tmp_path) == ["g.zarr"]
 
 
+def test_what_is_written_after_an_error_is_removed_too(tmp_path, monkeypatch):
+    """As by threads of Zarr, which write other chunks."""
+    late, rmtree = [], shutil.rmtree
+
+    def removed(folder, **options):
+        rmtree(folder, **options)
+        if late:
+            (Path(folder) / late.pop()).mkdir(parents=True)
+
+    def fail(path):
+        with new_store(path, "graph/1"):
+            late.extend([Path("a/c"), Path("b")])
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with pytest.raises(ZeroDivisionError):
+        fail(tmp_path / "g.zarr")
+    assert os.listdir(tmp_path) == []
+
+
 def test_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
     alive, other = os.getppid(), 2**22 + 5  # process numbers are below 2^22
     kept = [
@@ -234,7 +256,7 @@ def test_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
         f".g.zarr.{other}.partial.txt",
         "g.zarr.5.partial",
     ]
-    for name in [*kept, f".g.zarr.{other}.partial"]:
+    for name in [*kept, f".g.zarr.{other}.partial", f".g.zarr.{os.getpid()}.partial"]:
         (tmp_path / name).mkdir()
     ring(tmp_path / "g.zarr")
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "g.zarr"])

@@ -1,15 +1,12 @@
 """Chunks written directly have the bytes that Zarr writes."""
 
-import os
-
 import numpy as np
 import pytest
 import zarr
 from zarr.codecs import ZstdCodec
 
-from pipelines.stores import StoreError, whole_chunks
+from pipelines.stores import whole_chunks
 from pipelines.stores.contents import StoredArray
-from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.schema import checkpoint_codecs, result_codecs, text_codecs
 from pipelines.stores.whole_chunks import WholeChunks, write_text
 
@@ -112,15 +109,3 @@ def test_a_chunk_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         WholeChunks(str(tmp_path), "a")[0:4, 0:4] = np.ones((4, 4), "int32")
     assert files(tmp_path) == before
-
-
-def test_a_full_disk_is_a_store_error_with_the_cure(tmp_path, monkeypatch):
-    writer = DistancesWriter(str(tmp_path), "", False, 4, np.dtype("int32"), 4, {}, None, 4, 1, 0, None)
-    array_at(tmp_path / "distances", (4, 4), (4, 4), "int32", checkpoint_codecs())
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(StoreError, match="the disk is full; free some space and run again"):
-        writer.write_rows(0, np.ones((4, 4), "int32"))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from distributed import Client, KilledWorker, LocalCluster, default_client, wait
 from distributed.comm import CommClosedError
+from zarr.errors import ArrayNotFoundError
 
 from gpuops import NegativeCycleError
 from pipelines import generate, single_source_shortest_paths
@@ -285,6 +286,18 @@ def test_the_log_is_silent_about_what_a_run_handles(two, caplog, logger, text, a
     assert retried(two, "test", lambda attempt: len(attempt.members)) == 2
     logging.getLogger(logger).error(text, argument, exc_info=error)
     assert (text % argument in caplog.text) is kept
+
+
+def _wraps(attempt):
+    try:
+        raise ArrayNotFoundError("a store", "an array")
+    except ArrayNotFoundError as error:
+        raise FileExistsError("what the user reads") from error
+
+
+def test_a_cause_that_cannot_be_pickled_does_not_hide_the_error(client):
+    with pytest.raises(FileExistsError, match="what the user reads"):
+        retried(client, "test", lambda attempt: attempt.on_all(_wraps))
 
 
 def test_failures_of_other_tasks_are_logged(client, caplog):

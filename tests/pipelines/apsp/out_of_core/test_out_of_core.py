@@ -372,35 +372,6 @@ def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatc
     assert begun_distances(tmp_path / "last").progress() == (8, 10)  # before the result is written
 
 
-@pytest.mark.parametrize("while_writing", ["a checkpoint", "the result"])
-def test_a_full_disk_is_named_and_the_run_resumes(client, tmp_path, monkeypatch, while_writing):
-    graph, out = float_graph(tmp_path / "g"), tmp_path / "out"
-    want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
-    written, write = [], os.pwritev
-
-    def full(*arguments):
-        written.append(arguments)
-        if len(written) > 25:
-            raise OSError(28, "No space left on device")
-        return write(*arguments)
-
-    def full_at_once(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    if while_writing == "a checkpoint":
-        monkeypatch.setattr(os, "pwritev", full)
-    else:
-        monkeypatch.setattr("pipelines.stores.whole_chunks.write_chunk", full_at_once)
-    with pytest.raises(
-        StoreError, match=r"out: the disk is full; free some space and run again, with resume \(--resume"
-    ):
-        out_of_core(client, graph, out, block=BLOCK, host_memory=120_000)
-    monkeypatch.undo()
-    done, total = begun_distances(out).progress()
-    assert 0 < done < total - (while_writing == "a checkpoint")
-    np.testing.assert_array_equal(out_of_core(client, graph, out, resume=True, host_memory=200_000)[:], want)
-
-
 def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client, tmp_path, monkeypatch):
     graph, read, rows = float_graph(tmp_path / "g", 128), RowFiles.read, []
 

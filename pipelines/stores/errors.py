@@ -1,0 +1,104 @@
+"""The error of stores, and errors of the system, such as a full disk, with their cures.
+
+A chunk that cannot be read because the process has too many open files, or because the disk failed, is not damaged:
+whoever took it for damaged would delete a sound store. So code that turns errors of reading into a `StoreError` first
+calls `raise_if_of_system`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+AGAIN = "run again, with resume (--resume) if the run had begun"
+FULL = errno.ENOSPC, errno.EDQUOT
+FORBIDDEN = errno.EACCES, errno.EPERM, errno.EROFS
+TOO_MANY = errno.EMFILE, errno.ENFILE
+FAILED = errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENODEV, errno.ENXIO
+
+
+class StoreError(ValueError):
+    """A store is missing, not tilepath's, damaged, in the way or not writable; the message names it and the cure."""
+
+
+@contextmanager
+def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of the system about the output `path` into a StoreError that names the cure."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FORBIDDEN or _of_folder(error, path):
+            raise StoreError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+        ours = error.filename is None or _of_output(error, path)
+        if ours and isinstance(error, FileNotFoundError):
+            raise StoreError(
+                f"{path}: a part was removed while it was written; remove the rest, and begin again"
+            ) from error
+        if ours and _cure(error):
+            raise StoreError(f"{path}: {_cure(error)}, or write elsewhere") from error
+        raise
+
+
+def explained(error: Exception) -> str | None:
+    """Return the message of an error of the system, with the cure; None for any other error."""
+    if isinstance(error, MemoryError):
+        return f"out of memory ({' '.join(str(error).split())}); end other programs, or use a machine with more memory"
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in FORBIDDEN:
+        cure = f"access is refused ({error.strerror}); correct the permissions"
+    else:
+        cure = _cure(error)
+    return f"{os.fsdecode(error.filename)}: {cure}" if cure and error.filename is not None else None
+
+
+def raise_if_of_system(error: BaseException, path: str | os.PathLike[str]) -> None:
+    """Raise `error`, which then names `path` unless it names a file, if it is an error of the system.
+
+    An error about the contents or the absence of a file is no such error.
+    """
+    if isinstance(error, OSError) and (error.errno in FORBIDDEN or _cure(error)):
+        raise error if error.filename is not None else OSError(error.errno, error.strerror, os.fspath(path))
+
+
+@contextmanager
+def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors of the system in reading the file `path` name it."""
+    try:
+        yield
+    except OSError as error:
+        raise_if_of_system(error, path)
+        raise
+
+
+def _cure(error: OSError) -> str:
+    """Return what happened and what to do, or an empty text."""
+    if error.errno in FULL:
+        return f"the disk is full; free some space and {AGAIN}"
+    if error.errno in TOO_MANY:
+        return f"too many files are open; raise the limit (ulimit -n) and {AGAIN}"
+    if error.errno in FAILED:
+        return f"the disk failed ({error.strerror}); look at the log of the system (dmesg) and {AGAIN}"
+    return ""
+
+
+def _of_output(error: OSError, path: str | os.PathLike[str]) -> bool:
+    """Return whether an error is about `path`, a file in it, or the partial file or store that becomes `path`."""
+    place, fault = Path(os.path.realpath(path)), Path(os.path.realpath(os.fsdecode(error.filename)))
+    partial = f".{place.name}."
+    return any(
+        each == place or (each.parent == place.parent and each.name.startswith(partial))
+        for each in (fault, *fault.parents)
+    )
+
+
+def _of_folder(error: OSError, path: str | os.PathLike[str]) -> bool:
+    """Return whether an error is about a folder that holds `path`, or about the partial file that becomes `path`."""
+    if error.filename is None or _cure(error):
+        return False
+    place, fault = Path(os.path.realpath(path)), Path(os.fsdecode(error.filename))
+    partial = fault.parent == place.parent and fault.name.startswith(f".{place.name}.")
+    return partial or fault in place.parents
