@@ -231,7 +231,7 @@ def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             cure = "free some space and run again, with resume (--resume) if the run had begun, or write elsewhere"
             raise StoreError(f"{path}: the disk is full; {cure}") from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) or _of_output(error, path):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO) or _of_output(error, path):
             raise StoreError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
         raise
 

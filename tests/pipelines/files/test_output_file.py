@@ -45,7 +45,7 @@ def test_every_command_refuses_a_folder_that_is_not_for_files(tmp_path, monkeypa
     graph.verify()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("writer", [whole_file, growing_file])
 def test_a_disk_that_cannot_be_written_is_named_with_the_cure(tmp_path, writer, number):
     out = tmp_path / "x.csv"
