@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ from pipelines.stores.schema import (
     store_schema,
 )
 
+PASSES, PASS_SECONDS = 20, 0.01  # to remove a partial store that Zarr still writes to
 NEW = ".new"  # suffix of a store that will replace an existing store when it is complete
 
 
@@ -140,7 +142,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
             refuse_existing(path, schema, overwrite)
             _put(partial, place)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        _remove(partial)
         raise
 
 
@@ -249,6 +251,15 @@ def _put(new: str, place: str) -> None:
         os.rename(aside, place)
         raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove(partial: str) -> None:
+    """Remove a partial store after an error; Zarr may still write other chunks than the one that failed."""
+    for _ in range(PASSES):
+        shutil.rmtree(partial, ignore_errors=True)
+        time.sleep(PASS_SECONDS)
+        if not os.path.lexists(partial):
+            return
 
 
 def _beside(path: str | os.PathLike[str]) -> str:

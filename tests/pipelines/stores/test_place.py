@@ -1,8 +1,10 @@
 """Where stores come to stand: what is never overwritten, what stays until the new one is whole, and leftovers."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from path_rows import write_rows
 from pipelines.files.output_file import check_folder, whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
 from pipelines.stores.paths import resume_paths
-from pipelines.stores.place import refuse_inputs, standing
+from pipelines.stores.place import new_store, refuse_inputs, standing
 from pipelines.stores.samples import write_samples
 
 
@@ -249,3 +251,24 @@ def test_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):
     ring(tmp_path / f".g.zarr.{2**22 + 5}.replaced")
     ring(tmp_path / "g.zarr", overwrite=True)
     assert os.listdir(tmp_path) == ["g.zarr"]
+
+
+def test_a_chunk_that_is_written_while_the_partial_store_is_removed_does_not_stay(tmp_path, monkeypatch):
+    """When a write fails, Zarr still writes the other chunks, and makes their folders again."""
+    rmtree, late = shutil.rmtree, ["indices/c/0", "indices/c/1"]
+
+    def removing(folder, **options):
+        rmtree(folder, **options)
+        if late:
+            chunk = Path(folder, late.pop())
+            chunk.parent.mkdir(parents=True)
+            chunk.touch()
+
+    def fail():
+        with new_store(tmp_path / "g.zarr", "graph/1"):
+            monkeypatch.setattr(shutil, "rmtree", removing)
+            raise OSError("the disk fails")
+
+    with pytest.raises(OSError, match="the disk fails"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
