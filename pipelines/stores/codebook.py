@@ -233,7 +233,7 @@ class CodebookWriter(StoreWriter):
             codebooks.resize((epochs + 1, *codebooks.shape[1:]))
             remove_leftovers(self.leftovers())
             final = {"committed": epochs, "errors": errors, "topographic_error": topographic_error, "complete": True}
-            self.commit(epochs, errors)
+            self.commit(epochs, errors[:epochs])  # a run that is resumed from here finds the last error again
             record(self.path, self.owned(), final, {"hits": StoredArray(self.path, "hits").places()})
             take_place(self.path)
 

@@ -10,6 +10,7 @@ from gpuops.som.grid import Grid
 from pipelines.som.mapping_quality import mapping_errors
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import begun_codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.contents import record
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
 
@@ -113,13 +114,28 @@ def test_training_that_stopped_early(tmp_path, samples):
     assert begun_codebook(tmp_path / "m").progress() == (1, 1)
     found.verify()
     # Killed between cutting the array and recording it: later epochs have their place again.
-    group = zarr.open_group(tmp_path / "m")
-    group.attrs["complete"] = False
+    record(str(tmp_path / "m"), zarr.open_group(tmp_path / "m"), {"complete": False})
     run = resume_codebook(tmp_path / "m", samples, OPTIONS)
     assert (run.committed(), run.epochs) == (1, 3)
     run.write(2, np.full((1, 6, 2), 9.0))
     assert run.read(1)[0, 0] == 1
     assert run.read(2)[0, 0] == 9
+
+
+def test_a_run_that_fails_while_it_finishes_is_resumed(tmp_path, samples, monkeypatch):
+    def failing(path, group, attributes, *arguments, **options):
+        if attributes.get("complete"):
+            raise OSError("the disk fails")
+        record(path, group, attributes, *arguments, **options)
+
+    monkeypatch.setattr("pipelines.stores.codebook.record", failing)
+    with pytest.raises(OSError, match="the disk fails"):
+        codebook_of(samples, tmp_path / "m")
+    monkeypatch.undo()
+    run = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    assert (run.committed(), run.errors()) == (3, [1.0, 1 / 2, 1 / 3])
+    run.finish(3, [*run.errors(), 0.25], 0.25, np.arange(6))
+    assert open_codebook(tmp_path / "m").quantization_errors == (1.0, 1 / 2, 1 / 3, 1 / 4)
 
 
 def test_a_codebook_finds_its_samples(tmp_path, samples):
