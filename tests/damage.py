@@ -1,11 +1,9 @@
-"""Damage to the files of stores, drawn by Hypothesis."""
+"""Damage to the files of stores. Places in a file are drawn as numbers, modulo the number of places."""
 
 import json
 
-from hypothesis import strategies as st
 
-
-def damaged(file, how, draw):
+def damaged(file, how, bit):
     """The content of a file after damage; None if the file is deleted."""
     content = bytearray(file.read_bytes())
     if how == "delete":
@@ -13,12 +11,11 @@ def damaged(file, how, draw):
     if how == "cut":
         return content[: len(content) // 2]
     if content:
-        place = draw(st.integers(0, 8 * len(content) - 1), "bit")
-        content[place // 8] ^= 1 << place % 8
+        content[bit // 8 % len(content)] ^= 1 << bit % 8
     return content
 
 
-def changed_attribute(file, draw):
+def changed_attribute(file, place, value):
     """The content of a zarr.json in which a number, text or truth value is another one."""
     try:
         entries = json.loads(file.read_bytes())
@@ -26,13 +23,13 @@ def changed_attribute(file, draw):
         return b""
     places, folders = [], [entries]
     for folder in folders:
-        for key, value in folder.items() if isinstance(folder, dict) else enumerate(folder):
-            if isinstance(value, dict | list):
-                folders.append(value)
-            elif value is not None:
+        for key, entry in folder.items() if isinstance(folder, dict) else enumerate(folder):
+            if isinstance(entry, dict | list):
+                folders.append(entry)
+            elif entry is not None:
                 places.append((folder, key))
-    folder, key = draw(st.sampled_from(places), "place")
+    folder, key = places[place % len(places)]
     old = folder[key]
     others = {bool: [not old], str: ["", f"{old}x", 3]}.get(type(old)) or [old + 1, old - 1, -1, 1 << 40, "x", None]
-    folder[key] = draw(st.sampled_from(others), "value")
+    folder[key] = others[value % len(others)]
     return json.dumps(entries).encode()

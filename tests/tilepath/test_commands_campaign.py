@@ -9,6 +9,7 @@ a short sequence that fails, as steps and as commands.
 """
 
 import contextlib
+import functools
 import json
 import shutil
 from collections import Counter
@@ -23,7 +24,7 @@ from campaigns import campaign
 from damage import changed_attribute, damaged
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from stops import STOPS, Stops
 from store_contents import Arcs, Samples, Units, Walks, write_arcs
 from store_model import ANY, NAMES, Run, StoreModel
@@ -67,9 +68,18 @@ def runs(resume=True):
     return st.one_of(st.builds(Run, modes), stopped, stopped)
 
 
+number = st.integers(0, 1 << 20)  # an index modulo a length: what is drawn does not depend on what a stop left
+
+
 def standing(kinds):
-    """Names of stores of these kinds that the model knows."""
-    return st.runner().flatmap(lambda machine: st.sampled_from(machine.known(kinds)))
+    """The name of a store of these kinds that the model knows, "" if there is none."""
+
+    def chosen(machine_and_index):
+        machine, index = machine_and_index
+        names = machine.known(kinds) or [""]
+        return names[index % len(names)]
+
+    return st.tuples(st.runner(), number).map(chosen)
 
 
 def new(kind):
@@ -77,9 +87,18 @@ def new(kind):
     return st.sampled_from(NAMES[kind])
 
 
-def needs(*kinds):
-    """Make a rule wait for stores of these kinds."""
-    return precondition(lambda machine: all(machine.known(kind) for kind in kinds))
+def step(**arguments):
+    """A rule, which does nothing if a store that it needs is not there."""
+
+    def decorate(method):
+        @functools.wraps(method)
+        def taken(self, **given):
+            if "" not in [each for each in given.values() if isinstance(each, str)]:
+                method(self, **given)
+
+        return rule(**arguments)(taken)
+
+    return decorate
 
 
 @st.composite
@@ -114,33 +133,34 @@ class Commands(StoreModel):
 
     @initialize(graph=st.none() | graphs())
     def begin(self, graph):
-        """With one graph, or with a store of every kind."""
-        if graph is not None:
-            self.import_graph("g1", graph, "csv", Run())
-        elif self.ready.stores:
+        """With a store of every kind, perhaps of a graph that is another one by now."""
+        if not self.ready.stores:
+            self.make_ready()
+        else:
+            self.log.append("(stores of make_ready)")
             shutil.copytree(self.ready.folder, self.stops.folder, dirs_exist_ok=True)
             self.stores = dict(self.ready.stores)
-        else:
-            self.make_ready()
+        if graph is not None:
+            self.import_graph(out="g1", graph=graph, suffix="csv", how=Run("--overwrite"))
 
     def make_ready(self):
         """Make a store of every kind, and keep a copy."""
-        self.generate("g1", "euler", 0, Run())
-        self.all_pairs("g1", "d1", METHODS[3], [], Run())
-        self.search("g1", "p1", [0, 1, 2], "sources", False, None, Run())
-        self.hierarchy("g1", "h1", [], Run())
-        self.matrix("h1", "m1.zarr", [0, 1], [2, 3, 4], Run())
-        self.euler("g1", "c1", "stages", Run())
-        self.import_samples("s1", [[4, 1], [2, 2], [0, 7], [9, 9], [5, 3]], Run())
-        self.train("s1", "w1", 2, 3, Run())
-        self.place("w1", "s1", "u1", Run())
-        self.generate("g2", "euler", 1, Run())
-        self.all_pairs("g2", "d2", METHODS[3], [], Run())
-        self.search("g2", "p2", [1, 2, 3], "sources", False, None, Run())
+        once = Run()
+        self.import_samples(out="s1", table=[[4, 1], [2, 2], [0, 7], [9, 9], [5, 3]], how=once)
+        self.train(samples="s1", out="w1", rows=2, epochs=3, how=once)
+        self.place(codebook="w1", samples="s1", out="u1", how=once)
+        for place, method in enumerate(METHODS[2:4], 1):
+            graph, rows = f"g{place}", [place, 4, 5]
+            self.generate(out=graph, kind="euler", seed=place, how=once)
+            self.all_pairs(graph=graph, out=f"d{place}", method=method, rows=[], how=once)
+            self.search(graph=graph, out=f"p{place}", rows=rows, spread="sources", how=once)
+            self.euler(graph=graph, out=f"c{place}", method="stages", how=once)
+        self.hierarchy(graph="g1", out="h1", options=[], how=once)
+        self.matrix(store="h1", out="m1.zarr", rows=[0, 1], columns=[2, 3, 4], how=once)
         shutil.copytree(self.stops.folder, self.ready.folder)
         self.ready.stores |= self.stores
 
-    @rule(out=new("g"), graph=graphs(), suffix=st.sampled_from(["csv", "parquet", "gr", "mtx"]), how=runs(resume=False))
+    @step(out=new("g"), graph=graphs(), suffix=st.sampled_from(["csv", "parquet", "gr", "mtx"]), how=runs(resume=False))
     def import_graph(self, out, graph, suffix, how):
         if suffix == "gr" and not graph.whole:
             suffix = "mtx"
@@ -149,31 +169,28 @@ class Commands(StoreModel):
         options = [] if graph.first else ["--vertices", graph.n]
         self.write(out, lambda: graph, [], how, "import", file, out, *options)
 
-    @rule(out=new("g"), kind=st.sampled_from([*GENERATED]), number=st.integers(0, 3), how=runs(resume=False))
-    def generate(self, out, kind, number, how):
-        indptr, heads, weights = csr(synthetic_graph(kind, seed=number, **GENERATED[kind]))
+    @step(out=new("g"), kind=st.sampled_from([*GENERATED]), seed=st.integers(0, 3), how=runs(resume=False))
+    def generate(self, out, kind, seed, how):
+        indptr, heads, weights = csr(synthetic_graph(kind, seed=seed, **GENERATED[kind]))
         tails = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         arcs = sorted(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
         options = [f"--{word.replace('_', '-')}={value}" for word, value in GENERATED[kind].items()]
         options = [option.replace("--n=", "--vertices=") for option in options]
         graph = Arcs(len(indptr) - 1, tuple(arcs))
-        self.write(out, lambda: graph, [], how, "generate", kind, out, "--seed", number, *options)
+        self.write(out, lambda: graph, [], how, "generate", kind, out, "--seed", seed, *options)
 
-    @needs("g")
-    @rule(graph=standing("g"), out=new("g"), how=runs(resume=False))
+    @step(graph=standing("g"), out=new("g"), how=runs(resume=False))
     def reverse(self, graph, out, how):
         if out != graph:
             self.write(out, Arcs.reversed, [graph], how, "graph", "reverse", graph, out)
 
-    @needs("g")
-    @rule(graph=standing("g"), out=new("d"), method=st.sampled_from(METHODS), rows=st.just([]) | some, how=runs())
+    @step(graph=standing("g"), out=new("d"), method=st.sampled_from(METHODS), rows=st.just([]) | some, how=runs())
     def all_pairs(self, graph, out, method, rows, how):
         options = [*method.split(), *self.named(graph, rows, "source")]
         make = lambda g: g.rows(g.vertices(rows) or range(g.n))  # noqa: E731
         self.write(out, make, [graph], how, "apsp", graph, out, "--method", *options)
 
-    @needs("g")
-    @rule(
+    @step(
         graph=standing("g"),
         out=new("p"),
         rows=some,
@@ -182,20 +199,18 @@ class Commands(StoreModel):
         cutoff=st.none() | st.integers(0, 30),
         how=runs(),
     )
-    def search(self, graph, out, rows, spread, together, cutoff, how):
+    def search(self, graph, out, rows, spread, how, together=False, cutoff=None):
         options = [*self.named(graph, rows, "source"), "--spread", spread, *["--together"] * together]
         options += [] if cutoff is None else ["--cutoff", cutoff]
         make = lambda g: g.rows(g.vertices(rows), together, cutoff)  # noqa: E731
         if all(g.matrix is not None for g in self.stores[graph].allowed or ()):  # else it depends on the sources
             self.write(out, make, [graph], how, "sssp", graph, out, *options)
 
-    @needs("g")
-    @rule(graph=standing("g"), out=new("h"), options=st.sampled_from([[], ["--thorough"]]), how=runs())
+    @step(graph=standing("g"), out=new("h"), options=st.sampled_from([[], ["--thorough"]]), how=runs())
     def hierarchy(self, graph, out, options, how):
         self.write(out, lambda g: g.rows(range(g.n)), [graph], how, "hierarchy", graph, out, *options)
 
-    @needs("g", "h")
-    @rule(graph=standing("g"), like=standing("h"), out=new("h"), how=runs())
+    @step(graph=standing("g"), like=standing("h"), out=new("h"), how=runs())
     def hierarchy_like(self, graph, like, out, how):
         """Other weights or fewer arcs on the same vertices must be taken, and other arcs may be refused."""
         fits = all(
@@ -208,27 +223,24 @@ class Commands(StoreModel):
             command = ("hierarchy", graph, out, "--like", like)
             self.write(out, make, [graph, like], how, *command, may_refuse=not fits)
 
-    @needs("gh")
-    @rule(store=standing("gh"), out=new("m"), rows=some, columns=some, how=runs())
+    @step(store=standing("gh"), out=new("m"), rows=some, columns=some, how=runs())
     def matrix(self, store, out, rows, columns, how):
         options = self.points(store, rows, columns)
         make = lambda content: block(content, rows, columns)  # noqa: E731
         self.write(out, make, [store], how, "od", store, out, *options, may_refuse=not self.backed(store))
 
-    @needs("g")
-    @rule(graph=standing("g"), out=new("c"), method=st.sampled_from(["stages", "hierholzer"]), how=runs(resume=False))
+    @step(graph=standing("g"), out=new("c"), method=st.sampled_from(["stages", "hierholzer"]), how=runs(resume=False))
     def euler(self, graph, out, method, how):
         make = lambda g: Walks(g) if g.balanced() else None  # noqa: E731
         self.write(out, make, [graph], how, "euler", graph, out, "--method", method)
 
-    @rule(out=new("s"), table=tables, how=runs(resume=False))
+    @step(out=new("s"), table=tables, how=runs(resume=False))
     def import_samples(self, out, table, how):
         pd.DataFrame(table, columns=[*"abc"[: len(table[0])]]).to_csv("table.csv", index=False)
         values = np.array(table, "float32")
         self.write(out, lambda: Samples(values), [], how, "som", "import", "table.csv", out)
 
-    @needs("s")
-    @rule(samples=standing("s"), out=new("w"), rows=st.integers(1, 2), epochs=st.integers(1, 4), how=runs())
+    @step(samples=standing("s"), out=new("w"), rows=st.integers(1, 2), epochs=st.integers(1, 4), how=runs())
     def train(self, samples, out, rows, epochs, how):
         """The estimator, which knows neither stores nor workers, trains the same map, bit by bit."""
         options = {"rows": rows, "columns": 2, "epochs": epochs}
@@ -242,8 +254,7 @@ class Commands(StoreModel):
         words = [f"--{word}={value}" for word, value in options.items()]
         self.write(out, make, [samples], how, "som", "train", samples, out, *words)
 
-    @needs("s", "w")
-    @rule(codebook=standing("w"), samples=standing("s"), out=new("u"), how=runs())
+    @step(codebook=standing("w"), samples=standing("s"), out=new("u"), how=runs())
     def place(self, codebook, samples, out, how):
         def make(codebook, samples):
             fits = codebook.values.shape[1] == samples.values.shape[1]
@@ -265,45 +276,42 @@ class Commands(StoreModel):
 
     # What befalls stores
 
-    @needs(ANY)
-    @rule(name=standing(ANY), how=st.sampled_from(["delete", "cut", "flip"]), data=st.data())
-    def damage(self, name, how, data):
+    @step(name=standing(ANY), how=st.sampled_from(["delete", "cut", "flip"]), file=number, bit=number)
+    def damage(self, name, how, file, bit):
         """A file is deleted, cut in half, or has a bit flipped."""
-        self.spoil(name, "**/*", lambda file: damaged(file, how, data.draw), data, how)
+        self.spoil(name, "**/*", file, how, lambda path: damaged(path, how, bit))
 
-    @needs(ANY)
-    @rule(name=standing(ANY), data=st.data())
-    def mix_up(self, name, data):
+    @step(name=standing(ANY), file=number, other=number)
+    def mix_up(self, name, file, other):
         """A chunk is replaced by a chunk of the same array, perhaps of another store."""
 
-        def other(file):
-            array = file.parts[1]
-            chunks = [path for kin in NAMES[name[0]] for path in Path(kin, array).glob("c/**/*") if path.is_file()]
-            return data.draw(st.sampled_from(sorted({*chunks, file})), "other").read_bytes()
+        def content(path):
+            kin = sorted(each for store in NAMES[name[0]] for each in Path(store, path.parts[1]).glob("c/**/*"))
+            chunks = [each for each in kin if each.is_file()]
+            return chunks[other % len(chunks)].read_bytes()
 
-        self.spoil(name, "*/c/**/*", other, data, "mix up")
+        self.spoil(name, "*/c/**/*", file, "mix up", content)
 
-    @needs(ANY)
-    @rule(name=standing(ANY), data=st.data())
-    def change_attribute(self, name, data):
-        self.spoil(name, "**/zarr.json", lambda file: changed_attribute(file, data.draw), data, "change")
+    @step(name=standing(ANY), file=number, place=number, value=number)
+    def change_attribute(self, name, file, place, value):
+        self.spoil(name, "**/zarr.json", file, "change", lambda path: changed_attribute(path, place, value))
 
-    def spoil(self, name, pattern, change, data, how):
-        """Write other content to a file, or delete it where ``change(file)`` is None."""
+    def spoil(self, name, pattern, file, how, content):
+        """Write ``content(path)`` to a file of a store, or delete the file if that is None."""
         files = sorted(path for path in Path(name).glob(pattern) if path.is_file())
-        if files:
-            file = data.draw(st.sampled_from(files), "file")
-            content, attributes = change(file), file.name == "zarr.json"
-            self.log.append(f"{how} {file}")
-            file.unlink()
-            if content is not None:
-                file.write_bytes(content)
-            found, self.changed = self.stores[name], self.changed | {name}
-            honest, ours = found.honest and how != "mix up" and not attributes, found.ours and not attributes
-            self.stores[name] = replace(found, whole=False, honest=honest, ours=ours)
+        if not files:
+            return
+        path = files[file % len(files)]
+        self.log.append(f"{how} {path}")
+        written, attributes, found = content(path), path.name == "zarr.json", self.stores[name]
+        path.unlink()
+        if written is not None:
+            path.write_bytes(written)
+        honest, ours = found.honest and how != "mix up" and not attributes, found.ours and not attributes
+        self.stores[name] = replace(found, whole=False, honest=honest, ours=ours)
+        self.changed.add(name)
 
-    @needs(ANY)
-    @rule(name=standing(ANY))
+    @step(name=standing(ANY))
     def rename(self, name):
         """A store takes the place of the other one of its kind, or goes there."""
         other = next(other for other in NAMES[name[0]] if other != name)
@@ -314,7 +322,7 @@ class Commands(StoreModel):
             self.stores[other] = self.stores.pop(name)
             self.changed.add(other)
 
-    @rule()
+    @step()
     def move(self):
         """All stores move together."""
         self.stops.move()
@@ -322,19 +330,16 @@ class Commands(StoreModel):
 
     # What stores answer
 
-    @needs(ANY)
-    @rule(name=standing(ANY))
+    @step(name=standing(ANY))
     def verify(self, name):
         self.look(name)
 
-    @needs("dph")
-    @rule(name=standing("dph"))
+    @step(name=standing("dph"))
     def certify(self, name):
         """Prove all rows of a store."""
         self.must(self.run("verify", name, "--rows", "all") or not self.backed(name), f"{name} is not proved")
 
-    @needs("gdph")
-    @rule(name=standing("gdph"), start=st.integers(0, 11), end=st.integers(0, 11))
+    @step(name=standing("gdph"), start=st.integers(0, 11), end=st.integers(0, 11))
     def ask(self, name, start, end):
         """A path from a store."""
         found = self.stores[name]
@@ -359,8 +364,7 @@ class Commands(StoreModel):
             self.must(path[0] in (content.sources if together else [start]), f"{told} begins elsewhere")
         return None
 
-    @needs("gh")
-    @rule(store=standing("gh"), rows=some, columns=some, reduce=st.sampled_from(["count", "min", None]))
+    @step(store=standing("gh"), rows=some, columns=some, reduce=st.sampled_from(["count", "min", None]))
     def table(self, store, rows, columns, reduce):
         """A table of distances, or one that is reduced to a value for each row."""
         found = self.stores[store]
