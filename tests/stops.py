@@ -6,6 +6,7 @@ command seems to have been killed there. *Ctrl-C* and an *error* of the disk hap
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import signal
@@ -24,23 +25,26 @@ class Stops:
     """
 
     def __init__(self, monkeypatch, place):
-        self.place, self.folder, self.copy = place, place / "here", place / "copy"
+        self.place, self.folder, self.copy, self.numbers = place, place, place / "copy", itertools.count()
         self.how, self.left, self.happened, self.lock = "", 0, False, threading.Lock()
         for name in ("replace", "rename"):
             monkeypatch.setattr(os, name, self.counting(getattr(os, name)))
 
+    def new_name(self):
+        """A folder of another name each time: a worker may still write to the folder of a command that was stopped."""
+        return self.place / f"{next(self.numbers)}"
+
     def begin(self):
         """Make the folder empty, and the current one."""
         shutil.rmtree(self.place, ignore_errors=True)
-        self.folder = self.place / "here"
+        self.folder = self.new_name()
         self.folder.mkdir(parents=True)
         os.chdir(self.folder)
 
     def move(self):
         """Rename the folder."""
-        folder = self.place / ("there" if self.folder.name == "here" else "here")
-        self.folder = self.folder.rename(folder)
-        os.chdir(folder)
+        self.folder = self.folder.rename(self.new_name())
+        os.chdir(self.folder)
 
     def counting(self, rename):
         def counted(source, target, **options):
