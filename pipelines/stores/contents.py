@@ -245,10 +245,15 @@ def compare_contents(path: str, group: zarr.Group, chunks: Mapping[str, Sequence
         every = f"every chunk of {names(chunks)} ({sum(map(len, chunks.values())):,} in all)"
         checked = [every, *also, "that each chunk is the one written there"]
     refuse_misplaced(path, group, chunks)
+    refuse_changed(path, group)
+    return Verified((*checked, "the attributes"))
+
+
+def refuse_changed(path: str, group: zarr.Group) -> None:
+    """Raise StoreError if the attributes differ from the record."""
     attributes = dict(group.attrs.asdict())
     if attributes.get("seal") != _seal(path, attributes):
         raise StoreError(f"{path}: the attributes differ from those recorded; recreate the store")
-    return Verified((*checked, "the attributes"))
 
 
 def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]]) -> None:

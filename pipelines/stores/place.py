@@ -40,6 +40,7 @@ from pipelines.stores.schema import (
     store_schema,
 )
 
+PASSES, PASS_SECONDS = 20, 0.01  # to remove a partial store that Zarr still writes to
 NEW = ".new"  # suffix of a store that will replace an existing store when it is complete
 
 
@@ -260,9 +261,9 @@ def _put(new: str, place: str) -> None:
 
 def _discard(store: str) -> None:
     """Remove a hidden store, also where threads of Zarr still write chunks after an error, and make folders anew."""
-    for _ in range(20):
+    for _ in range(PASSES):
         shutil.rmtree(store, ignore_errors=True)
-        time.sleep(0.01)
+        time.sleep(PASS_SECONDS)
         if not os.path.lexists(store):
             return
 

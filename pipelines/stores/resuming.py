@@ -16,7 +16,15 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import zarr
 
-from pipelines.stores.contents import StoredArray, Verified, compare_contents, record, refuse_misplaced, refuse_missing
+from pipelines.stores.contents import (
+    StoredArray,
+    Verified,
+    compare_contents,
+    record,
+    refuse_changed,
+    refuse_misplaced,
+    refuse_missing,
+)
 from pipelines.stores.declared import Schema, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
@@ -117,6 +125,7 @@ class StoreWriter:
         if found.finished:
             remove_leftovers(found.leftovers())
             return replace(found, path=take_place(path))
+        refuse_changed(found.path, found.group())  # the next commit would record the attributes as they are now
         with disk_errors(path):
             run_id = take_over(path, open_store(path, mode="r+"))
         writer = replace(cls.begun(path), run_id=run_id)  # the previous run may have committed until it lost the store

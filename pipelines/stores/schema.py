@@ -92,7 +92,10 @@ def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
             f"{path}: a store of schema {schema}, made before tilepath 0.1.0, which does not read it any more; make a "
             f"store of the same graph with `{REPLACED[schema]}`"
         )
-    return StoreError(f"{path}: a store of schema {schema}, which this version of tilepath does not know")
+    return StoreError(
+        f"{path}: a store of schema {schema}, which this version of tilepath does not know; use the version that made "
+        "it, or make the store again"
+    )
 
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:

@@ -1,33 +1,36 @@
-"""Random sequences of commands over a few small stores, with a model of what each store may hold.
+"""Random commands over a few small stores, as a state machine of Hypothesis (`store_model` has the model).
 
-Commands import, reverse and replace graphs, solve them, resume, overwrite, rename and damage stores. A kill is played:
-while a command runs, the folder is copied at its k-th rename, and afterwards takes the place of the folder. After any
-of this, ``info --verify`` must pass for stores that nothing happened to, and what passes must hold an answer that the
-model allows; every error must be one that the command line shows as one line. The reference is Floyd and Warshall's
-algorithm. The long campaign: ``pytest -m slow -s tests/tilepath/test_commands_campaign.py``
+Commands import, generate, reverse and replace graphs, solve them, walk along them, train maps, resume and overwrite;
+some are killed, interrupted or meet a failing disk. Stores are damaged, renamed and moved. Whatever happens, an answer
+must be right, or an error must name what is wrong and the cure.
+
+``pytest -m slow -s tests/tilepath/test_commands_campaign.py`` plays TRIALS sequences, drawn from SEED. A failure prints
+a short sequence that fails, as steps and as commands.
 """
 
 import contextlib
-import csv
+import functools
 import json
-import os
 import shutil
-import threading
 from collections import Counter
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
-import click
 import numpy as np
-from campaigns import campaign, pick, play, random_arcs, without_negative_cycle
-from click.testing import CliRunner
+import pandas as pd
+import pytest
+from campaigns import campaign
+from damage import changed_attribute, damaged
+from hypothesis import HealthCheck, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from stops import STOPS, Stops
+from store_contents import Arcs, Samples, Units, Walks, write_arcs
+from store_model import ANY, NAMES, Run, StoreModel
 
-from clusters import ClusterError
-from gpuops.numbers import outside_infinity
-from tilepath import cli
-
-SHOWN = (ValueError, OSError, ImportError, ClusterError, click.ClickException)  # by `main`, as one line
+from pipelines.generators import csr, synthetic_graph
+from tilepath.sklearn import SelfOrganizingMap
 
 OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.apsp.hierarchy.EDGE": 2,
@@ -38,284 +41,386 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.sssp.plan.LANES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
-RESULTS = {"apsp": ["d1", "d2"], "sssp": ["p1", "p2"], "hierarchy": ["h1", "h2"]}
-GRAPHS = ["g1", "g2", "g3"]
+
+GENERATED = {
+    "grid": {"rows": 2, "weights": "integers"},
+    "road": {"rows": 3, "weights": "integers"},
+    "random": {"n": 7, "edge_factor": 2, "weights": "integers"},
+    "rmat": {"scale": 3, "edge_factor": 1, "weights": "integers"},
+    "dag": {"n": 6, "edge_factor": 2, "weights": "integers"},
+    "negative-cycle": {"n": 9, "length": 3, "edge_factor": 1, "weights": "integers"},
+    "euler": {"n": 6},
+}
 
 
-def closure(n, arcs):
-    matrix = np.full((n, n), np.inf)
-    for tail, head, weight in arcs:
-        matrix[tail, head] = min(matrix[tail, head], weight)
-    np.fill_diagonal(matrix, 0)
-    for k in range(n):
-        np.minimum(matrix, matrix[:, k, None] + matrix[k], out=matrix)
-    return matrix
+METHODS = (
+    "auto",
+    "batched",
+    "hierarchy",
+    *(f"{way} --commit-seconds=0 --block={block}" for way in ("floyd-warshall", "out-of-core") for block in (2, 32)),
+)
 
 
-@dataclass
-class Store:
-    """What a store may hold: sorted arcs of a graph, or the rows of `sources` of distances.
-
-    `sound` is False if it may be unfinished or damaged, so that reading may fail; `ours` is False if its attributes are
-    damaged, so that it may not even be overwritten.
-    """
-
-    allowed: list
-    sound: bool = True
-    ours: bool = True
-    arcs: list = field(default_factory=list)
-    sources: list = field(default_factory=list)
+def runs(resume=True):
+    """Two of three runs are stopped, unless they rename less often."""
+    modes = st.sampled_from(["", "--overwrite", "--overwrite", *["--resume"] * resume])
+    stopped = st.builds(Run, modes, st.sampled_from(STOPS), st.integers(1, 16), st.booleans())
+    return st.one_of(st.builds(Run, modes), stopped, stopped)
 
 
-class Kills:
-    """A copy of the folder is made at a rename that is yet `left` away; no other rename happens meanwhile."""
-
-    def __init__(self, monkeypatch, folder, copy):
-        self.folder, self.copy, self.left, self.lock = folder, copy, 0, threading.Lock()
-        for name in ("replace", "rename"):
-            monkeypatch.setattr(os, name, self.counting(getattr(os, name)))
-
-    def counting(self, rename):
-        def counted(*arguments, **options):
-            with self.lock:
-                self.left -= 1
-                if self.left == 0:
-                    with contextlib.suppress(shutil.Error):  # a file that was removed meanwhile
-                        shutil.copytree(self.folder, self.copy, symlinks=True)
-                return rename(*arguments, **options)
-
-        return counted
-
-    def return_to_copy(self):
-        """Whether there is a copy; it is the folder then, and partial files are those of a process that is gone."""
-        self.left = 0
-        if not self.copy.exists():
-            return False
-        shutil.rmtree(self.folder)
-        self.copy.rename(self.folder)
-        os.chdir(self.folder)
-        for path in sorted(self.folder.rglob(f"*.{os.getpid()}.*"), reverse=True):
-            path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", ".99999999.")))
-        return True
+number = st.integers(0, 1 << 20)  # an index modulo a length: what is drawn does not depend on what a stop left
 
 
-class Sequence:
-    def __init__(self, rng, folder, kills, counts):
-        self.rng, self.folder, self.kills, self.counts = rng, folder, kills, counts
-        self.stores, self.log = {}, []
+def standing(kinds):
+    """The name of a store of these kinds that the model knows, "" if there is none."""
 
-    def play(self):
-        steps = [self.make_graph, self.solve, self.solve, self.solve, self.look, self.look, self.ask, self.ask]
-        steps += [self.reverse, self.damage, self.rename]
-        self.make_graph()
-        for _ in range(self.rng.integers(3, 9)):
-            pick(self.rng, steps)()
-        for name in list(self.stores):
-            self.look(name)
+    def chosen(machine_and_index):
+        machine, index = machine_and_index
+        names = machine.known(kinds) or [""]
+        return names[index % len(names)]
 
-    def run(self, *arguments):
-        """Output of a command, None if it ends with an error."""
-        arguments = list(map(str, arguments))
-        self.log.append(" ".join(arguments))
-        done = CliRunner().invoke(cli.tilepath, arguments)
-        self.error = done.exception
-        self.counts["commands"] += 1
-        if isinstance(done.exception, SystemExit):  # a usage error, shown by click
-            self.error = done.stderr
-        elif done.exception is not None:
-            self.must(isinstance(done.exception, SHOWN), "a traceback")
-            self.log[-1] += f"  # {done.exception}"
-        return done.stdout if done.exception is None else None
+    return st.tuples(st.runner(), number).map(chosen)
 
-    def must(self, holds, what):
-        assert holds, f"{what}: {self.error!r}; after\n" + "\n".join(self.log)
 
-    def sound(self, names):
-        return [name for name in names if name in self.stores and self.stores[name].sound]
+def new(kind):
+    """A name for a store to be written, which may exist."""
+    return st.sampled_from(NAMES[kind])
 
-    def change(self, name, new, *arguments, retry):
-        """Run a command that makes `new` of the store `name`, perhaps killed; the model of the store afterwards."""
-        old, exists = self.stores.get(name), Path(name).exists()
-        mode = pick(self.rng, ["", "--overwrite", *retry])
-        killed = self.rng.random() < 0.4
-        if killed:
-            self.kills.left = int(self.rng.integers(1, 15))
-        made = self.run(*arguments, *[mode] * bool(mode))
-        if killed and self.kills.return_to_copy():
-            self.log[-1] += "  # killed"
-            self.counts["kills"] += 1
-            if old is None or mode == "--resume":
-                allowed, sound, told = (old.allowed if old else []) + new.allowed, False, new
-            else:  # it stays until the new one is whole; between two renames neither is there
-                there = Path(name).exists()
-                self.must(there or not old.sound or [*Path().glob(f".{name}.*.replaced")], f"{name} is lost")
-                allowed, sound, told = old.allowed + new.allowed, old.sound and there, old
-            ours = old is None or old.ours
-            self.stores[name] = Store(allowed, sound, ours, told.arcs, told.sources)
-            if ours and self.rng.random() < 0.5:
-                again = "--overwrite" if exists or not retry else "--resume"
-                self.must(self.run(*arguments, again) is not None, f"{again} after a kill")
-                self.stores[name] = new
-        elif made is not None:
-            self.must(mode or not exists, "the store was overwritten")
-            if mode == "--resume" and exists:
-                self.must(old is None or not old.sound or old.arcs == new.arcs, "a run of another graph was resumed")
-                new.allowed = new.allowed + (old.allowed if old else [])
-            self.stores[name] = new
+
+def step(**arguments):
+    """A rule, which does nothing if a store that it needs is not there."""
+
+    def decorate(method):
+        @functools.wraps(method)
+        def taken(self, **given):
+            if "" not in [each for each in given.values() if isinstance(each, str)]:
+                method(self, **given)
+
+        return rule(**arguments)(taken)
+
+    return decorate
+
+
+@st.composite
+def graphs(draw):
+    """A graph with loops and parallel arcs, at times a closed walk, with negative weights or with a negative cycle."""
+    n = draw(st.integers(1, 9))
+    vertex = st.integers(0, n - 1)
+    ends = draw(st.lists(st.tuples(vertex, vertex), min_size=1, max_size=20))
+    kind = draw(st.sampled_from(["whole", "eighths", "signed", "walk", "any"]))
+    if kind == "walk":
+        stops = [tail for tail, _ in ends]
+        ends = [*zip(stops, stops[1:] + stops[:1], strict=True)]
+    weights = draw(st.lists(st.integers(-2 if kind == "any" else 0, 9), min_size=len(ends), max_size=len(ends)))
+    heights = draw(st.lists(st.integers(0, 20 if kind == "signed" else 0), min_size=n, max_size=n))
+    arcs = [
+        (a, b, (w + heights[a] - heights[b]) / (8 if kind == "eighths" else 1))
+        for (a, b), w in zip(ends, weights, strict=True)
+    ]
+    return Arcs(n, tuple(sorted(arcs)))
+
+
+tables = st.integers(1, 3).flatmap(
+    lambda d: st.lists(st.lists(st.integers(-9, 9), min_size=d, max_size=d), min_size=1, max_size=12)
+)
+some = st.lists(st.integers(0, 11), min_size=1, max_size=3)
+
+
+class Commands(StoreModel):
+    """Random commands; `ready` is set by the test: a folder with a store of every kind, and the model of these."""
+
+    # Commands that make stores
+
+    @initialize(graph=st.none() | graphs())
+    def begin(self, graph):
+        """With a store of every kind, perhaps of a graph that is another one by now."""
+        if not self.ready.stores:
+            self.make_ready()
         else:
-            self.must(exists and (mode != "--overwrite" or (old and not old.ours)), "refused")
+            self.log.append("(stores of make_ready)")
+            shutil.copytree(self.ready.folder, self.stops.folder, dirs_exist_ok=True)
+            self.stores = dict(self.ready.stores)
+        if graph is not None:
+            self.import_graph(out="g1", graph=graph, suffix="csv", how=Run("--overwrite"))
 
-    def make_graph(self):
-        n = int(pick(self.rng, [1, 2, 5, 9, 14]))
-        tails, heads = random_arcs(self.rng, n, int(pick(self.rng, [1, n, 3 * n])))
-        weights = self.rng.integers(1, 9, len(tails))
-        kind = pick(self.rng, ["whole", "eighths", "signed"])
-        if kind == "signed":
-            weights = without_negative_cycle(self.rng, tails, heads, weights)
-        weights = weights / 8 if kind == "eighths" else weights
+    def make_ready(self):
+        """Make a store of every kind, and keep a copy."""
+        once = Run()
+        self.import_samples(out="s1", table=[[4, 1], [2, 2], [0, 7], [9, 9], [5, 3]], how=once)
+        self.train(samples="s1", out="w1", rows=2, epochs=3, how=once)
+        self.place(codebook="w1", samples="s1", out="u1", how=once)
+        for place, method in enumerate(METHODS[2:4], 1):
+            graph, rows = f"g{place}", [place, 4, 5]
+            self.generate(out=graph, kind="euler", seed=place, how=once)
+            self.all_pairs(graph=graph, out=f"d{place}", method=method, rows=[], how=once)
+            self.search(graph=graph, out=f"p{place}", rows=rows, spread="sources", how=once)
+            self.euler(graph=graph, out=f"c{place}", method="stages", how=once)
+        self.hierarchy(graph="g1", out="h1", options=[], how=once)
+        self.matrix(store="h1", out="m1.zarr", rows=[0, 1], columns=[2, 3, 4], how=once)
+        shutil.copytree(self.stops.folder, self.ready.folder)
+        self.ready.stores |= self.stores
+
+    @step(out=new("g"), graph=graphs(), suffix=st.sampled_from(["csv", "parquet", "gr", "mtx"]), how=runs(resume=False))
+    def import_graph(self, out, graph, suffix, how):
+        if suffix == "gr" and not graph.whole:
+            suffix = "mtx"
+        file = f"arcs.{suffix}"
+        graph = write_arcs(graph, file)
+        options = [] if graph.first else ["--vertices", graph.n]
+        self.write(out, lambda: graph, [], how, "import", file, out, *options)
+
+    @step(out=new("g"), kind=st.sampled_from([*GENERATED]), seed=st.integers(0, 3), how=runs(resume=False))
+    def generate(self, out, kind, seed, how):
+        indptr, heads, weights = csr(synthetic_graph(kind, seed=seed, **GENERATED[kind]))
+        tails = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         arcs = sorted(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
-        lines = ["source,target,weight", *(f"{tail},{head},{weight}" for tail, head, weight in arcs)]
-        Path(f"{n}.csv").write_text("\n".join(lines) + "\n")
-        name = pick(self.rng, GRAPHS)
-        self.change(name, Store([(n, arcs)], arcs=(n, arcs)), "import", f"{n}.csv", name, "--vertices", n, retry=[])
+        options = [f"--{word.replace('_', '-')}={value}" for word, value in GENERATED[kind].items()]
+        options = [option.replace("--n=", "--vertices=") for option in options]
+        graph = Arcs(len(indptr) - 1, tuple(arcs))
+        self.write(out, lambda: graph, [], how, "generate", kind, out, "--seed", seed, *options)
 
-    def reverse(self):
-        source, name = pick(self.rng, self.sound(GRAPHS) or [None]), pick(self.rng, GRAPHS)
-        if source in (None, name):
-            return
-        n, arcs = self.stores[source].arcs
-        turned = n, sorted((head, tail, weight) for tail, head, weight in arcs)
-        self.change(name, Store([turned], arcs=turned), "graph", "reverse", source, name, retry=[])
+    @step(graph=standing("g"), out=new("g"), how=runs(resume=False))
+    def reverse(self, graph, out, how):
+        if out != graph:
+            self.write(out, Arcs.reversed, [graph], how, "graph", "reverse", graph, out)
 
-    def solve(self):
-        graph, command = pick(self.rng, self.sound(GRAPHS) or [None]), pick(self.rng, [*RESULTS])
-        if graph is None:
-            return
-        rng, (n, arcs) = self.rng, self.stores[graph].arcs
-        options, rows, matrix = [], list(range(n)), closure(n, arcs)
-        if command == "apsp":
-            options += ["--method", pick(rng, ["auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"])]
-            if options[-1] in ("floyd-warshall", "out-of-core"):
-                options += ["--commit-seconds", "0", "--block", pick(rng, [2, 32])]
-        if command == "hierarchy" and rng.random() < 0.3:
-            options += ["--thorough"]
-        if command == "sssp" or (command == "apsp" and rng.random() < 0.3):
-            rows = rng.permutation(n)[: rng.integers(1, 4)].tolist()
-            options += [word for row in rows for word in ("--source", row)]
-        matrix = matrix[rows]
-        if command == "sssp" and rng.random() < 0.3:
-            options, matrix = [*options, "--together"], matrix.min(axis=0, keepdims=True)
-        if rng.random() < 0.3:
-            options += ["--dtype", pick(rng, ["float32", "float64"])]
-        name = pick(rng, RESULTS[command])
-        new = Store([matrix], arcs=(n, arcs), sources=rows)
-        self.change(name, new, command, graph, name, *options, retry=["--resume"])
+    @step(graph=standing("g"), out=new("d"), method=st.sampled_from(METHODS), rows=st.just([]) | some, how=runs())
+    def all_pairs(self, graph, out, method, rows, how):
+        options = [*method.split(), *self.named(graph, rows, "source")]
+        make = lambda g: g.rows(g.vertices(rows) or range(g.n))  # noqa: E731
+        self.write(out, make, [graph], how, "apsp", graph, out, "--method", *options)
 
-    def look(self, name=None):
-        """Verify a store and read it."""
-        name = name or pick(self.rng, [*self.stores])
-        store = self.stores[name]
-        verified = self.run("info", name, "--verify", "--json")
-        self.must(verified is not None or not store.sound, f"{name} does not verify")
-        if verified is None or not json.loads(verified).get("complete", True):
-            self.must(not store.sound, f"{name} is unfinished")
-            return
-        found = self.arcs_of(name) if name in GRAPHS else self.distances_of(name)
-        if found is not None:
-            right = [allowed for allowed in store.allowed if same(found, allowed)]
-            self.must(right, f"{name} holds {found}, and not one of {store.allowed}")
+    @step(
+        graph=standing("g"),
+        out=new("p"),
+        rows=some,
+        spread=st.sampled_from(["sources", "vertices"]),
+        together=st.booleans(),
+        cutoff=st.none() | st.integers(0, 30),
+        how=runs(),
+    )
+    def search(self, graph, out, rows, spread, how, together=False, cutoff=None):
+        options = [*self.named(graph, rows, "source"), "--spread", spread, *["--together"] * together]
+        options += [] if cutoff is None else ["--cutoff", cutoff]
+        make = lambda g: g.rows(g.vertices(rows), together, cutoff)  # noqa: E731
+        if all(g.matrix is not None for g in self.stores[graph].allowed or ()):  # else it depends on the sources
+            self.write(out, make, [graph], how, "sssp", graph, out, *options)
 
-    def arcs_of(self, name):
-        self.must(self.run("export", name, "x.csv", "--overwrite") is not None, f"{name} was verified")
-        n = json.loads(self.run("info", name, "--json"))["attributes"]["n"]
-        with open("x.csv") as file:
-            rows = list(csv.reader(file))[1:]
-        return n, sorted((int(tail), int(head), float(weight)) for tail, head, weight in rows)
+    @step(graph=standing("g"), out=new("h"), options=st.sampled_from([[], ["--thorough"]]), how=runs())
+    def hierarchy(self, graph, out, options, how):
+        self.write(out, lambda g: g.rows(range(g.n)), [graph], how, "hierarchy", graph, out, *options)
 
-    def distances_of(self, name):
-        if name in RESULTS["hierarchy"]:
-            n = len(self.stores[name].allowed[0])
-            Path("all.csv").write_text("vertex\n" + "".join(f"{v}\n" for v in range(n)))
-            if self.run("od", name, "x.npy", "--origins", "all.csv", "--overwrite") is None:
-                return None  # another number of vertices
-        else:
-            self.must(self.run("export", name, "x.npy", "--overwrite") is not None, f"{name} was verified")
-        found = np.load("x.npy")
-        return np.where(found == outside_infinity(found.dtype), np.inf, found)
+    @step(graph=standing("g"), like=standing("h"), out=new("h"), how=runs())
+    def hierarchy_like(self, graph, like, out, how):
+        """Other weights or fewer arcs on the same vertices must be taken, and other arcs may be refused."""
+        fits = all(
+            g.n == h.graph.n and {arc[:2] for arc in g.arcs} <= {arc[:2] for arc in h.graph.arcs}
+            for g in self.stores[graph].allowed or ()
+            for h in self.stores[like].allowed or ()
+        )
+        if like != out:
+            make = lambda g, _: g.rows(range(g.n))  # noqa: E731
+            command = ("hierarchy", graph, out, "--like", like)
+            self.write(out, make, [graph, like], how, *command, may_refuse=not fits)
 
-    def ask(self):
-        """A path of a store: as long as the arcs of it, and as a distance that is allowed."""
-        name = pick(self.rng, self.sound([name for names in RESULTS.values() for name in names]) or [None])
-        if name is None:
-            return
-        store = self.stores[name]
-        (n, arcs), source = store.arcs, pick(self.rng, store.sources)
-        target = int(self.rng.integers(n))
-        told = self.run("path", name, source, target, "--json")
-        if told is None:
-            return  # no path, or the graph is another one by now
-        found = json.loads(told)
-        lengths = [found["distance"]]
-        if len(store.allowed) == 1:
-            lengths.append(closure(n, arcs)[int(found["path"][0]), target])
-            weights = {}
-            for tail, head, weight in arcs:
-                weights[tail, head] = min(weight, weights.get((tail, head), np.inf))
-            lengths.append(sum(weights[hop] for hop in pairwise(map(int, found["path"]))))
-        self.must(len(set(lengths)) == 1, f"{told}: {lengths}")
+    @step(store=standing("gh"), out=new("m"), rows=some, columns=some, how=runs())
+    def matrix(self, store, out, rows, columns, how):
+        options = self.points(store, rows, columns)
+        make = lambda content: block(content, rows, columns)  # noqa: E731
+        self.write(out, make, [store], how, "od", store, out, *options, may_refuse=not self.backed(store))
 
-    def damage(self):
-        name = pick(self.rng, [*self.stores])
-        files = sorted(path for path in Path(name).rglob("*") if path.is_file()) if Path(name).exists() else []
+    @step(graph=standing("g"), out=new("c"), method=st.sampled_from(["stages", "hierholzer"]), how=runs(resume=False))
+    def euler(self, graph, out, method, how):
+        make = lambda g: Walks(g) if g.balanced() else None  # noqa: E731
+        self.write(out, make, [graph], how, "euler", graph, out, "--method", method)
+
+    @step(out=new("s"), table=tables, how=runs(resume=False))
+    def import_samples(self, out, table, how):
+        pd.DataFrame(table, columns=[*"abc"[: len(table[0])]]).to_csv("table.csv", index=False)
+        values = np.array(table, "float32")
+        self.write(out, lambda: Samples(values), [], how, "som", "import", "table.csv", out)
+
+    @step(samples=standing("s"), out=new("w"), rows=st.integers(1, 2), epochs=st.integers(1, 4), how=runs())
+    def train(self, samples, out, rows, epochs, how):
+        """The estimator, which knows neither stores nor workers, trains the same map, bit by bit."""
+        options = {"rows": rows, "columns": 2, "epochs": epochs}
+
+        def make(samples):
+            try:
+                return Samples(SelfOrganizingMap(**options, random_state=0).fit(samples.values).codebook_)
+            except ValueError:  # samples that are all equal, or fewer than units
+                return None
+
+        words = [f"--{word}={value}" for word, value in options.items()]
+        self.write(out, make, [samples], how, "som", "train", samples, out, *words)
+
+    @step(codebook=standing("w"), samples=standing("s"), out=new("u"), how=runs())
+    def place(self, codebook, samples, out, how):
+        def make(codebook, samples):
+            fits = codebook.values.shape[1] == samples.values.shape[1]
+            return Units(samples.values, codebook.values) if fits else None
+
+        self.write(out, make, [codebook, samples], how, "som", "map", codebook, samples, out)
+
+    def named(self, graph, numbers, option):
+        """Options that name vertices of a graph."""
+        content = (self.stores[graph].allowed or [Arcs(1, ())])[0]
+        return [f"--{option}=#{vertex}" for vertex in content.vertices(numbers)]
+
+    def points(self, store, rows, columns):
+        content = (self.stores[store].allowed or [Arcs(1, ())])[0]
+        for file, numbers in ("rows.csv", rows), ("columns.csv", columns):
+            chosen = graph_of(content).vertices(numbers)
+            Path(file).write_text("vertex\n" + "".join(f"#{vertex}\n" for vertex in chosen))
+        return ["--origins", "rows.csv", "--destinations", "columns.csv"]
+
+    # What befalls stores
+
+    @step(name=standing(ANY), how=st.sampled_from(["delete", "cut", "flip"]), file=number, bit=number)
+    def damage(self, name, how, file, bit):
+        """A file is deleted, cut in half, or has a bit flipped."""
+        self.spoil(name, "**/*", file, how, lambda path: damaged(path, how, bit))
+
+    @step(name=standing(ANY), file=number, other=number)
+    def mix_up(self, name, file, other):
+        """A chunk is replaced by a chunk of the same array, perhaps of another store."""
+
+        def content(path):
+            kin = sorted(each for store in NAMES[name[0]] for each in Path(store, path.parts[1]).glob("c/**/*"))
+            chunks = [each for each in kin if each.is_file()]
+            return chunks[other % len(chunks)].read_bytes()
+
+        self.spoil(name, "*/c/**/*", file, "mix up", content)
+
+    @step(name=standing(ANY), file=number, place=number, value=number)
+    def change_attribute(self, name, file, place, value):
+        self.spoil(name, "**/zarr.json", file, "change", lambda path: changed_attribute(path, place, value))
+
+    def spoil(self, name, pattern, file, how, content):
+        """Write ``content(path)`` to a file of a store, or delete the file if that is None."""
+        files = sorted(path for path in Path(name).glob(pattern) if path.is_file())
         if not files:
             return
-        file, how = pick(self.rng, files), pick(self.rng, ["delete", "truncate", "flip", "copy"])
-        content = bytearray(file.read_bytes())
-        self.log.append(f"{how} {file}")
-        self.stores[name].sound = False
-        self.stores[name].ours &= file.name != "zarr.json"
-        if how == "flip" and content:
-            content[self.rng.integers(len(content))] ^= 1 << self.rng.integers(8)
-        if how == "copy" and file.name != "zarr.json":  # of a chunk whose checksum is right
-            content = pick(self.rng, [path for path in files if path.name != "zarr.json"]).read_bytes()
-        file.unlink()
-        if how != "delete":
-            file.write_bytes(content[: len(content) // 2] if how == "truncate" else content)
+        path = files[file % len(files)]
+        self.log.append(f"{how} {path}")
+        written, attributes, found = content(path), path.name == "zarr.json", self.stores[name]
+        path.unlink()
+        if written is not None:
+            path.write_bytes(written)
+        honest, ours = found.honest and how != "mix up" and not attributes, found.ours and not attributes
+        self.stores[name] = replace(found, whole=False, honest=honest, ours=ours)
+        self.changed.add(name)
 
-    def rename(self):
-        name = pick(self.rng, [*self.stores])
-        kin = next(names for names in (GRAPHS, *RESULTS.values()) if name in names)
-        other = pick(self.rng, [each for each in kin if each != name])
-        if not Path(name).exists():
+    @step(name=standing(ANY))
+    def rename(self, name):
+        """A store takes the place of the other one of its kind, or goes there."""
+        other = next(other for other in NAMES[name[0]] if other != name)
+        if Path(name).exists():
+            self.log.append(f"rm -r {other}; mv {name} {other}")
+            shutil.rmtree(other, ignore_errors=True)
+            Path(name).rename(other)
+            self.stores[other] = self.stores.pop(name)
+            self.changed.add(other)
+
+    @step()
+    def move(self):
+        """All stores move together."""
+        self.stops.move()
+        self.log.append(f"mv ../* {self.stops.folder}")
+
+    # What stores answer
+
+    @step(name=standing(ANY))
+    def verify(self, name):
+        self.look(name)
+
+    @step(name=standing("dph"))
+    def certify(self, name):
+        """Prove all rows of a store."""
+        self.must(self.run("verify", name, "--rows", "all") or not self.backed(name), f"{name} is not proved")
+
+    @step(name=standing("gdph"), start=st.integers(0, 11), end=st.integers(0, 11))
+    def ask(self, name, start, end):
+        """A path from a store."""
+        found = self.stores[name]
+        if found.allowed is None or not found.honest:
             return
-        self.log.append(f"rm -r {other}; mv {name} {other}")
-        shutil.rmtree(other, ignore_errors=True)
-        Path(name).rename(other)
-        self.stores[other] = self.stores.pop(name)
+        contents = [content for content in found.allowed if graph_of(content).matrix is not None]
+        content = contents[0] if contents else Arcs(1, ())
+        n = min(graph_of(each).n for each in contents or [content])
+        start, end = start % n, end % n
+        together = getattr(content, "together", False)
+        told = self.run("path", name, *[f"#{start}"] * (not together), f"#{end}", "--json")
+        lengths = [each.distance(start, end) for each in contents]
+        if told is None:
+            expected = self.backed(name) and contents and np.isfinite(lengths[0])
+            return self.must(not expected, "there is a path")
+        answer = json.loads(told)
+        self.must(answer["distance"] in lengths, f"{told} instead of {lengths}")
+        if len(lengths) == 1:
+            graph = graph_of(content)
+            path = [int(vertex) - graph.first for vertex in answer["path"]]
+            self.must(graph.length(path) == answer["distance"] and path[-1] == end, f"{told} is no path")
+            self.must(path[0] in (content.sources if together else [start]), f"{told} begins elsewhere")
+        return None
+
+    @step(store=standing("gh"), rows=some, columns=some, reduce=st.sampled_from(["count", "min", None]))
+    def table(self, store, rows, columns, reduce):
+        """A table of distances, or one that is reduced to a value for each row."""
+        found = self.stores[store]
+        if found.allowed is None or not found.honest:
+            return
+        options = self.points(store, rows, columns) + ["--overwrite"] + ["--reduce", reduce] * (reduce is not None)
+        told = self.run("od", store, "table.csv", *options)
+        blocks = [block(content, rows, columns) for content in found.allowed]
+        if told is None:
+            return self.must(not self.backed(store) or None in blocks, "a table was refused")
+        values = pd.read_csv("table.csv")[reduce or "distance"].fillna(np.inf).to_numpy()
+        expected = [reduced(each.matrix, reduce).ravel() for each in blocks if each is not None]
+        self.must(any(np.array_equal(values, each) for each in expected), f"{values} instead of {expected}")
+        return None
 
 
-def same(found, allowed):
-    if isinstance(found, tuple):
-        return found == allowed
-    return found.shape == allowed.shape and np.array_equal(found, allowed)
+def graph_of(content):
+    return getattr(content, "graph", content)
 
 
-@campaign(few=2, many=1_200)
+def block(content, rows, columns):
+    """Distances from some vertices to others, None if they must be refused."""
+    graph = graph_of(content)
+    if graph is content and graph.signed:
+        return None  # searches from a graph
+    found = graph.rows(graph.vertices(rows))
+    return found and found.columns(graph.vertices(columns))
+
+
+def reduced(matrix, how):
+    if how is None:
+        return matrix
+    return np.isfinite(matrix).sum(axis=1) if how == "count" else matrix.min(axis=1)
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.usefixtures("answers_ctrl_c")
+@campaign(few=25, many=2_000)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
-    folder, counts = tmp_path / "here", Counter()
-    kills = Kills(monkeypatch, folder, tmp_path / "copy")
-
-    def trial(rng):
-        for path in (folder, tmp_path / "copy"):
-            shutil.rmtree(path, ignore_errors=True)
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        Sequence(rng, folder, kills, counts).play()
-
+    monkeypatch.chdir(tmp_path)
+    stops, counts = Stops(monkeypatch, tmp_path / "stores"), Counter()
+    ready = SimpleNamespace(folder=tmp_path / "ready", stores={})
+    machine = type("Commands", (Commands,), {"stops": stops, "counts": counts, "ready": ready})
+    steps = 8 if len(seeds) < 1_000 else 15
+    chosen = settings(
+        max_examples=len(seeds),
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
     try:
-        play(seeds, trial)
+        run_state_machine_as_test(seed(seeds[0])(machine), settings=chosen)
     finally:
-        print(", ".join(f"{count:,} {what}" for what, count in counts.items()))
+        print(", ".join(f"{count:,} {what}" for what, count in counts.most_common()))

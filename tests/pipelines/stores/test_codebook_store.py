@@ -114,8 +114,7 @@ def test_training_that_stopped_early(tmp_path, samples):
     assert begun_codebook(tmp_path / "m").progress() == (1, 1)
     found.verify()
     # Killed between cutting the array and recording it: later epochs have their place again.
-    group = zarr.open_group(tmp_path / "m")
-    group.attrs["complete"] = False
+    record(str(tmp_path / "m"), zarr.open_group(tmp_path / "m"), {"complete": False})
     run = resume_codebook(tmp_path / "m", samples, OPTIONS)
     assert (run.committed(), run.epochs) == (1, 3)
     run.write(2, np.full((1, 6, 2), 9.0))
@@ -123,16 +122,20 @@ def test_training_that_stopped_early(tmp_path, samples):
     assert run.read(2)[0, 0] == 9
 
 
-def test_a_run_that_fails_at_its_last_record_has_the_errors_of_before(tmp_path, samples, monkeypatch):
-    def full(path, group, attributes, *added, **options):
-        if "complete" in attributes:
-            raise OSError(28, "No space left on device")
-        record(path, group, attributes, *added, **options)
+def test_a_run_that_fails_while_it_finishes_is_resumed(tmp_path, samples, monkeypatch):
+    def failing(path, group, attributes, *arguments, **options):
+        if attributes.get("complete"):
+            raise OSError("the disk fails")
+        record(path, group, attributes, *arguments, **options)
 
-    monkeypatch.setattr("pipelines.stores.codebook.record", full)
-    with pytest.raises(StoreError, match="the disk is full"):
+    monkeypatch.setattr("pipelines.stores.codebook.record", failing)
+    with pytest.raises(OSError, match="the disk fails"):
         codebook_of(samples, tmp_path / "m")
-    assert resume_codebook(tmp_path / "m", samples, OPTIONS).errors() == [1, 1 / 2, 1 / 3]
+    monkeypatch.undo()
+    run = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    assert (run.committed(), run.errors()) == (3, [1.0, 1 / 2, 1 / 3])
+    run.finish(3, [*run.errors(), 0.25], 0.25, np.arange(6))
+    assert open_codebook(tmp_path / "m").quantization_errors == (1.0, 1 / 2, 1 / 3, 1 / 4)
 
 
 def test_a_codebook_finds_its_samples(tmp_path, samples):

@@ -1,5 +1,6 @@
 """One meaning of resuming, whatever the schema: what is refused, what is returned as it is, whose a store then is."""
 
+import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -147,3 +148,17 @@ def test_what_a_killed_run_left_in_a_finished_store_is_reported_and_removed(kind
     assert resume(writer.path).finished
     assert not any(each.exists() for each in left)
     assert "remains" not in "".join(store_info(writer.path, verify=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_whose_attributes_were_changed_is_not_resumed(kind, begin):
+    """A run that took it over would commit the changed attributes, and `info --verify` would pass."""
+    writer, _, resume, _ = begin[kind]()
+    file = Path(writer.path, "zarr.json")
+    entries = json.loads(file.read_text())
+    entries["attributes"] |= {"replaces": "another"}
+    file.write_text(json.dumps(entries))
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match="out: the attributes differ from those recorded; recreate the store"):
+        resume(writer.path)
+    assert file.read_bytes() == before
