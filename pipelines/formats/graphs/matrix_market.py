@@ -6,8 +6,8 @@
     I J VALUE
 
 FIELD is `real`, `integer` or `pattern` (no values: unweighted); SYMMETRY is `general` (directed) or `symmetric` (each
-entry is an undirected edge). Stored zeros are arcs of weight 0. Vertices are numbered from 1; their numbers become
-labels.
+entry is an undirected edge). In an integer file every value must be an integer. Stored zeros are arcs of weight 0.
+Vertices are numbered from 1; their numbers become labels.
 https://math.nist.gov/MatrixMarket/formats.html
 """
 
@@ -31,7 +31,11 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
         n, announced = _size(text)
         values = field != "pattern"
         layout = Layout(
-            "ROW COLUMN VALUE" if values else "ROW COLUMN", (VERTEX, VERTEX) + (NUMBER,) * values, comments="%", n=n
+            "ROW COLUMN VALUE" if values else "ROW COLUMN",
+            (VERTEX, VERTEX) + (NUMBER,) * values,
+            comments="%",
+            n=n,
+            integers=field == "integer",
         )
         yield ArcStream(
             announced_arcs(text, layout, announced, text.number, (0, 1, 2 if values else None)),
