@@ -266,7 +266,8 @@ def test_mutated_h5ad_gives_what_anndata_reads_or_one_error(seeds, tmp_path):
         content = drawn(rng, lambda rng: make_h5ad(rng, tmp_path), 0.7)
         return judge("h5ad", content, tmp_path, lambda content, _: plain_h5ad(content, tmp_path))
 
-    play(seeds, trial)
+    counts = play(seeds, trial)
+    assert len(seeds) < 8 or counts["equal"] > len(seeds) / 10
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
@@ -339,4 +340,5 @@ def test_mutated_reads_are_letters_or_one_error(seeds, tmp_path):
         assert codes.tolist() == expected.tolist(), content
         return None
 
-    play(seeds, trial)
+    counts = play(seeds, trial)
+    assert len(seeds) < 20 or counts["equal"] > len(seeds) / 10
