@@ -20,6 +20,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.schema import StoreError, disk_errors
 
@@ -72,6 +73,7 @@ class RowFiles:
 
     def _read(self, start: int, rows: np.ndarray) -> None:
         place = self._file(start)
+        regular_size(place)
         try:
             checksum = self._checksum(rows, _move(place, os.O_RDONLY, rows, os.preadv))
             with open(place, "rb", buffering=0) as file:
