@@ -31,6 +31,8 @@ from pipelines.formats.text_file import is_number, is_whole
 
 _BLOCK_BYTES = 1 << 20
 _PIECE_ARCS = 1 << 16
+MOST_BYTES = 16 << 20  # of one element; a zipped file of a few megabytes may expand to gigabytes
+MOST_DEPTH = 200
 _DOMAINS = ("all", "graph", "node", "edge", "hyperedge", "port", "endpoint", "graphml")  # of a key
 
 
@@ -101,6 +103,7 @@ class _Elements:
         self._data: dict[str, str] = {}
         self._key = ""
         self._text: list[str] | None = None
+        self._fed = self._length = self._depth = 0  # bytes parsed; characters in `_text`; open elements of all kinds
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
@@ -115,6 +118,9 @@ class _Elements:
     def parse(self, block: bytes, last: bool) -> None:
         try:
             self._parser.Parse(block, last)
+            self._fed += len(block)
+            if self._fed - self._parser.CurrentByteIndex > MOST_BYTES:
+                raise self._error(f"an element of more than {MOST_BYTES:,} bytes; check that it is GraphML")
         except expat.ExpatError as error:
             text = expat.errors.messages[error.code]
             raise FormatError(f"{self.name}, line {error.lineno}: not valid XML ({text}); get a new copy") from error
@@ -157,24 +163,18 @@ class _Elements:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         kind = tag.rpartition(":")[2]
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise self._error(f"elements within more than {MOST_DEPTH} others; check that it is GraphML")
         if kind in ("node", "edge") and "graph" not in self._open:
             raise self._error(f"a <{kind}> is not within <graph>; move it there")
         if kind == "key":
-            if self.directed is not None:  # edges before it would have been read without their weights
-                raise self._error("a <key> comes after <graph>; move it before")
-            domain = attributes.get("for", "all")
-            if domain not in _DOMAINS:
-                raise self._error(f"a <key> is for {domain!r:.80}; write one of {', '.join(_DOMAINS)}")
-            if "id" not in attributes:
-                raise self._error("a <key> has no id; give it one")
-            self._key = attributes["id"]
-            name = attributes.get("attr.name", self._key)
-            self._keys[self._key] = _Key(domain, name, attributes.get("attr.type", "string"))
+            self._start_key(attributes)
         elif kind in ("data", "default"):
             if kind == "data" and "key" not in attributes:
                 raise self._error("a <data> has no key; name the id of its <key>")
             self._key = attributes.get("key", self._key)
-            self._text = []
+            self._text, self._length = [], 0
         elif kind == "graph":
             self._start_graph(attributes.get("edgedefault"))
         elif kind == "node":
@@ -187,6 +187,7 @@ class _Elements:
 
     def _end(self, tag: str) -> None:
         kind = tag.rpartition(":")[2]
+        self._depth -= 1
         if kind in ("data", "default") and self._text is not None:
             (self._data if kind == "data" else self._defaults)[self._key] = "".join(self._text).strip()
             self._text = None
@@ -198,7 +199,22 @@ class _Elements:
 
     def _characters(self, text: str) -> None:
         if self._text is not None:
+            self._length += len(text)
+            if self._length > MOST_BYTES:
+                raise self._error(f"an element of more than {MOST_BYTES:,} bytes; check that it is GraphML")
             self._text.append(text)
+
+    def _start_key(self, attributes: dict[str, str]) -> None:
+        if self.directed is not None:  # edges before it would have been read without their weights
+            raise self._error("a <key> comes after <graph>; move it before")
+        domain = attributes.get("for", "all")
+        if domain not in _DOMAINS:
+            raise self._error(f"a <key> is for {domain!r:.80}; write one of {', '.join(_DOMAINS)}")
+        if "id" not in attributes:
+            raise self._error("a <key> has no id; give it one")
+        self._key = attributes["id"]
+        name = attributes.get("attr.name", self._key)
+        self._keys[self._key] = _Key(domain, name, attributes.get("attr.type", "string"))
 
     def _start_graph(self, default: str | None) -> None:
         if self.directed is not None:
