@@ -144,11 +144,12 @@ def edge_rows(content, said, options):
     header = re.search(r"line (\d+) is a header", said)
     columns = [int(c) for c in re.findall(r"from column (\d+)", said)]
     lines = [(i, line) for i, line in enumerate(lines_of(content), 1) if line and line[0] not in "#%"]
-    rows = [split_fields(line, delimiter) for _, line in lines]
     if header:
         assert int(header[1]) == lines[0][0]
-        names = rows.pop(0)
-        check_header(names, rows, columns, options)
+        first = lines.pop(0)[1]
+    rows = [split_fields(line, delimiter) for _, line in lines]
+    if header and not options.get("header"):
+        check_header(split_fields(first, delimiter), rows, columns)
     if not rows:
         assert "vertices" in options
         return [], columns
@@ -184,10 +185,8 @@ def split_fields(line, delimiter):
     return [field[1:] if field[:1] == "\0" else field.strip(blanks) for field in fields]
 
 
-def check_header(names, rows, columns, options):
-    """A line is taken for a header only if it cannot be an edge, or if the user said so."""
-    if options.get("header"):
-        return
+def check_header(names, rows, columns):
+    """A line is taken for a header only if it cannot be an edge, unless the user said so."""
     assert not any(map(DECIMAL.fullmatch, names))
     if not well_known_pairs(names):
         assert columns == [0, 1, 2][: len(columns)]

@@ -59,11 +59,11 @@ def _banner(text: TextFile) -> tuple[str, str]:
         )
     layout, field, symmetry = words[2:]
     if layout != "coordinate":
-        raise text.error(f"a dense matrix ({layout}) lists no arcs; save it as sparse, in coordinate format")
+        raise text.error(f"a dense matrix ({layout:.40}) lists no arcs; save it as sparse, in coordinate format")
     if field not in ("real", "double", "integer", "pattern"):
-        raise text.error(f"values are {field}; weights are real, integer or pattern; convert the matrix")
+        raise text.error(f"values are {field:.40}; weights are real, integer or pattern; convert the matrix")
     if symmetry not in ("general", "symmetric"):
-        raise text.error(f"a {symmetry} matrix is not supported; save it as general, with both triangles")
+        raise text.error(f"a {symmetry:.40} matrix is not supported; save it as general, with both triangles")
     return field, symmetry
 
 

@@ -65,7 +65,7 @@ def plain_csv(content, columns):
 
 
 def value(word):
-    if word in ABSENT:
+    if word in ABSENT or re.fullmatch("[+-]?nan", word, re.IGNORECASE):
         return np.nan
     assert re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word, re.ASCII), word
     return float(word)
