@@ -121,6 +121,9 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     """Return the group at `path` and its schema."""
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
+    about = os.path.join(path, "zarr.json")
+    if os.path.exists(about) and not os.path.isfile(about):  # Zarr would wait for a pipe to end
+        raise StoreError(f"{about}: is not a file; the store is damaged; recreate it")
     try:
         group = zarr.open_group(os.fspath(path), mode=mode, use_consolidated=False)
         found = group.attrs.get("schema")

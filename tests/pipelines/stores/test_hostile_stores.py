@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import struct
 import tracemalloc
 
@@ -13,6 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.stores import StoreError, open_graph, write_graph
+from pipelines.stores.declared import origin_path
+from pipelines.stores.origin import OfGraph
 from pipelines.stores.schema import kind_of
 from tilepath.cli import tilepath
 
@@ -129,6 +132,27 @@ def test_a_chunk_without_end(graph, make, fault):
     make(chunk)
     with pytest.raises(StoreError, match=rf"{graph}/indices/c/0: .*{fault}"):
         open_graph(graph).rows()
+
+
+@pytest.mark.parametrize("array", ["", "indices"])
+def test_metadata_that_is_a_pipe(graph, array):
+    about = graph / array / "zarr.json"
+    about.unlink()
+    os.mkfifo(about)
+    with pytest.raises(StoreError, match="(is not a file|is missing); the store is damaged; recreate it"):
+        open_graph(graph)
+
+
+@pytest.mark.parametrize("where", ["/", "/etc", "..", "rmat:30:seed=1", "rmat:40:seed=1", "/dev/zero"])
+def test_a_result_whose_graph_is_elsewhere(graph, tmp_path, where):
+    """A result names its graph. Another store is not taken for it, and nothing of that is read but its digest."""
+    shutil.copytree(graph, tmp_path / "result")
+    origin = {"path": where, "relative": where, "digest": open_graph(graph).digest}
+    found = OfGraph()
+    found.path, found.graph_path = str(tmp_path / "result"), origin_path(tmp_path / "result", origin)
+    found.graph_digest = origin["digest"]
+    with pytest.raises(ValueError, match="no longer at|another graph|not a Zarr 3 group|scale of 30 at most"):
+        found.graph()
 
 
 @pytest.mark.parametrize("name", ["../other", "/etc", "a/b", ".."])
