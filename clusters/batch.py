@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Security
 from distributed.comm.addressing import get_address_host_port
 
 from clusters.errors import ClusterError, first_cause
+from clusters.network import has_certificate
 from clusters.settings import CONFIG_FILE, scheduler_settings
 
 SILENCE_SECONDS = 3.0  # a longer wait is announced on standard error
@@ -36,6 +37,7 @@ def join(
     address: str | None = None,
     timeout: float = 60,
     workers: int | None = None,
+    security: Security | None = None,
 ) -> Client:
     """Connect to a running cluster and return a client; closing it leaves the cluster running.
 
@@ -52,6 +54,9 @@ def join(
     workers : int, optional
         Number of workers to wait for, by default 1. Give the number that the job asked for: a pipeline distributes its
         data over the workers that are connected when it starts.
+    security : distributed.Security, optional
+        The certificate by which the client connects to a cluster that uses TLS ("tls://..."), by default the one that
+        Dask's configuration names (``distributed.comm.tls``).
 
     Returns
     -------
@@ -63,8 +68,8 @@ def join(
         If an argument is not one of its allowed values, or if both or neither of `scheduler_file` and `address` are
         given.
     ClusterError
-        If the address names an unknown host, if the cluster does not answer in time, or if its settings could make
-        results wrong.
+        If the address names an unknown host, if there is no certificate for a cluster that uses TLS, if the cluster
+        does not answer in time, or if its settings could make results wrong.
 
     Warns
     -----
@@ -84,8 +89,13 @@ def join(
         with _announced(f"Waiting for the scheduler file {scheduler_file}, {limit}"):
             address = _wait_for_address(Path(scheduler_file), deadline)
     _check_address(address, scheduler_file)
+    if str(address).startswith("tls://") and not has_certificate(security):
+        raise ClusterError(
+            f"{address} uses TLS, and this client has no certificate; pass security=, or name the certificate in Dask's"
+            " configuration (distributed.comm.tls, see docs/clusters.md)"
+        )
     with _announced(f"Waiting for the scheduler at {address}, {limit}"):
-        client = _connect(address, deadline, timeout, from_file=scheduler_file)
+        client = _connect(address, deadline, timeout, scheduler_file, security)
     try:
         with _announced(f"Waiting for workers: {len(client.nthreads())} of {needed} are there, {limit}"):
             _wait_for_workers(client, int(needed), deadline, timeout)
@@ -143,22 +153,23 @@ def _check_address(address: Any, from_file: Any) -> None:
         raise ClusterError(f"no scheduler answers at {address}: the host {host!r} is not known ({error})") from None
 
 
-def _connect(address: Any, deadline: float, timeout: float, from_file: Any) -> Client:
+def _connect(address: Any, deadline: float, timeout: float, from_file: Any, security: Security | None) -> Client:
     # A client keeps its timeout for all later connections, but only the first connection is bound by our deadline.
     # So a first client waits for the scheduler and is closed again.
     try:
-        Client(address, timeout=_left(deadline), set_as_default=False).close()
+        Client(address, timeout=_left(deadline), set_as_default=False, security=security).close()
     except (OSError, TimeoutError) as error:
         cause = first_cause(error)
         refused = f" ({cause.strerror})" if isinstance(cause, OSError) and cause.strerror else ""
         stale = f"; {from_file} may be left over from an earlier job" if from_file is not None else ""
+        certificate = " or the certificate" if address.startswith("tls://") else ""
         raise ClusterError(
-            f"no scheduler answers at {address} within {timeout:g} s{refused}{stale}; correct the address, or give a"
-            " longer timeout (--timeout)"
+            f"no scheduler answers at {address} within {timeout:g} s{refused}{stale}; correct the address{certificate},"
+            " or give a longer timeout (--timeout)"
         ) from error
     except Exception as error:  # another kind of server has answered
         raise ClusterError(f"the server at {address} is not a Dask scheduler: {error}") from error
-    return Client(address)
+    return Client(address, security=security)
 
 
 def _wait_for_workers(client: Client, needed: int, deadline: float, timeout: float) -> None:

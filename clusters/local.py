@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import numbers
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -22,13 +23,14 @@ from typing import Any
 
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
-from distributed import Client, LocalCluster, Status, Worker
+from distributed import Client, LocalCluster, Status
 from distributed.deploy import Cluster
 
 from clusters import gpus
 from clusters.errors import ClusterError, first_cause
 from clusters.main_script import refuse_unguarded
 from clusters.nanny import TidyNanny, start_resource_tracker
+from clusters.network import LoopbackWorker, http_address, warn_if_open
 from clusters.settings import in_force
 
 _DEVICES = ("auto", "cpu", "gpu", "cuda")
@@ -48,6 +50,13 @@ _AT_ONCE_SECONDS = 5  # time for Dask to close an interrupted cluster, before it
 
 class ClusterClient(Client):
     """A Dask client that owns its cluster: closing the client closes the cluster too."""
+
+    @property
+    def dashboard_link(self) -> str:
+        """The address of the dashboard. Dask would name the machine, also where only the loopback interface serves."""
+        served = self.cluster.scheduler.http_server.address
+        link: str = super().dashboard_link
+        return link if served in ("0.0.0.0", "::") else re.sub(r"//[^/:]+:", f"//{served}:", link)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
@@ -114,12 +123,14 @@ def start(
         CPU: memory of each worker, as bytes, a fraction of the machine's memory, text such as "8 GiB", or "auto"; a
         worker process close to the limit is restarted. 0 or None: no limit. Not for GPU workers.
     dashboard : bool or str
-        True serves Dask's dashboard at 127.0.0.1:8787, a text serves it at the address in the text (":0": any port).
+        True serves Dask's dashboard at 127.0.0.1:8787, a text serves it at the address in the text. Without a host
+        (":8788", ":0" for any port) only this machine is served; "0.0.0.0:8787" serves the network.
         ``client.dashboard_link`` is the address.
     timeout : float
         Seconds within which all workers must be connected.
     **options
-        Passed to `dask_cuda.LocalCUDACluster` or `distributed.LocalCluster`.
+        Passed to `dask_cuda.LocalCUDACluster` or `distributed.LocalCluster`. All processes listen on the loopback
+        interface alone, unless ``host=`` or ``interface=`` names another; ``security=`` turns TLS on.
 
     Returns
     -------
@@ -137,11 +148,13 @@ def start(
     Warns
     -----
     UserWarning
-        If "auto" finds GPUs but uses the CPU because a package is missing.
+        If "auto" finds GPUs but uses the CPU because a package is missing, or if ``host``, ``interface`` or
+        ``dashboard`` opens the cluster or its dashboard to the network, and ``security`` does not protect it.
     """
     _check(device, workers, processes, protocol, memory_limit, dashboard, timeout, options)
     use_gpus = _use_gpus(device)
     refuse_unguarded(processes=use_gpus or bool(processes))
+    warn_if_open(dashboard, options, stacklevel=2)
     if use_gpus:
         build, count, options = _plan_gpu(workers, processes, protocol, memory_limit, options)
     else:
@@ -177,7 +190,7 @@ def _check(
             " '8 GiB', 'auto', or 0 or None for no limit"
         )
     if not isinstance(dashboard, bool | str):
-        raise ValueError(f"dashboard={dashboard!r}: must be True, False or an address such as ':8787'")
+        raise ValueError(f"dashboard={dashboard!r}: must be True, False or an address such as ':8788'")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: must be a positive number of seconds")
     for name in sorted(_OWNED.keys() & options.keys()):
@@ -263,7 +276,7 @@ def _plan_cpu(
         "n_workers": count,
         "threads_per_worker": 1,
         "processes": bool(processes),
-        "worker_class": TidyNanny if processes else Worker,
+        "worker_class": TidyNanny if processes else LoopbackWorker,
         "protocol": protocol,
         "memory_limit": memory_limit,
     }
@@ -283,8 +296,7 @@ def _serve_http(dashboard: bool | str, options: dict[str, Any]) -> None:
             raise ClusterError(
                 f"dashboard={dashboard!r}: {error}; pip install 'tilepath[dashboard]', or leave it out"
             ) from error
-    address = dashboard if isinstance(dashboard, str) and dashboard else "127.0.0.1:8787"
-    options["dashboard_address"] = address if dashboard else "127.0.0.1:0"
+    options["dashboard_address"] = http_address(dashboard)
     options["scheduler_kwargs"] = {**(options.get("scheduler_kwargs") or {}), "dashboard": bool(dashboard)}
 
 

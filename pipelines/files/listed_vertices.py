@@ -10,6 +10,7 @@ import numpy as np
 from pipelines.files.tables import (
     DELIMITERS,
     PARQUET,
+    check_expanded,
     column_names,
     column_vertices,
     has_column,
@@ -63,6 +64,8 @@ def vertices_in_file(graph: Graph, what: str, path: str | os.PathLike[str]) -> l
                 f"or list one vertex per line of a .txt file{places}"
             )
         return column_vertices(table.column(0), graph, name).tolist()
+    with reading(path):
+        check_expanded(path)
     with reading(path), open_text(path) as stream:
         text = stream.read().decode("utf-8-sig")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -25,12 +25,15 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from gpuops.memory import available_memory, size
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores import Graph, StoreError
 from pipelines.stores.errors import raise_if_of_system
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
+_MOST_GZIP = 1032  # bytes that a byte of gzip expands to, at most
+_BLOCK_BYTES = 1 << 20
 OTHER_NAMES = {
     "lon": ("longitude", "lng"),
     "lat": ("latitude",),
@@ -83,10 +86,28 @@ def open_text(path: str | os.PathLike[str]) -> pa.NativeFile:
     return pa.input_stream(os.fspath(path), compression="gzip" if os.fspath(path).lower().endswith(".gz") else None)
 
 
+def check_expanded(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if a compressed table, which is read whole, takes more than the free memory."""
+    most, name = available_memory() // 2, os.fspath(path).lower()
+    if name.endswith(PARQUET):
+        about = pa.parquet.read_metadata(path)
+        expanded = about.num_rows * about.num_columns * 8
+    elif name.endswith(".gz") and os.path.getsize(path) * _MOST_GZIP > most:
+        expanded = 0
+        with open_text(path) as stream:
+            while expanded <= most and (block := stream.read(_BLOCK_BYTES)):
+                expanded += len(block)
+    else:
+        return
+    if expanded > most:
+        raise ValueError(f"{path}: takes more than {size(most)} of memory, half of what is free; read fewer rows")
+
+
 def read_columns(path: str | os.PathLike[str], columns: Sequence[str], optional: Sequence[str] = ()) -> pa.Table:
     """Read columns of a file, as `select_columns`; in CSV and TSV they are text, which keeps labels such as 007."""
     suffix = check_suffix(path)
     with reading(path):
+        check_expanded(path)
         if suffix in PARQUET:
             table = pa.parquet.read_table(path)
         else:

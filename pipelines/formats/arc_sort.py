@@ -231,6 +231,8 @@ class _Spool:
             return
         if (weights is not None) != self._arcs.weighted:
             raise ValueError("pieces of an unweighted graph have weights, or those of a weighted one lack them")
+        if {heads.size, tails.size if weights is None else weights.size} != {tails.size}:
+            raise ValueError("a piece has columns of different lengths")  # compiled functions would read beyond them
         if min(tails.min(), heads.min()) < 0:
             raise ValueError("vertices are numbered from 0")
         self._n = max(self._n, int(tails.max()) + 1, int(heads.max()) + 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -73,7 +72,11 @@ def read_batches(paths: Iterable[str | os.PathLike[str]], *, batch_bytes: int = 
             raise FormatError(f"{path}: {error}; correct the file") from error
         except FileNotFoundError as error:
             raise FormatError(f"{path}: cannot be read (no such file); check the name") from error
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        except FormatError:
+            raise
+        except UnicodeError as error:
+            raise FormatError(f"{path}: is not ASCII; get a new copy, or convert it") from error
+        except Exception as error:  # of many types: several libraries read gzip for dnaio
             raise FormatError(f"{path}: cannot be read ({error}); get a new copy") from error
 
 

@@ -28,6 +28,7 @@ import zarr
 from zarr.buffer.cpu import NDBuffer
 from zarr.storage import LocalStore
 
+from pipelines.stores.chunk_limits import HEADER_BYTES, ChunkLimits
 from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
 from pipelines.stores.errors import raise_if_of_system, read_errors
 from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array
@@ -37,12 +38,19 @@ READERS = 16  # files open at a time; on a network file system, opening a file t
 
 
 class _EveryChunk(LocalStore):
-    """The files of an array; a missing chunk is an error."""
+    """The files of an array; a missing chunk is an error, and so is one that expands to more than `limits` allow."""
+
+    limits: ChunkLimits | None = None
 
     async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
+        place = self.root / key
+        if self.limits is not None and key.startswith("c/"):
+            self.limits.check_file(place)
         found = await super().get(key, *arguments, **options)
         if found is None and key.startswith("c/"):
             raise missing_chunk(self.root, key)
+        if self.limits is not None and key.startswith("c/"):
+            self.limits.check_header(place, found.as_numpy_array()[:HEADER_BYTES].tobytes())
         return found
 
 
@@ -70,7 +78,8 @@ class StoredArray:
         if not os.path.isfile(os.path.join(self._place, "zarr.json")):
             raise no_array(path, name)
         with self._damage("the array is"):
-            self._array = zarr.open_array(_EveryChunk(self._place, read_only=True), mode="r")
+            files = _EveryChunk(self._place, read_only=True)
+            self._array = zarr.open_array(files, mode="r")
             self.shape: tuple[int, ...] = self._array.shape
             self.chunks: tuple[int, ...] = self._array.chunks
             self.dtype: np.dtype = self._array.dtype
@@ -78,6 +87,7 @@ class StoredArray:
             self.raw: bool = self._array.compressors == checkpoint_codecs()  # chunks hold plain values and a checksum
             if min(self.chunks, default=1) < 1:
                 raise ValueError(f"its chunks have the shape {self.chunks}")
+            files.limits = ChunkLimits(self._array)
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Return any Zarr selection as a NumPy array."""

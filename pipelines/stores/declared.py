@@ -169,7 +169,7 @@ def _check(path: str, group: zarr.Group, array: Array, found: dict[str, Any]) ->
     known = [len(length) if isinstance(length, tuple) else length for length in known]
     shape = [None if length is None else length + extra for length, extra in zip(known, more, strict=True)]
     dtypes = [found.get(each, each) if isinstance(each, str) else each for each in array.dtypes]
-    check_array(path, group, array.name, shape, dtypes)
+    check_array(path, group, array.name, shape, dtypes, whole=found.get("finished", True))
     if None in shape:
         for name, extra, length in zip(names, more, StoredArray(path, array.name).shape, strict=True):
             found.setdefault(name, length - extra)

@@ -15,6 +15,7 @@ import google_crc32c
 import numpy as np
 import zarr
 
+from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, compare_contents, missing_chunk
 from pipelines.stores.declared import Array
 from pipelines.stores.errors import read_errors
@@ -62,6 +63,7 @@ def map_array(path: str, name: str) -> np.ndarray:
     if not places:
         return np.empty(array.shape, array.dtype)
     place = os.path.join(path, name, places[0])
+    regular_size(place)
     try:
         with read_errors(place), open(place, "rb") as file:
             size = os.fstat(file.fileno()).st_size

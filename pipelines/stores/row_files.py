@@ -20,6 +20,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.durable import sync_file
 from pipelines.stores.errors import read_errors
@@ -74,6 +75,7 @@ class RowFiles:
 
     def _read(self, start: int, rows: np.ndarray) -> None:
         place = self._file(start)
+        regular_size(place)
         try:
             with read_errors(place):
                 checksum = self._checksum(rows, _move(place, os.O_RDONLY, rows, os.preadv))

@@ -6,6 +6,7 @@ a single writer, and writing it is atomic with the default pipeline of Zarr 3.1.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import uuid
@@ -18,6 +19,7 @@ import numpy as np
 import zarr
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
+from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 from pipelines.stores.durable import DurableStore
 from pipelines.stores.errors import StoreError as StoreError
@@ -26,6 +28,8 @@ from pipelines.stores.errors import raise_if_of_system
 from pipelines.stores.kinds import KINDS, Kind
 
 CHUNK_BYTES = 4 << 20
+MOST_COMPRESSED = 1 << 16  # no codec compresses a chunk to a smaller part
+SMALL_BYTES = 1 << 30  # arrays that fit into the memory of any machine
 TEXT = np.dtypes.StringDType()
 # Schemas of before tilepath 0.1.0 that are not read any more, and the commands that make stores in their place.
 REPLACED = {
@@ -108,6 +112,8 @@ def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: st
         raise StoreError(f"{path}: is {_called(found)}, but {_called(schema)} is needed{made}")
     with damaged_attributes(path):
         for name in dict(group.attrs.get("contents", {})):
+            if os.path.basename(name) != name or not name.strip("."):
+                raise ValueError(f"the array {name!r} is not within the store")
             if not os.path.isfile(os.path.join(path, name, "zarr.json")):
                 raise no_array(path, name)
     return group
@@ -117,6 +123,9 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     """Return the group at `path` and its schema."""
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
+    about = os.path.join(path, "zarr.json")
+    if os.path.exists(about) and not os.path.isfile(about):  # Zarr would wait for a pipe to end
+        raise StoreError(f"{about}: is not a file; the store is damaged; recreate it")
     try:
         files = os.fspath(path) if mode == "r" else DurableStore(os.fspath(path))
         group = zarr.open_group(files, mode=mode, use_consolidated=False)
@@ -135,8 +144,14 @@ def _called(schema: str) -> str:
     return f"a {KINDS[schema].name} store ({schema})" if schema in KINDS else f"a store of schema {schema}"
 
 
-def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any]) -> None:
-    """Raise StoreError unless the group has an array `name` of this `shape` (None: any length) and one of `dtypes`."""
+def check_array(
+    path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any], whole: bool = False
+) -> None:
+    """Raise StoreError unless the group has an array `name` of this `shape` (None: any length) and one of `dtypes`.
+
+    With `whole`, the last chunk of an array larger than the free memory must be there: the attributes of a hostile
+    store may claim far more than it has, and memory would be taken for that.
+    """
     try:
         array = group.get(name)
     except Exception as error:
@@ -151,6 +166,13 @@ def check_array(path: Any, group: zarr.Group, name: str, shape: Sequence[int | N
             f"{path}: array `{name}` is {array.dtype} {array.shape}, expected {expected} {tuple(shape)}; "
             "the store is damaged or was not made by tilepath; recreate it"
         )
+    if whole and array.nbytes > SMALL_BYTES and array.nbytes > available_memory():
+        last = tuple((size - 1) // max(1, chunk) for size, chunk in zip(array.shape, array.chunks, strict=True))
+        place, key = os.path.join(path, name), array.metadata.encode_chunk_key(last)
+        if not os.path.isfile(os.path.join(place, key)):
+            raise StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
+        if os.path.getsize(os.path.join(place, key)) * MOST_COMPRESSED < math.prod(array.chunks) * array.dtype.itemsize:
+            raise StoreError(f"{place}: the chunk {key} is far smaller than its array says; recreate the store")
 
 
 def no_array(path: Any, name: str) -> StoreError:

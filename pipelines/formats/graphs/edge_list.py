@@ -95,7 +95,7 @@ def read_edge_list(
             cure="pass labels=True (--labels) if vertices have names",
         )
         known = Names() if labels else None
-        began = f"line {text.number} is a header" if header else "no header"
+        began = f"line {text.number} is a header" if names else "no header"
         yield edge_stream(
             _pieces(text, layout, chosen, known),
             known,

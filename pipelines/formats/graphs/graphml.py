@@ -7,7 +7,7 @@
     </graph>
 
 The ids of nodes become labels unless they are 0, 1, 2, ... The node attributes x and y, which OSMnx writes, become
-coordinates. Parallel edges and loops are kept.
+coordinates. Parallel edges and loops are kept. Every <key> comes before <graph>, every node and edge within it.
 http://graphml.graphdrawing.org/specification.html
 """
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 import gzip
 import math
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,9 +27,13 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.vertices import NAME_BYTES
+from pipelines.formats.text_file import is_number, is_whole
 
 _BLOCK_BYTES = 1 << 20
 _PIECE_ARCS = 1 << 16
+MOST_BYTES = 16 << 20  # of one element; a zipped file of a few megabytes may expand to gigabytes
+MOST_DEPTH = 200
+_DOMAINS = ("all", "graph", "node", "edge", "hyperedge", "port", "endpoint", "graphml")  # of a key
 
 
 class _Key(NamedTuple):
@@ -100,6 +103,7 @@ class _Elements:
         self._data: dict[str, str] = {}
         self._key = ""
         self._text: list[str] | None = None
+        self._fed = self._length = self._depth = 0  # bytes parsed; characters in `_text`; open elements of all kinds
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._start, self._end
@@ -114,10 +118,15 @@ class _Elements:
     def parse(self, block: bytes, last: bool) -> None:
         try:
             self._parser.Parse(block, last)
+            self._fed += len(block)
+            if self._fed - self._parser.CurrentByteIndex > MOST_BYTES:
+                raise self._error(f"an element of more than {MOST_BYTES:,} bytes; check that it is GraphML")
         except expat.ExpatError as error:
             text = expat.errors.messages[error.code]
             raise FormatError(f"{self.name}, line {error.lineno}: not valid XML ({text}); get a new copy") from error
-        except UnicodeError as error:
+        except FormatError:
+            raise
+        except (LookupError, ValueError) as error:  # an encoding that Python does not know, or has no table of
             raise self._error(f"the text cannot be decoded ({error}); write the file as UTF-8") from error
 
     def take_piece(self) -> Piece:
@@ -154,15 +163,20 @@ class _Elements:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         kind = tag.rpartition(":")[2]
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise self._error(f"elements within more than {MOST_DEPTH} others; check that it is GraphML")
+        if kind in ("node", "edge") and "graph" not in self._open:
+            raise self._error(f"a <{kind}> is not within <graph>; move it there")
         if kind == "key":
-            self._key = attributes.get("id", "")
-            name = attributes.get("attr.name", self._key)
-            self._keys[self._key] = _Key(attributes.get("for", "all"), name, attributes.get("attr.type", "string"))
+            self._start_key(attributes)
         elif kind in ("data", "default"):
-            self._key = attributes.get("key", self._key) if kind == "data" else self._key
-            self._text = []
+            if kind == "data" and "key" not in attributes:
+                raise self._error("a <data> has no key; name the id of its <key>")
+            self._key = attributes.get("key", self._key)
+            self._text, self._length = [], 0
         elif kind == "graph":
-            self._start_graph(attributes.get("edgedefault", "directed"))
+            self._start_graph(attributes.get("edgedefault"))
         elif kind == "node":
             self._start_node(attributes.get("id"))
         elif kind == "edge":
@@ -173,6 +187,7 @@ class _Elements:
 
     def _end(self, tag: str) -> None:
         kind = tag.rpartition(":")[2]
+        self._depth -= 1
         if kind in ("data", "default") and self._text is not None:
             (self._data if kind == "data" else self._defaults)[self._key] = "".join(self._text).strip()
             self._text = None
@@ -184,13 +199,29 @@ class _Elements:
 
     def _characters(self, text: str) -> None:
         if self._text is not None:
+            self._length += len(text)
+            if self._length > MOST_BYTES:
+                raise self._error(f"an element of more than {MOST_BYTES:,} bytes; check that it is GraphML")
             self._text.append(text)
 
-    def _start_graph(self, default: str) -> None:
+    def _start_key(self, attributes: dict[str, str]) -> None:
+        if self.directed is not None:  # edges before it would have been read without their weights
+            raise self._error("a <key> comes after <graph>; move it before")
+        domain = attributes.get("for", "all")
+        if domain not in _DOMAINS:
+            raise self._error(f"a <key> is for {domain!r:.80}; write one of {', '.join(_DOMAINS)}")
+        if "id" not in attributes:
+            raise self._error("a <key> has no id; give it one")
+        self._key = attributes["id"]
+        name = attributes.get("attr.name", self._key)
+        self._keys[self._key] = _Key(domain, name, attributes.get("attr.type", "string"))
+
+    def _start_graph(self, default: str | None) -> None:
         if self.directed is not None:
             raise self._error("there is a second <graph>; write each graph to a file of its own")
         if default not in ("directed", "undirected"):
-            raise self._error(f"edgedefault is {default!r:.80}; write directed or undirected")
+            written = "missing" if default is None else repr(default)[:80]
+            raise self._error(f"edgedefault of <graph> is {written}; write directed or undirected")
         self._open.append("graph")
         self.directed = default == "directed"
         name = self.weight or "weight"
@@ -214,11 +245,10 @@ class _Elements:
         for key, text in self._data.items():
             domain, name, kind = self._keys.get(key, _Key("", "", ""))
             if name in ("x", "y") and domain in ("node", "all"):
-                try:
+                if is_number(text) or text.lower() == "nan":
                     self._positions.setdefault(self._node, {})[name] = float(text)
-                except ValueError:
-                    if kind != "string":
-                        raise self._error(f"the {name} of a node is {text!r:.80}; write a number", self._line) from None
+                elif kind != "string":
+                    raise self._error(f"the {name} of a node is {text!r:.80}; write a number", self._line)
 
     def _end_edge(self) -> None:
         ends = []
@@ -246,10 +276,10 @@ class _Elements:
         where = f"the edge {self._edge['source']!r:.80} - {self._edge['target']!r:.80}"
         if text is None:
             raise self._error(f"{where} has no {self.weight!r}; give it a number", self._line)
+        whole = self._keys[key].kind not in ("float", "double") and is_whole(text)
         try:
-            integer = self._keys[key].kind not in ("float", "double") and re.fullmatch(r"[+-]?[0-9]+", text)
-            value = int(text) if integer else float(text)
-        except ValueError:
+            value = int(text) if whole else float(text) if is_number(text) else math.nan
+        except ValueError:  # more digits than int() takes
             value = math.nan
         if not (math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**63):
             raise self._error(f"{where} has {self.weight!r} = {text!r:.80}; give it a finite number", self._line)

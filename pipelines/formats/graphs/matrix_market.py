@@ -6,8 +6,8 @@
     I J VALUE
 
 FIELD is `real`, `integer` or `pattern` (no values: unweighted); SYMMETRY is `general` (directed) or `symmetric` (each
-entry is an undirected edge). Stored zeros are arcs of weight 0. Vertices are numbered from 1; their numbers become
-labels.
+entry is an undirected edge). In an integer file every value must be an integer. Stored zeros are arcs of weight 0.
+Vertices are numbered from 1; their numbers become labels.
 https://math.nist.gov/MatrixMarket/formats.html
 """
 
@@ -31,7 +31,11 @@ def read_matrix_market(source: str | os.PathLike[str]) -> Iterator[ArcStream]:
         n, announced = _size(text)
         values = field != "pattern"
         layout = Layout(
-            "ROW COLUMN VALUE" if values else "ROW COLUMN", (VERTEX, VERTEX) + (NUMBER,) * values, comments="%", n=n
+            "ROW COLUMN VALUE" if values else "ROW COLUMN",
+            (VERTEX, VERTEX) + (NUMBER,) * values,
+            comments="%",
+            n=n,
+            integers=field == "integer",
         )
         yield ArcStream(
             announced_arcs(text, layout, announced, text.number, (0, 1, 2 if values else None)),
@@ -55,11 +59,11 @@ def _banner(text: TextFile) -> tuple[str, str]:
         )
     layout, field, symmetry = words[2:]
     if layout != "coordinate":
-        raise text.error(f"a dense matrix ({layout}) lists no arcs; save it as sparse, in coordinate format")
+        raise text.error(f"a dense matrix ({layout:.40}) lists no arcs; save it as sparse, in coordinate format")
     if field not in ("real", "double", "integer", "pattern"):
-        raise text.error(f"values are {field}; weights are real, integer or pattern; convert the matrix")
+        raise text.error(f"values are {field:.40}; weights are real, integer or pattern; convert the matrix")
     if symmetry not in ("general", "symmetric"):
-        raise text.error(f"a {symmetry} matrix is not supported; save it as general, with both triangles")
+        raise text.error(f"a {symmetry:.40} matrix is not supported; save it as general, with both triangles")
     return field, symmetry
 
 

@@ -45,7 +45,10 @@ def read_parquet(
     try:
         file = pq.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)  # a row group may be the whole file
     except _DAMAGE as error:
-        raise FormatError(f"{name}: cannot be read as Parquet ({error}); get a new copy, or name its format") from error
+        reason = "a name is not UTF-8" if isinstance(error, UnicodeError) else error
+        raise FormatError(
+            f"{name}: cannot be read as Parquet ({reason}); get a new copy, or name its format"
+        ) from error
     with file:
         schema = file.schema_arrow
         chosen = choose_columns(name, len(schema), schema.names, columns, weight)

@@ -28,6 +28,7 @@ ORDINARY, QUOTE, COMMENT, BLANK, DELIMITER, NEWLINE = range(6)  # classes of byt
 _NO_PREFIX, _WRONG_WIDTH, _NO_VERTEX, _OUTSIDE, _EMPTY, _OPEN_QUOTE, _NO_NUMBER, _ROUNDED, _NO_UTF8, _NOT_PLAIN = range(
     1, 11
 )
+_NO_INTEGER = 11
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Layout:
     prefix : the letter at the start of every line, or empty
     base : number of the first vertex
     n : number of vertices, or None if it is not known
+    integers : True if the header says that a NUMBER is an integer
     cure : cure in the message about a field that is not a vertex number
     """
 
@@ -55,6 +57,7 @@ class Layout:
     prefix: str = ""
     base: int = 1
     n: int | None = None
+    integers: bool = False
     cure: str = "correct the line"
 
     def classes(self) -> np.ndarray:
@@ -131,7 +134,7 @@ class _Table:
             if kinds[field] == LABEL:
                 found[field], bad, kind = strings, first_not_utf8(strings), _NO_UTF8
             else:
-                found[field], bad, kind = _numbers(strings)
+                found[field], bad, kind = _numbers(strings, layout.integers)
             if bad is not None:
                 fault, line = kind, int(lines[bad])
         if fault:
@@ -139,8 +142,10 @@ class _Table:
         return found if count else {}
 
 
-def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
+def _numbers(strings: pa.StringArray, integers: bool) -> tuple[np.ndarray, int | None, int]:
     """Return the numbers in `strings`, the position of the first faulty number (None if all are valid), and its fault.
+
+    With `integers`, a number that is not a 64-bit integer is faulty.
 
     The scan accepts only digits, signs, points and e, so no string is hexadecimal, "inf" or "nan".
     """
@@ -148,7 +153,8 @@ def _numbers(strings: pa.StringArray) -> tuple[np.ndarray, int | None, int]:
         strings[:100].cast(pa.int64())  # most columns of decimals fail here, faster than a cast of all strings
         return strings.cast(pa.int64()).to_numpy(), None, 0
     except pa.ArrowInvalid:
-        pass
+        if integers:
+            return np.zeros(0), next(i for i in range(len(strings)) if not _is_integer(strings[i : i + 1])), _NO_INTEGER
     try:
         values = strings.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
@@ -164,6 +170,13 @@ def _is_number(one: pa.StringArray) -> bool:
     try:
         return bool(np.isfinite(one.cast(pa.float64())[0].as_py()))
     except (pa.ArrowInvalid, UnicodeDecodeError):
+        return False
+
+
+def _is_integer(one: pa.StringArray) -> bool:
+    try:
+        return one.cast(pa.int64()) is not None
+    except pa.ArrowInvalid:
         return False
 
 
@@ -200,6 +213,8 @@ def _error(text: TextFile, layout: Layout, fault: int, line: int, content: bytes
         "correct it, or leave out an arc that does not exist",
         _ROUNDED: f"{shown} has an integer that float64, the type of its column, does not hold exactly; round it, or "
         "write the whole column as 64-bit integers",
+        _NO_INTEGER: f"{shown} has a value that is not a 64-bit integer, as the header announces; correct it, or write "
+        "real in the header",
         _NO_UTF8: f"{shown} is not UTF-8; convert the file (iconv -t UTF-8)",
     }
     return text.error(what[fault], line)

@@ -32,6 +32,7 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
     except ImportError as error:
         raise ImportError(".h5ad files need anndata: pip install 'tilepath[anndata]'") from error
     with open(source, "rb"), h5py.File(source, "r") as file:
+        _refuse_other_files(source, file)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about versions of the libraries that anndata uses
             obs, var = io.read_elem(file["obs"]), io.read_elem(file["var"])
@@ -53,6 +54,24 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
 
         opened = matrix_rows(source, header, wanted.of_values(), read, names)
         yield opened._replace(rows=rows_with(opened.rows, labels, weights, ids), ids=True)
+
+
+def _refuse_other_files(source: str, group: Any) -> None:
+    """Raise FormatError if a part of the file is in another file: HDF5 would read any file that the user may read."""
+    import h5py
+
+    for name in group:
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.HardLink):
+            found = group[name]
+            if isinstance(found, h5py.Group):
+                _refuse_other_files(source, found)
+                continue
+            if found.external is None and not found.is_virtual:
+                continue
+        raise FormatError(
+            f"{source}: {group.name.rstrip('/')}/{name} is a link or lies in another file; write one file without links"
+        )
 
 
 def _matrix(source: str, file: Any, layer: str | None) -> Any:

@@ -6,6 +6,8 @@ matrix in an .npz file in Fortran order, where no row is complete before the end
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,9 +16,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.lib import format as npy
 
+from gpuops.memory import available_memory, size
 from pipelines.formats.arc_sort import FormatError
 from pipelines.formats.samples.columns import Opened, Rows, Wanted, choose_columns
 from pipelines.stores.foreign_arrays import open_matrix
+
+MOST_HEADER = 1 << 20
+_LENGTH_BYTES = 4  # of the length of a header, since version 2 of the format
 
 
 class _Header(NamedTuple):
@@ -64,10 +70,19 @@ def read_npz(source: str, wanted: Wanted) -> Iterator[Opened]:
                 f"({there})"
             )
         header = arrays[found[0]]
+        for array in beside:
+            _check_beside(source, array, arrays[array], header)
+        if header.by_columns:
+            needed = math.prod(header.shape) * header.dtype.itemsize
+            if needed > available_memory():
+                raise FormatError(
+                    f"{source}: the matrix is stored by columns and takes {size(needed)} of memory, but "
+                    f"{size(available_memory())} are free; save it by rows (numpy.ascontiguousarray)"
+                )
         with np.load(source, allow_pickle=False) as loaded:
             whole = loaded[found[0]] if header.by_columns else None
             labels, weights, ids = (
-                None if name is None else _beside(source, loaded, str(name), header)
+                None if name is None else loaded[str(name)].ravel()
                 for name in (wanted.label, wanted.weight, wanted.ids)
             )
         stream = stack.enter_context(archive.open(f"{found[0]}.npy"))
@@ -136,26 +151,27 @@ def _check_matrix(source: str, header: Any) -> None:
         )
 
 
-def _beside(source: str, loaded: Any, name: str, header: _Header) -> np.ndarray:
-    """Return the array `name` of labels, weights or ids, (n,)."""
-    try:
-        array = loaded[name]
-    except ValueError as error:
+def _check_beside(source: str, name: str, beside: _Header, matrix: _Header) -> None:
+    """Raise FormatError unless an array of labels, weights or ids has one for each sample; it is not read for that."""
+    if beside.dtype.hasobject:
         raise FormatError(
-            f"{source}: the array {name!r} cannot be read ({error}); write it as numbers or text, not as objects"
-        ) from error
-    if array.size != header.shape[0] or array.dtype.kind not in "fiubSU":
+            f"{source}: the array {name!r} cannot be read (a pickle); write it as numbers or text, not as objects"
+        )
+    if math.prod(beside.shape) != matrix.shape[0] or beside.dtype.kind not in "fiubSU":
         raise FormatError(
-            f"{source}: {name!r} holds {array.dtype} of shape {array.shape} for {header.shape[0]} samples; "
+            f"{source}: {name!r} holds {beside.dtype} of shape {beside.shape} for {matrix.shape[0]} samples; "
             "give one number or text per sample"
         )
-    return array.ravel()
 
 
 def _header(what: str, stream: IO[bytes]) -> _Header:
     try:
-        version = npy.read_magic(stream)
-        return _Header(*(npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(stream))
+        if npy.read_magic(stream) == (1, 0):
+            return _Header(*npy.read_array_header_1_0(stream))
+        length = stream.read(_LENGTH_BYTES)  # NumPy would read all of a header before it looks at its length
+        if int.from_bytes(length, "little") > MOST_HEADER:
+            raise ValueError(f"a header of more than {MOST_HEADER:,} bytes")
+        return _Header(*npy.read_array_header_2_0(io.BytesIO(length + stream.read(int.from_bytes(length, "little")))))
     except ValueError as error:
         raise FormatError(f"{what}: is not a NumPy array ({error}); write it with numpy.save or savez") from error
 

@@ -31,6 +31,7 @@ _CURE = (
     "values are numbers: name the columns of values (columns, --columns), or leave out others (exclude, "
     "--exclude); name the columns of labels (label, --label) and of ids (ids, --id)"
 )
+SHOWN = 5  # faulty columns named in a message
 SURVEYED = 10_000  # rows after the first fault that are searched for faults in other columns
 
 
@@ -168,7 +169,7 @@ def _is_header(text: TextTable, line: int, words: list[str], wanted: Wanted) -> 
     if 0 < numbers < len(known):
         odd = next(word for word in known if not text.is_number(word))
         raise FormatError(
-            f"{text.source}, line {line}: has numbers and words such as {odd!r}; say whether it holds names "
+            f"{text.source}, line {line}: has numbers and words such as {odd!r:.80}; say whether it holds names "
             "(header=True, --header) or values (header=False, --no-header), and name the column of labels (label, "
             "--label)"
         )
@@ -201,7 +202,9 @@ def _fault(
             if not words and any(set(field) & _NO_UTF8 for field in fields):
                 return file.error(_RECODE, line)
         if words:
-            faults = " and ".join(f"column {names[column]!r} is {word!r}" for column, word in words.items())
+            faults = " and ".join(
+                f"column {names[column]!r:.80} is {word!r:.80}" for column, word in [*words.items()][:SHOWN]
+            )
             cure = _CURE if len(names) > 1 else cut
             also = f". Besides, {absent}" if absent and not missing else ""
             return file.error(f"{faults}, not a number; {cure}{also}", first)

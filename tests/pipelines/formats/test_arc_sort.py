@@ -118,6 +118,15 @@ def test_no_vertex_and_foreign_vertices_are_refused(tmp_path):
     assert write_sorted(tmp_path / "store", ArcStream([], n=3)).n == 3
 
 
+@pytest.mark.parametrize("shorter", range(3))
+def test_columns_of_different_lengths_are_refused(tmp_path, shorter):
+    """Compiled functions would read beyond the end of the shorter one."""
+    piece = [np.array([0, 1]), np.array([1, 0]), np.array([5, 6])]
+    piece[shorter] = piece[shorter][:1]
+    with pytest.raises(ValueError, match="columns of different lengths"):
+        write_sorted(tmp_path / "store", ArcStream([tuple(piece)]))
+
+
 def one_arc(head):
     return [(np.array([head]), np.array([1]), np.array([5]))]
 

@@ -1,342 +1,222 @@
-"""Mutated files of all formats of graphs end in the graph that a naive parse gives, or in one clear error.
+"""Mutated files of all formats of graphs end in the graph that a plain reader gives, or in one clear error.
 
-The naive parses know nothing of blocks, scans or pyarrow: lines, `re.split` and Python's numbers. An error where they
-find a graph is allowed, a graph where they find none is not. Point C4 of the hostile trials.
+An error where the plain reader finds a graph is allowed, a graph where it finds none is not. SciPy, NetworkX and
+pandas read the same files. The compiled functions check every index.
 """
 
 from __future__ import annotations
 
-import gzip
+import importlib
 import re
+from collections import Counter
+from contextlib import contextmanager
 
+import numba
 import numpy as np
-import pyarrow as pa
+import plain_readers
 import pyarrow.parquet as pq
 import pytest
+from campaigns import campaign, pick, play
+from graph_files import CORPUS, MAKERS, make_parquet, make_positions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mutations import BYTES, drawn, refused
 
 from pipelines.formats.graphs import FormatError, import_graph
-from pipelines.formats.graphs.columns import well_known_pairs
+from pipelines.formats.graphs.positions import read_positions
 
-DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-COUNT = re.compile(r"\d{1,18}", re.ASCII)
-
-
-# Naive parses: content -> (labels or None, n or None, [(tail, head, weight as written)]) ----------------------------
-
-
-def lines_of(content):
-    if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
-    # Bytes that are not UTF-8 may stand in comments only: a field with one of them is no number and no name.
-    text = content.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
-    assert not re.search(r"\0|\r(?![\r\n]|\Z)", text)
-    return [line.strip(" \t\r") for line in text.split("\n")]
+COMPILED = {
+    "pipelines.formats.graphs.text": ("_scan",),
+    "pipelines.formats.arc_sort": ("_count", "_deal_out", "_place"),
+    "pipelines.stores.row_order": ("_insert", "_distribute_rows"),
+}
 
 
-def number(word):
-    assert DECIMAL.fullmatch(word), word
-    return word
+@pytest.fixture(scope="module", autouse=True)
+def bounds_checked(request):
+    """The compiled functions, compiled again so that an index outside an array is an IndexError.
+
+    Numba's cache does not tell the two apart, so these are cached in a folder of their own.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numba.config, "CACHE_DIR", str(request.config.cache.mkdir("bounds_checked")))
+        for module, names in COMPILED.items():
+            for name in names:
+                function = getattr(importlib.import_module(module), name).py_func
+                patch.setattr(f"{module}.{name}", numba.njit(boundscheck=True, nogil=True, cache=True)(function))
+        yield
 
 
-def vertex(word, first, n=None):
-    assert WHOLE.fullmatch(word), word
-    assert first <= int(word) < (first + n if n is not None else 10**18)
-    return int(word) - first
+class Kept:
+    """A graph in memory in the place of a store, which would take most of the time."""
+
+    def __init__(self, n, m, facts):
+        self.n, self.m, self.directed, self.weight_dtype = n, m, facts["directed"], facts["weight_dtype"]
+        self._degrees, self._heads, self._weights = np.zeros(n, np.int64), [], []
+        self._labels = self.coordinates = self.through = None
+
+    def append_rows(self, first, degrees, heads, weights):
+        assert heads.size == degrees.sum()
+        self._degrees[first : first + len(degrees)] += degrees
+        self._heads.append(heads)
+        self._weights.append(np.ones(len(heads), np.int32) if weights is None else weights)
+
+    def annotate(self, labels, coordinates, through):
+        self._labels = labels if labels is None else [*map(str, labels)]
+        self.coordinates, self.through = coordinates, through
+        assert labels is None or len(labels) == self.n
+
+    def labels(self):
+        return self._labels
+
+    def arcs(self):
+        """(tail, head, weight) of each arc, in order."""
+        tails = np.repeat(np.arange(self.n), self._degrees)
+        heads, weights = (np.concatenate([np.zeros(0, int), *each]) for each in (self._heads, self._weights))
+        assert len(tails) == self.m
+        return list(zip(tails.tolist(), heads.astype(int).tolist(), weights.tolist(), strict=True))
 
 
-def counted(word):
-    assert COUNT.fullmatch(word), word
-    return int(word)
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """outcome(name, content, **options): the graph and what was said of it, or None and "refused"."""
+    folder, kept = tmp_path_factory.mktemp("fuzz"), []
+
+    @contextmanager
+    def new_graph(path, n, m, overwrite, **facts):
+        kept[:] = [Kept(n, m, facts)]
+        yield kept[0]
+
+    def outcome(name, content, **options):
+        file, said = folder / name, []
+        file.write_bytes(content)
+        try:
+            graph = import_graph(file, folder / "store", report=said.append, **options)
+        except FormatError as error:
+            return None, refused(error, file)
+        return graph, "\n".join(said)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.formats.arc_sort.new_graph", new_graph)
+        patch.setattr("pipelines.formats.arc_sort.open_graph", lambda path: kept[0])
+        yield outcome
 
 
-def naive_gr(content):
-    lines = [line for line in lines_of(content) if line and line[0] != "c"]
-    p, sp, n, m = lines[0].split()
-    assert (p, sp) == ("p", "sp")
-    n, m = counted(n), counted(m)
-    rows = [re.split(r"[ \t\r]+", line) for line in lines[1:]]
-    assert all(len(row) == 4 and row[0] == "a" for row in rows)
-    assert len(rows) == m
-    return [str(v + 1) for v in range(n)], n, [(vertex(t, 1, n), vertex(h, 1, n), number(w)) for _, t, h, w in rows]
+def compare(kind, content, graph, said, options):
+    """The graph with that of the plain reader, and with that of a library where there is one."""
+    labels, n, arcs = getattr(plain_readers, f"plain_{PLAIN.get(kind, kind)}")(content, said, options)
+    assert (graph.n, graph.labels()) == (n, labels)
+    check_arcs(graph, arcs)
+    if kind in plain_readers.LIBRARIES:
+        try:
+            theirs = plain_readers.LIBRARIES[kind](content, said, options)
+        except Exception:  # libraries raise errors of many types
+            return "equal, refused by a library"
+        if theirs is None:
+            return "equal to the plain reader alone"
+        if options.get("directed") is False:
+            theirs = theirs + [(h, t, w) for t, h, w in theirs]
+        names = labels or [str(v + (options.get("base") or 0)) for v in range(n)]
+        if labels is None or labels == [str(v + options.get("base", 0)) for v in range(n)]:
+            theirs = [(str(int(t)), str(int(h)), w) for t, h, w in theirs]
+        assert Counter(theirs) == Counter((names[t], names[h], float(w)) for t, h, w in graph.arcs())
+    return None
 
 
-def naive_mtx(content):
-    banner, *lines = lines_of(content)
-    mm, matrix, coordinate, field, symmetry = banner.lower().split()
-    assert (mm, matrix, coordinate) == ("%%matrixmarket", "matrix", "coordinate")
-    lines = [line for line in lines if line and line[0] != "%"]
-    n, columns, m = map(counted, lines[0].split())
-    rows = [re.split(r"[ \t\r]+", line) for line in lines[1:]]
-    assert n == columns
-    assert len(rows) == m
-    assert field in ("real", "double", "integer", "pattern")
-    assert all(len(row) == (2 if field == "pattern" else 3) for row in rows)
-    arcs = [(vertex(row[0], 1, n), vertex(row[1], 1, n), number([*row, "1"][2])) for row in rows]
-    if symmetry == "symmetric":
-        arcs = [arc for t, h, w in arcs for arc in ((t, h, w), (h, t, w))]
-    else:
-        assert symmetry == "general"
-    return [str(v + 1) for v in range(n)], n, arcs
-
-
-def naive_tntp(content):
-    lines = lines_of(content)
-    end = next(i for i, line in enumerate(lines) if re.match(r"\s*<\s*END OF METADATA\s*>", line, re.I))
-    facts = {}
-    for line in lines[:end]:
-        if match := re.match(r"\s*<([^>]*)>([^;~]*)", line):
-            facts[match[1].strip().upper()] = match[2].strip()
-        else:
-            assert not line.strip() or line.strip()[0] == "~"
-    n, m = counted(facts["NUMBER OF NODES"]), counted(facts["NUMBER OF LINKS"])
-    rows = [re.split(r"[ \t\r;]+", line.strip(" \t\r;")) for line in lines[end + 1 :] if line and line[0] != "~"]
-    rows = [row for row in rows if row != [""]]
-    assert len(rows) == m
-    width = len(rows[0])
-    assert all(len(row) == width for row in rows)
-    first = next(i for i in range(end + 1, len(lines)) if lines[i].strip() and lines[i].strip()[0] != "~")
-    names = "init_node term_node capacity length free_flow_time b power speed toll link_type".split()
-    for line in lines[:first]:
-        words = line.replace("~", " ").replace(";", " ").strip()
-        words = re.split(r"[ \r]*\t[ \r]*", words) if "\t" in words else words.split()
-        words = [word.lower().replace(" ", "_") for word in words if word.strip()]
-        if line.strip()[:1] == "~" and len(words) == width:
-            names = words
-    plain = [re.sub(r"[\W_]", "", name) for name in names]
-    both = "initnode" in plain and "termnode" in plain
-    where = {f"{end}_node": plain.index(f"{end}node") if both else i for i, end in enumerate(("init", "term"))}
-    assert names.count("free_flow_time") == 1
-    columns = where["init_node"], where["term_node"], names.index("free_flow_time")
-    arcs = [(vertex(row[columns[0]], 1, n), vertex(row[columns[1]], 1, n), number(row[columns[2]])) for row in rows]
-    return [str(v + 1) for v in range(n)], n, arcs
-
-
-def naive_edges(content, delimiter, said):
-    """The edges as `said` has it: which line is a header, and which columns were taken."""
-    header = re.search(r"line (\d+) is a header", said)
-    columns = [int(c) for c in re.findall(r"from column (\d+)", said)]
-    lines = [(i, line) for i, line in enumerate(lines_of(content), 1) if line and line[0] not in "#%"]
-    rows = [split_fields(line, delimiter) for _, line in lines]
-    if header:
-        assert int(header[1]) == lines[0][0]
-        names = rows.pop(0)
-        check_header(names, rows, columns)
-    width = len(rows[0])
-    assert all(len(row) == width for row in rows)
-    if not header:
-        assert columns == [0, 1, 2][: len(columns)]
-        assert width == len(columns)
-    edges = [(row[columns[0]], row[columns[1]], number([*(row[c] for c in columns), "1"][2])) for row in rows]
-    assert all(t and h for t, h, _ in edges)
-    "".join(t + h for t, h, _ in edges).encode()  # fails where a name is not UTF-8
-    if all(re.fullmatch(r"[+-]?[0-9]+", end) for end in edges[0][:2]):
-        return None, None, [(vertex(t, 0), vertex(h, 0), w) for t, h, w in edges]
-    names = {}
-    arcs = [(names.setdefault(t, len(names)), names.setdefault(h, len(names)), w) for t, h, w in edges]
-    return [*names], len(names), arcs
-
-
-def split_fields(line, delimiter):
-    if not delimiter:
-        return re.split(r"[ \t\r]+", line)
-    fields, at = [""], 0
-    while at < len(line):  # a quotation mark counts at the beginning of a field
-        if line[at] == '"' and not fields[-1].strip():
-            stop = at + 1
-            while line[stop] != '"' or line[stop + 1 : stop + 2] == '"':
-                stop += 2 if line[stop] == '"' else 1
-            fields[-1] = "\0" + line[at + 1 : stop].replace('""', '"')
-            at = stop + 1
-            while line[at : at + 1] and line[at] in " \t\r":
-                at += 1
-            assert line[at : at + 1] in ("", delimiter)
-        elif line[at] == delimiter:
-            fields.append("")
-            at += 1
-        else:
-            fields[-1] += line[at]
-            at += 1
-    return [field[1:] if field[:1] == "\0" else field.strip(" \t\r") for field in fields]
-
-
-def check_header(names, rows, columns):
-    """A line is taken for a header only if it cannot be an edge: by its names, or by words above numbers."""
-    assert not any(map(DECIMAL.fullmatch, names))
-    if not well_known_pairs(names):
-        assert columns == [0, 1, 2][: len(columns)]
-        assert all(DECIMAL.fullmatch(row[c]) for row in rows for c in columns)
-    else:
-        roles = "".join(names[c].strip().lower()[:1] for c in columns)
-        assert re.match("st|ft|uv", roles), names  # the pairs that the files have
-
-
-def check_arcs(graph, labels, n, arcs):
-    graph.verify()
-    assert n is None or graph.n == n
-    found = graph.labels()
-    assert (None if found is None else found.tolist()) == labels
-    indptr, heads, weights = graph.rows()
-    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
-    exact = graph.weight_dtype.kind == "i"
+def check_arcs(graph, arcs):
+    exact = np.dtype(graph.weight_dtype or int).kind == "i"
     expected = [(t, h, int(w) if exact else float(w)) for t, h, w in sorted(arcs, key=lambda arc: arc[:2])]
-    assert list(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True)) == expected
+    assert graph.arcs() == expected
     for _, _, weight in arcs:
         if re.fullmatch(r"[+-]?\d+", weight) and not exact:
             assert int(float(weight)) == int(weight)  # no integer was rounded
 
 
-# Files as people have them ------------------------------------------------------------------------------------------
+PLAIN = {"csv": "edges"}
+OPTIONS = {"csv": {"delimiter": ","}}
 
 
-def some_weight(rng):
-    return rng.choice([str(rng.randint(0, 99)), f"{rng.random():.4f}", str(rng.randint(-5, 10**6)), "1e3"])
+def options_of(rng, kind):
+    """Options of an edge list, in half of the files."""
+    given = OPTIONS.get(kind, {})
+    if kind not in ("edges", "csv") or rng.random() < 0.5:
+        return given
+    options = {
+        "base": pick(rng, [None, 0, 1, 2]),
+        "vertices": pick(rng, [None, None, 5, 9]),
+        "labels": pick(rng, [None, None, True, False]),
+        "header": pick(rng, [None, None, True, False]),
+        "directed": pick(rng, [None, False]),
+    }
+    return given | {name: value for name, value in options.items() if value is not None}
 
 
-def some_arcs(rng, n, weight):
-    return [(rng.randint(1, n), rng.randint(1, n), weight(rng)) for _ in range(rng.randint(1, 8))]
+@campaign(few=60, many=2000)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_mutated_text_gives_the_graph_of_a_plain_reader_or_one_error(kind, seeds, outcome):
+    name, make = MAKERS[kind]
+
+    def trial(rng):
+        content, options = drawn(rng, make), options_of(rng, kind)
+        return judge(kind, name, content, options, outcome)
+
+    counts = play(seeds, trial)
+    assert len(seeds) < 20 or counts["refused"] < 0.9 * len(seeds)  # else nothing was compared
 
 
-def integer_or_decimal(rng):
-    return rng.choice([lambda rng: str(rng.randint(1, 900)), some_weight])
+def judge(kind, name, content, options, outcome):
+    graph, said = outcome(name, content, **options)
+    if graph is None:
+        return said
+    try:
+        return compare(kind, content, graph, said, options)
+    except Exception as error:
+        raise AssertionError(
+            f"{options}: {content!r} gave {graph.labels()} {graph.arcs()}; {said}; {error!r:.200}"
+        ) from error
 
 
-def make_gr(rng):
-    n, weight = rng.randint(2, 9), integer_or_decimal(rng)
-    arcs = some_arcs(rng, n, weight)
-    return "".join(
-        ["c a road network\n", f"p sp {n} {len(arcs)}\n", *(f"a {t} {h} {w}\n" for t, h, w in arcs)]
-    ).encode()
+@pytest.mark.parametrize("kind", MAKERS)
+def test_kept_contents(kind, outcome):
+    for read, content in CORPUS[kind]:
+        judged = judge(kind, MAKERS[kind][0], content.encode(), OPTIONS.get(kind, {}), outcome)
+        assert (judged != "refused") == read, content
 
 
-def make_mtx(rng):
-    n, arcs = rng.randint(2, 9), some_arcs(rng, 2, integer_or_decimal(rng))
-    field, symmetry = rng.choice(["real", "integer", "pattern"]), rng.choice(["general", "symmetric"])
-    rows = (f"{t} {h}\n" if field == "pattern" else f"{t} {h} {w}\n" for t, h, w in arcs)
-    head = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n% a comment\n{n} {n} {len(arcs)}\n"
-    return (head + "".join(rows)).encode()
+@campaign(few=60, many=2000)
+@pytest.mark.parametrize("name", ["x.co", "x_node.tntp"])
+def test_mutated_positions_are_those_of_a_plain_reader_or_one_error(name, seeds, tmp_path):
+    file, lead = tmp_path / name, "v" * (name == "x.co")
 
-
-def make_tntp(rng):
-    n, arcs = rng.randint(2, 9), some_arcs(rng, 2, some_weight)
-    names = ["init_node", "term_node", "capacity", "length", "free_flow_time"]
-    if rng.random() < 0.4:
-        rng.shuffle(names)
-    head = f"<NUMBER OF NODES> {n}\n<FIRST THRU NODE> 1\n<NUMBER OF LINKS> {len(arcs)}\n<END OF METADATA>\n\n"
-    lines = [head, "~\t" + "\t".join(names) + "\t;\n"]
-    for t, h, w in arcs:
-        fields = {"init_node": t, "term_node": h, "capacity": 900, "length": rng.randint(1, 99), "free_flow_time": w}
-        lines.append("\t" + "\t".join(str(fields[name]) for name in names) + "\t;\n")
-    return "".join(lines).encode()
-
-
-def make_edges(rng, delimiter):
-    names = rng.choice([["Paris", "Lyon", "New-York", "Zürich"], ["a", "b", "INF", "1E5"], ["0", "1", "2", "3", "4"]])
-    quote = '"' if delimiter and rng.random() < 0.2 else ""
-    weighted = rng.random() < 0.7
-    rows = [[f"{quote}{rng.choice(names)}{quote}" for _ in range(2)] for _ in range(rng.randint(1, 8))]
-    weight = integer_or_decimal(rng)
-    header = rng.choice([[], [], ["source", "target"], ["from", "to"], ["u", "v"], ["x", "y"]])
-    if weighted:
-        header = header and [*header, "weight"]
-        rows = [[*row, weight(rng)] for row in rows]
-    if header and rng.random() < 0.3:
-        header, rows = ["id", *header], [[str(i), *row] for i, row in enumerate(rows)]
-    lines = [(delimiter or " ").join(row) + "\n" for row in [header] * bool(header) + rows]
-    return "".join(["# edges\n"] * (rng.random() < 0.3) + lines).encode()
-
-
-@pytest.fixture
-def outcome(tmp_path):
-    """outcome(name, content, **options): the graph and what was said of it, or the error, which must be clear."""
-
-    def outcome(name, content, **options):
-        file, said = tmp_path / name, []
+    def trial(rng):
+        content = drawn(rng, lambda rng: make_positions(rng, lead))
         file.write_bytes(content)
         try:
-            graph = import_graph(file, tmp_path / "store", overwrite=True, report=said.append, **options)
+            found = read_positions(file, 5)
         except FormatError as error:
-            message = str(error)
-            assert str(file) in message
-            assert "\n" not in message
-            assert len(message) < 1000
-            assert not re.search(r"Traceback|Error\(|codec can't|site-packages", message), message
-            return None, message
-        return graph, "\n".join(said)
+            return refused(error, file)
+        np.testing.assert_array_equal(found, plain_readers.plain_positions(content, 5, lead), repr(content))
+        return None
 
-    return outcome
+    play(seeds, trial)
 
 
-TEXT = {
-    "gr": ("x.gr", make_gr, lambda content, said: naive_gr(content)),
-    "mtx": ("x.mtx", make_mtx, lambda content, said: naive_mtx(content)),
-    "tntp": ("x.tntp", make_tntp, lambda content, said: naive_tntp(content)),
-    "edges": ("x.txt", lambda rng: make_edges(rng, ""), lambda content, said: naive_edges(content, "", said)),
-    "csv": ("x.csv", lambda rng: make_edges(rng, ","), lambda content, said: naive_edges(content, ",", said)),
-}
+BITS = st.one_of(st.binary(max_size=6), st.sampled_from(BYTES))
 
 
-@pytest.mark.parametrize("kind", TEXT)
-def test_mutated_text_gives_the_graph_of_a_naive_parse_or_one_error(kind, campaign, mutations, outcome):
-    name, make, naive = TEXT[kind]
-    graphs = 0
-    for case, content in mutations(campaign, make):
-        graph, said = outcome(name, content)
-        if graph is not None:
-            graphs += 1
-            try:
-                check_arcs(graph, *naive(content, said))
-            except Exception as error:
-                raise AssertionError(f"case {case}: {content!r} gave a wrong graph; {said}") from error
-    assert graphs >= campaign[1] / 10  # else nothing was compared
+@pytest.mark.parametrize("examples", [60, pytest.param(5000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_bytes_without_form(kind, examples, outcome):
+    """Any bytes; Hypothesis finds the shortest that are read wrongly. Half of them begin as a file does."""
+    name = MAKERS[kind][0]
+    first = {"gr": b"p sp 2 1\n", "mtx": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n"}.get(kind, b"")
 
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(BITS, max_size=20), st.booleans())
+    def any_bytes(bits, begun):
+        judge(kind, name, first * begun + b"".join(bits), OPTIONS.get(kind, {}), outcome)
 
-def make_parquet(rng):
-    """Tables of edges, of ordinary and of odd types."""
-    size = rng.randint(1, 6)
-    ends = rng.choice([lambda: rng.randint(0, 5), lambda: f"v{rng.randint(0, 5)}"])
-    columns = {"source": pa.array([ends() for _ in range(size)]), "target": pa.array([ends() for _ in range(size)])}
-    numbers = [rng.randint(0, 100) for _ in range(size)]
-    if rng.random() < 0.7:
-        columns["weight"] = rng.choice(
-            [
-                lambda: pa.array(numbers),
-                lambda: pa.array([x / 8 for x in numbers]),
-                lambda: pa.array([x / 8 for x in numbers], pa.float32()),
-                lambda: pa.array(np.array(numbers, np.float16)),
-                lambda: pa.array(numbers, pa.int8()),
-                lambda: pa.array([x % 2 == 0 for x in numbers]),
-                lambda: pa.array(numbers, pa.uint64()),
-            ]
-        )()
-    for name in list(columns):
-        if rng.random() < 0.1:
-            columns[name] = rng.choice(
-                [
-                    lambda: pa.array([str(x) for x in numbers]).dictionary_encode(),
-                    lambda: pa.array([{"a": x} for x in numbers]),
-                    lambda: pa.array(numbers, pa.time32("s")),
-                    lambda: pa.array(numbers, pa.timestamp("ms")),
-                    lambda: pa.array(numbers).cast(pa.decimal128(22, 2)),
-                    lambda: pa.array([[x] for x in numbers]),
-                    lambda: pa.nulls(size),
-                    lambda: pa.array([None, *numbers[1:]], pa.int64()),
-                    lambda: pa.array([float("nan"), *numbers[1:]]),
-                    lambda: pa.array([2**63 + x for x in numbers], pa.uint64()),
-                    lambda: pa.array([-(2**63) + x for x in numbers]),
-                    lambda: pa.array([b"\xed\xa0\x80"] * size).view(pa.string()),
-                    lambda: pa.array([str(x) for x in numbers], pa.large_string()),
-                ]
-            )()
-    names = list(columns)
-    if rng.random() < 0.1:
-        names[rng.randrange(len(names))] = rng.choice(["source", "id", "", "a.b", "weight"])
-    arrays = list(columns.values())
-    if rng.random() < 0.2:
-        names, arrays = ["id", *names], [pa.array(numbers), *arrays]
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(arrays, names=names), sink, compression=rng.choice(["none", "snappy"]), row_group_size=4)
-    return sink.getvalue().to_pybytes()
+    any_bytes()
 
 
 def naive_parquet(file, said):
@@ -356,18 +236,18 @@ def naive_parquet(file, said):
     ]
 
 
-def test_mutated_parquet_gives_its_table_or_one_error(campaign, mutations, outcome, tmp_path):
-    graphs = 0
-    for case, content in mutations(campaign, make_parquet, 0.5):  # few changes of bytes leave it readable
+@campaign(few=60, many=2000)
+def test_mutated_parquet_gives_its_table_or_one_error(seeds, outcome, tmp_path):
+    def trial(rng):
+        content = drawn(rng, make_parquet, 0.5)  # few changes of bytes leave it readable
         graph, said = outcome("x.parquet", content)
         if graph is None:
-            continue
-        graphs += 1
+            return said
+        (tmp_path / "x.parquet").write_bytes(content)
         names, arcs = naive_parquet(tmp_path / "x.parquet", said)
-        indptr, heads, weights = graph.rows()
-        tails = np.repeat(np.arange(graph.n), np.diff(indptr))
-        found = list(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
-        assert found == sorted(arcs, key=lambda arc: arc[:2]), case
-        labels = graph.labels()
-        assert (None if labels is None else labels.tolist()) == (None if names is None else [*names]), case
-    assert graphs >= campaign[1] / 10
+        assert graph.arcs() == sorted(arcs, key=lambda arc: arc[:2])
+        assert graph.labels() == (None if names is None else [*names])
+        return None
+
+    counts = play(seeds, trial)
+    assert len(seeds) < 20 or counts["equal"] > len(seeds) / 10

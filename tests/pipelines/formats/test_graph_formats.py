@@ -380,6 +380,8 @@ def test_coordinates(load, tmp_path):
         ("x.gr", "p sp 0 0\n", "no vertices"),
         ("x.mtx", "", "x.mtx: is empty"),
         ("x.mtx", "1 2 3\n", "line 1: .*banner"),
+        ("x.mtx", MTX.replace("1 2 5", "1 2 0.5"), "line 4: .*not a 64-bit integer, as the header announces; .*real"),
+        ("x.mtx", MTX.replace("1 7", f"1 {2**63}"), "line 5: .*not a 64-bit integer"),
         ("x.mtx", MTX[: MTX.index("3 3 2")], "line 2: the size line .* missing"),
         ("x.mtx", MTX.replace("3 3 2", "3 3"), "line 3: .*size line"),
         ("x.mtx", MTX.replace("3 1 7\n", ""), "line 3: announces 2 arcs, but 1"),

@@ -126,6 +126,18 @@ def test_counts_are_plain_and_short(refused, number):
     assert "x.txt, line 1: " in refused(f"0 1 {number}.{number}e\n", "x.txt")
 
 
+@pytest.mark.parametrize("part", ["coordinate", "real", "general"])
+def test_words_of_any_length_are_shortened(refused, part):
+    assert "9" * 20 in refused(REAL.replace(part, part + DIGITS), "x.mtx")
+
+
+def test_faults_of_samples_are_shortened(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n" + f"x{DIGITS},{DIGITS}y\n")
+    with pytest.raises(FormatError, match="column 'a' is 'x9+ and column 'b' is '9+, not a number") as caught:
+        import_samples(tmp_path / "x.csv", tmp_path / "s")
+    assert len(str(caught.value)) < 1000
+
+
 def test_lone_surrogates(refused, tmp_path):
     assert "line 1: " in refused(b"a \xed\xa0\x80\n", "x.txt")
     graph = nx.Graph([("\ud800", "b")])

@@ -290,12 +290,22 @@ def test_graphml_of_networkx_is_its_graph(tmp_path_factory, kind, edges, named):
         ('<data key="d2">60.0</data>', "", "line 12: the edge '17' - '99' has no 'length'; give it a number"),
         (">41.8<", ">north<", "line 9: the y of a node is 'north'; write a number"),
         ('attr.name="length"', 'attr.name="cost"', "edges have no attribute 'length'"),
-        ('edgedefault="directed"', 'edgedefault="both"', "line 7: edgedefault is 'both'"),
+        ('edgedefault="directed"', 'edgedefault="both"', "line 7: edgedefault of <graph> is 'both'"),
+        ('edgedefault="directed"', 'default="directed"', "line 7: edgedefault of <graph> is missing"),
+        ("  <graph", '  <node id="1"/><graph', "line 7: a <node> is not within <graph>"),
+        ("  <graph", '  <edge source="17" target="17"/><graph', "line 7: a <edge> is not within <graph>"),
+        ('<node id="99">', '<key id="d4" for="edge"/><node id="99">', "line 13: a <key> comes after <graph>"),
+        ('for="edge"', 'for="edg2"', "line 5: a <key> is for 'edg2'; write one of all, graph, node, edge"),
+        ('<key id="d2" for', "<key for", "line 5: a <key> has no id"),
+        ('<data key="d2">60.0', "<data>60.0", "line 12: a <data> has no key"),
+        (">60.0<", ">6_0<", "line 12: the edge '17' - '99' has 'length' = '6_0'; give it a finite number"),
+        (">41.8<", ">4_1.8<", "line 9: the y of a node is '4_1.8'; write a number"),
+        ('encoding="', 'encoding="x', "the text cannot be decoded (unknown encoding"),
         ('target="99">', 'target="99" directed="false">', "line 12: one edge is directed and others are not"),
         ('<node id="99">', '<hyperedge/><node id="99">', "line 13: a <hyperedge> joins more than two nodes"),
         ('<node id="99">', '<node id="99"><graph edgedefault="directed"/>', "line 13: there is a second <graph>"),
         ("<graphml x", '<!DOCTYPE a [<!ENTITY b "c">]><graphml x', "line 2: the file declares an entity"),
-        ("graph ", "grape ", "not valid XML"),
+        ("graph ", "grape ", "line 8: a <node> is not within <graph>"),
     ],
 )
 def test_graphml_that_is_refused(load, written, old, new, message):
@@ -316,6 +326,6 @@ def test_graphml_that_is_cut_or_something_else(load, written):
         with pytest.raises(FormatError, match=re.escape(message)):
             load(written(content))
     with pytest.raises(FormatError, match="no vertices"):
-        load(written("<graphml><graph/></graphml>"))
+        load(written("<graphml><graph edgedefault='directed'/></graphml>"))
     with pytest.raises(FormatError, match="cannot be read"):
         load("missing.graphml")
