@@ -45,7 +45,7 @@ INPUTS = """
 import e.csv g --coordinates xy.csv
 apsp g d
 hierarchy g h
-generate random large --vertices 48
+generate random large --vertices 36
 generate euler-shallow loops --vertices 13
 som import s.csv s --scaling zscore --label kind
 som train s m --rows 3 --columns 4 --epochs 2
@@ -53,27 +53,27 @@ som train s m --rows 3 --columns 4 --epochs 2
 
 COMMANDS = """
 import IN/e.csv OUT --coordinates IN/xy.csv --labels
-import IN/many.csv OUT --memory 1
 generate road OUT --rows 4
 graph tree IN/g OUT.csv
 som import IN/s.csv OUT --scaling zscore --label kind
 apsp IN/g OUT --method floyd-warshall --block 4 --commit-seconds 0
-apsp IN/large OUT --method out-of-core --block 4 --commit-seconds 0 --host-memory 40KB
+apsp IN/large OUT --method out-of-core --block 4 --commit-seconds 0 --host-memory 34KB
 apsp IN/g OUT --method batched
 sssp IN/g OUT --source 1 --source 5 --source 7
 sssp IN/g OUT --source 1 --spread vertices
 hierarchy IN/g OUT
 od IN/h OUT.zarr --origins IN/v.csv
-od IN/h OUT.npy --origins IN/v.csv
 od IN/h OUT.parquet --origins IN/v.csv
 euler IN/loops OUT
 som train IN/s OUT --rows 3 --columns 4 --epochs 3
 som map IN/m IN/s OUT --out OUT.csv
 export IN/g OUT.mtx
 export IN/d OUT.parquet
-picture IN/g OUT.svg
 """
 MORE = """
+import IN/many.csv OUT --memory 1
+picture IN/g OUT.svg
+od IN/h OUT.npy --origins IN/v.csv
 graph reverse IN/g OUT
 som generate chainlink OUT
 apsp IN/g OUT --method hierarchy
@@ -305,7 +305,7 @@ def test_a_run_that_replaces_a_store_and_its_table_goes_on(inputs, client, failu
 
 
 @pytest.mark.parametrize("what", ["inputs", "result"])
-@pytest.mark.parametrize("start", ["import IN/e", "apsp", "sssp", "hierarchy", "od", "som train"])
+@pytest.mark.parametrize("start", ["import", "apsp", "sssp", "som train"])
 def test_a_folder_that_vanishes_is_told(start, what, inputs, failures):
     command = next(each for each in lines(COMMANDS) if each.startswith(start))
     own, here = Path.cwd().parent / "own", Path.cwd()
