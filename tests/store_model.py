@@ -43,6 +43,7 @@ class Store:
     whole : False if something in it may be damaged
     honest : False if a chunk or an attribute in it may be another one, which reading alone need not find
     ours : False if it may not even be recognized as a store that may be replaced
+    recorded : its attributes before they were changed; None if they were not
     """
 
     allowed: list | None
@@ -51,6 +52,7 @@ class Store:
     whole: bool = True
     honest: bool = True
     ours: bool = True
+    recorded: dict | None = None
 
     @property
     def sound(self):
@@ -76,7 +78,7 @@ class StoreModel(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.stores, self.log, self.changed = {}, [], set()
+        self.stores, self.log, self.changed, self.told = {}, [], set(), ""
         self.stops.begin()
 
     def known(self, kinds):
@@ -99,6 +101,7 @@ class StoreModel(RuleBasedStateMachine):
     def check_error(self, error, command):
         told = error.format_message() if isinstance(error, click.ClickException) else str(error)
         self.log[-1] += f"  # {type(error).__name__}: {told}"
+        self.told = told
         self.must(isinstance(error, SHOWN), "a traceback")
         if isinstance(error, click.Abort):
             return
@@ -199,6 +202,8 @@ class StoreModel(RuleBasedStateMachine):
         verified = self.run("info", name, "--verify", "--json")
         self.must(verified is not None or not found.sound, f"{name} does not verify")
         facts = json.loads(verified or "{}")
+        other = found.recorded is not None and verified is not None and facts["attributes"] != found.recorded
+        self.must(not other, f"{name} verifies with other attributes")
         if not facts.get("complete"):
             return self.must(not found.sound, f"{name} is unfinished")
         if not self.backed(name) and name[0] in "ch":

@@ -63,7 +63,7 @@ METHODS = (
 
 def runs(resume=True):
     """Two of three runs are stopped, unless they rename less often."""
-    modes = st.sampled_from(["", "--overwrite", "--overwrite", *["--resume"] * resume])
+    modes = st.sampled_from(["", "--overwrite", "--resume" if resume else "--overwrite"])
     stopped = st.builds(Run, modes, st.sampled_from(STOPS), st.integers(1, 16), st.booleans())
     return st.one_of(st.builds(Run, modes), stopped, stopped)
 
@@ -304,6 +304,9 @@ class Commands(StoreModel):
         path = files[file % len(files)]
         self.log.append(f"{how} {path}")
         written, attributes, found = content(path), path.name == "zarr.json", self.stores[name]
+        if how == "change" and path.parent == Path(name) and found.recorded is None:
+            with contextlib.suppress(ValueError):  # damaged before
+                found = replace(found, recorded=json.loads(path.read_bytes())["attributes"])
         path.unlink()
         if written is not None:
             path.write_bytes(written)
@@ -353,8 +356,8 @@ class Commands(StoreModel):
         told = self.run("path", name, *[f"#{start}"] * (not together), f"#{end}", "--json")
         lengths = [each.distance(start, end) for each in contents]
         if told is None:
-            expected = self.backed(name) and contents and np.isfinite(lengths[0])
-            return self.must(not expected, "there is a path")
+            expected = self.backed(name) or "no path leads" in self.told
+            return self.must(not expected or not np.isfinite(lengths).all() or not lengths, "there is a path")
         answer = json.loads(told)
         self.must(answer["distance"] in lengths, f"{told} instead of {lengths}")
         if len(lengths) == 1:
@@ -402,7 +405,7 @@ def reduced(matrix, how):
 
 @pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("answers_ctrl_c")
-@campaign(few=25, many=2_000)
+@campaign(few=20, many=2_000)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
