@@ -35,7 +35,7 @@ from pipelines.apsp.methods import Request
 from pipelines.apsp.out_of_core.super_stages import SuperStages
 from pipelines.apsp.solve import _job
 from pipelines.files.output_file import GrowingFile, is_growing
-from pipelines.od_tables.points import points_of
+from pipelines.od_tables.points import points_from
 from pipelines.od_tables.write import write_od_table
 from pipelines.stores import StoreError, create_distances, write_graph
 from pipelines.stores.place import clear_leftovers, growing_beside
@@ -138,7 +138,7 @@ def mapping(client, given, out, **options):
 
 def od(client, given, out, **options):
     graph = open_graph(given.graph)
-    points = points_of(graph, range(N))
+    points = points_from(range(N), graph, "vertex")
     write_od_table(graph, points, points, out, **options)
 
 
@@ -405,7 +405,7 @@ def fail(run, client, given, before, fault):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        with pytest.raises(StoreError, match=r"(the disk or its server failed|the disk is full).*run again"):
+        with pytest.raises(StoreError, match=r"(the disk failed|the disk is full).*run again"):
             RUNS[run.name](client, given, run.out, resume=run.start != "over", overwrite=run.start == "over")
     if run.look() != "new":  # "new" if the last call failed, behind the last operation
         run.again(client, given)

@@ -214,7 +214,17 @@ def test_remarks_and_warnings_name_options_too(tilepath, tmp_path):
 
 
 # Arguments that no command has: scripts alone reach these messages.
-OF_SCRIPTS = {"chunk_rows", "connected", "dashboard", "label_names", "memory_limit", "timeout", "address"}
+OF_SCRIPTS = {
+    "address",
+    "chunk_rows",
+    "connected",
+    "copy",
+    "dashboard",
+    "label_names",
+    "memory_limit",
+    "security",
+    "timeout",
+}
 
 
 def test_no_message_reaches_the_command_line_with_an_argument_of_python():

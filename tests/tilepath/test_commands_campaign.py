@@ -405,7 +405,7 @@ def reduced(matrix, how):
 
 @pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("answers_ctrl_c")
-@campaign(few=20, many=2_000)
+@campaign(few=12, many=2_000)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
     for name, value in OFTEN.items():

@@ -31,10 +31,16 @@ def roads(client, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("network", ["graph", "hierarchy"])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"nearest": 1}, {"within": 6.0}, {"paths": True}, {"reduce": "sum:seats", "within": 8}, {"reduce": "min"}],
+    ("network", "options"),
+    [
+        ("graph", {}),
+        ("graph", {"nearest": 1}),
+        ("hierarchy", {"within": 6.0}),
+        ("hierarchy", {"paths": True}),
+        ("hierarchy", {"reduce": "sum:seats", "within": 8}),
+        ("graph", {"reduce": "min"}),
+    ],
     ids=str,
 )
 def test_a_frame_has_the_rows_of_the_file(roads, tmp_path, monkeypatch, network, options):

@@ -667,11 +667,12 @@ def test_the_method_is_chosen_by_cost(tmp_path):
     assert chosen(dense, "batched").startswith("batched searches, as asked for: n = 300, m = 90,000")
     begun = SimpleNamespace(chunk=32)  # a store, whose method nobody needs to ask for again
     assert chosen(dense, "batched", writer=begun).startswith("batched searches, as before: n = 300, m = 90,000")
-    _, too_large, _ = choose(METHODS, "floyd-warshall", request(sparse, free=15 * 10**6))
+    large = store_arcs(tmp_path / "large", 20_000, *random_arcs(20_000, 40_000), "int32")
+    _, too_large, _ = choose(METHODS, "floyd-warshall", request(large, free=3 * 10**8))
     others = r"on this machine, .*These methods fit \(method, --method\): batched \(about \d.*\)"
     with pytest.raises(DoesNotFitError, match=others):
         too_large.refuse(tmp_path / "d")
-    assert "the matrix does not fit in memory" in chosen(sparse, free=15 * 10**6)
+    assert "the matrix does not fit in memory" in chosen(large, free=3 * 10**8)
     assert "hold all arcs to search, which does not fit" in chosen(dense, free=10**6)
     with pytest.raises(DoesNotFitError):
         chosen(dense, "batched", free=10**6)
