@@ -309,9 +309,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         adjacent: bool = False,
         X: Any = None,
     ) -> np.ndarray:
-        """Cluster the units, (M,) int32, and keep the clusters as `unit_clusters_`; `plot` outlines them.
+        """Cluster the units. Returns the cluster of each unit, (M,) int32, and keeps it as `unit_clusters_`.
 
-        ``som.unit_clusters_[som.predict(X)]`` are the clusters of samples. Parameters and errors are those of
+        For the clusters of samples, write ``som.unit_clusters_[som.predict(X)]``. Parameters and errors are those of
         `pipelines.som.clusters.cluster_units`; `X` are samples for the method "immersion".
         """
         from pipelines.som.clusters import cluster_units  # its messages import zarr
@@ -341,8 +341,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         kind : {"umatrix", "pmatrix", "ustar", "hits", "plane", "planes", "clusters", "labels", "pies", "tree", "curve"}
-            `pipelines.som.pictures` says what each shows. "clusters" needs `cluster`; its clusters are outlined in the
-            other pictures, too.
+            `pipelines.som.pictures` says what each shows. "clusters" needs a call of `cluster` first. After
+            it, every picture with cells outlines the clusters.
         column : int or str, optional
             Number or name of the column that "plane" shows, by default the first. "planes" shows all columns.
         axes : matplotlib.axes.Axes, optional
@@ -412,11 +412,11 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self.codebook_[X]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the error with paths of Kaski and Lagus: greater is better.
+        """Return minus the mean error with paths of Kaski and Lagus; greater is better.
 
-        The error of a sample is its distance to its unit, plus the length of the way over the grid to its second best
-        unit. So a search of parameters does not always prefer the largest map, as it would by the quantization error
-        (`quantization_errors_`). See `pipelines.som.quality`.
+        The error of a sample is its distance to its best matching unit, plus the length of the shortest path on the
+        grid from there to its second best unit. The quantization error alone (`quantization_errors_`) would always
+        favour the largest map. See `pipelines.som.quality`.
         """
         check_is_fitted(self)
         samples = self._take(X, sample_weight, self.grid_)

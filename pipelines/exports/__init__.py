@@ -36,11 +36,11 @@ from pipelines.files.tables import vertex_names
 from pipelines.stores import Distances, Graph, Paths
 from pipelines.stores.circuits import Circuits
 from pipelines.stores.codebook import Codebook
-from pipelines.stores.frame_columns import Columns, Framed
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, store_schema, unknown_schema
+from pipelines.stores.table_stores import Columns, TableStore
 
 _PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
 
@@ -201,7 +201,7 @@ def _circuits_matrix(store: Circuits, _: Any) -> Matrix:
     return Matrix((store.length,), dtype, (store.arcs(run.start, run.stop) for run in _runs(store.length, 1)))
 
 
-def _framed_table(store: Framed, _: Any) -> Iterator[Columns]:
+def _stored_table(store: TableStore, _: Any) -> Iterator[Columns]:
     for rows in _runs(store.table_rows, len(store.table_columns(0, 0))):
         yield store.table_columns(rows.start, rows.stop)
 
@@ -224,7 +224,7 @@ _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "distances/2": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
-    "codebook/1": {"table": _framed_table, "matrix": _codebook_matrix},
-    "mapping/1": {"table": _framed_table, "matrix": _mapping_matrix},
-    "samples/1": {"table": _framed_table, "matrix": _samples_matrix},
+    "codebook/1": {"table": _stored_table, "matrix": _codebook_matrix},
+    "mapping/1": {"table": _stored_table, "matrix": _mapping_matrix},
+    "samples/1": {"table": _stored_table, "matrix": _samples_matrix},
 }

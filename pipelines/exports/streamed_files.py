@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from pipelines.files.tables import DELIMITERS, PARQUET, table_writer
-from pipelines.stores.frame_columns import Columns
+from pipelines.stores.table_stores import Columns
 
 
 class Matrix(NamedTuple):

@@ -18,7 +18,6 @@ from pipelines.od_tables.write import compute_blocks, plan_table, refuse_options
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
 from pipelines.stores.schema import kind_of
-from pipelines.stores.vertex_names import Positions
 
 if TYPE_CHECKING:
     import pandas
@@ -71,8 +70,9 @@ def od(
     -------
     pandas.DataFrame
         Columns origin, destination and distance (NaN if unreachable), then length and path if asked for, and
-        origin_snapped and destination_snapped of places. With `reduce`, origin and one value. Points that were named by
-        integers, or by no name (then they count from 1), are integers, and others are text.
+        origin_snapped and destination_snapped of places. With `reduce`: origin, one value, and origin_snapped if
+        the origins are places. Points that were named by integers stay integers (names in CSV are text), and places
+        without names are numbered from 1.
         ``frame.attrs["unit"]`` is the unit of distances, if it is known.
 
     Raises
@@ -124,9 +124,9 @@ def od(
 
     compute_blocks(table.ask, points, range(0, len(points[0].vertices), table.step), table.step, keep, progress)
     frame = pa.Table.from_batches(batches, form.schema).to_pandas()
-    for what, given in (("origin", origins), ("destination", origins if destinations is None else destinations)):
+    for what, each in zip(("origin", "destination"), points, strict=True):
         if what in frame:
-            frame[what] = frame[what].astype("int64" if _are_integers(given, what) else "object")
+            frame[what] = frame[what].astype("int64" if each.numbered else "object")
     frame.attrs = {"unit": opened.weight_unit} if opened.weight_unit else {}
     return frame
 
@@ -137,13 +137,3 @@ def _refuse_large(points: tuple[Points, Points], nearest: int | None, reduce: st
     kept = 1 if reduce is not None else width if nearest is None else min(width, nearest)
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"
     refuse_beyond_memory(count * kept * PAIR_BYTES, f"a table of {count:,} origins takes", cure)
-
-
-def _are_integers(given: Any, what: str) -> bool:
-    """Return whether points are named by integers, so that they are integers in the table, too, and can be joined."""
-    if isinstance(given, str | os.PathLike | Positions):
-        return False
-    if hasattr(given, "columns"):
-        named = [column for column in ("id", what, "vertex") if column in given.columns]
-        return not named or bool(np.asarray(given[named[0]]).dtype.kind in "iu")
-    return (isinstance(given, np.ndarray) and given.ndim == 2) or bool(np.asarray(given).dtype.kind in "iu")

@@ -32,6 +32,7 @@ from pipelines.od_tables.snapping import (
     refuse_off_the_globe,
 )
 from pipelines.stores import Graph
+from pipelines.stores.vertex_names import Positions
 
 
 class Points(NamedTuple):
@@ -53,6 +54,8 @@ class Points(NamedTuple):
     warning : str or None
         A line about places that are so far from every vertex that they are probably wrong, and a line about places that
         have a nearer vertex outside the largest strongly connected component; None if there are no such places.
+    numbered : bool
+        Whether the points were named by integers, or are places without names, which are numbered.
     """
 
     ids: pa.Array
@@ -61,6 +64,7 @@ class Points(NamedTuple):
     columns: dict[str, np.ndarray]
     on_the_globe: bool | None = None
     warning: str | None = None
+    numbered: bool = False
 
     def digest(self) -> str:
         """Return a hash of the points, which is equal for equal points."""
@@ -134,7 +138,9 @@ def points_from(
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
-        return Points(_text(vertex_names(graph).take(pa.array(vertices))), vertices, None, {})
+        numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
+        ids = _text(vertex_names(graph).take(pa.array(vertices)))
+        return Points(ids, vertices, None, {}, numbered=numbered)
     name = f"the {what}s"
     chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, table.column_names, graph, what, columns, snap_limit, snapping)
@@ -164,7 +170,7 @@ def _points_in(
     if named is not None:
         vertices = column_vertices(table[named], graph, name)
         ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, numbers)
+        return Points(ids, vertices, None, numbers, numbered=_are_integers(table, named))
     axes = next((axes for axes in (("lon", "lat"), ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -182,7 +188,8 @@ def _points_in(
     refuse_far(snapped, snap_limit, network, name)
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
     warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
-    return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None)
+    numbered = _are_integers(table, None)
+    return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None, numbered)
 
 
 def length_of(
@@ -205,6 +212,12 @@ def length_of(
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
+
+
+def _are_integers(table: pa.Table, named: str | None) -> bool:
+    """Return whether the column that names the points has integers; without such a column, places are numbered."""
+    column = "id" if "id" in table.column_names else named
+    return column is None or pa.types.is_integer(table[column].type)
 
 
 def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Refuse files of chunks that would take far more memory than their array says, before any memory is taken.
+"""Refuse files of chunks that would take far more memory than their array says, before they are decompressed.
 
 The header of a compressed chunk states how many bytes it expands to, and a decoder allocates as many. In a damaged or
 hostile store a few megabytes may expand to gigabytes, and a link may lead to a device that never ends.

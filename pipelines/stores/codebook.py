@@ -31,12 +31,12 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import StoredArray, record, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
-from pipelines.stores.frame_columns import Columns, Framed, beside
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors, remove_leftovers
+from pipelines.stores.table_stores import Columns, TableStore, with_columns
 
 if TYPE_CHECKING:
     import xarray
@@ -86,7 +86,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook(Framed, FinishedStore):
+class Codebook(TableStore, FinishedStore):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
     `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
@@ -137,7 +137,7 @@ class Codebook(Framed, FinishedStore):
         units = np.arange(start, stop)
         place = {"row": units // self.grid.columns, "column": units % self.grid.columns}
         values, hits = (StoredArray(self.path, name) for name in ("codebooks", "hits"))
-        return beside(place | {"hits": hits[start:stop]}, self.columns, values[-1, start:stop].T)
+        return with_columns(place | {"hits": hits[start:stop]}, self.columns, values[-1, start:stop].T)
 
     def to_xarray(self) -> xarray.DataArray:
         """Return the last codebook as a DataArray (rows, columns, d), with the names of the columns of the samples."""

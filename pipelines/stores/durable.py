@@ -4,8 +4,8 @@ After `os.fsync` of a file, its bytes are durable. Its name is not: the folder t
 of its own. Without either, a file system may keep the changes of a program in any order, or half of a write. Stores and
 output files keep these rules:
 
-1. The process that writes a file that belongs to a commit makes its bytes durable before the writing function returns,
-   so before a worker reports that its task is done. Hence a file server has the bytes of every worker.
+1. The process that writes a file of a commit makes its bytes durable before the writing function returns, hence before
+   a worker reports that its task is done. So on a file server, each worker syncs its own bytes.
 2. Then the driver makes the names durable, up to the folder of the store, and replaces the file of the attributes,
    which names the commit. At last it makes this replacement durable, before it deletes or overwrites anything that the
    commit before needed.
@@ -86,7 +86,7 @@ def make_folders(path: str | os.PathLike[str]) -> None:
 
 
 def remove_folder(path: str | os.PathLike[str]) -> None:
-    """Delete a folder that could be taken for a whole one while half of it is deleted: rename it before."""
+    """Rename a folder, then delete it, so that a half-deleted folder is never taken for a complete one."""
     gone = f"{os.fspath(path)}.gone"
     shutil.rmtree(gone, ignore_errors=True)
     if os.path.isdir(path):

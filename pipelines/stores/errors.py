@@ -1,8 +1,8 @@
 """The error of stores, and errors of the system, such as a full disk, with their cures.
 
-A chunk that cannot be read because the process has too many open files, or because the disk failed, is not damaged:
-whoever took it for damaged would delete a sound store. So code that turns errors of reading into a `StoreError` first
-calls `raise_if_of_system`.
+A chunk that cannot be read because the process has too many open files, or because the disk failed, is not damaged. If
+such an error were reported as damage, users would delete a sound store. So code that turns errors of reading into a
+`StoreError` first calls `raise_if_of_system`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def explained(error: Exception) -> str | None:
 
 
 def raise_if_of_system(error: BaseException, path: str | os.PathLike[str]) -> None:
-    """Raise `error`, which then names `path` unless it names a file, if it is an error of the system.
+    """Raise `error` if it is an error of the system; add `path` if it names no file.
 
     An error about the contents or the absence of a file is no such error.
     """
@@ -66,7 +66,7 @@ def raise_if_of_system(error: BaseException, path: str | os.PathLike[str]) -> No
 
 @contextmanager
 def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the system in reading the file `path` name it."""
+    """Add the name of the file `path` to errors of the system in reading it."""
     try:
         yield
     except OSError as error:

@@ -26,10 +26,10 @@ from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
-from pipelines.stores.frame_columns import Columns, Framed
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
+from pipelines.stores.table_stores import Columns, TableStore
 from pipelines.stores.whole_chunks import WholeChunks
 
 LEAST_ROWS = 4096  # least number of rows of a chunk
@@ -64,7 +64,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Mapping(Framed, FinishedStore):
+class Mapping(TableStore, FinishedStore):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str

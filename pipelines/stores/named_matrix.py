@@ -110,8 +110,10 @@ class NamedMatrix(ABC):
         import xarray
 
         coordinates = {self.dimensions[axis]: self.names_along(axis) for axis in (0, 1)}
-        facts = StoredArray(self.path, "distances").attributes | {"unreachable": outside_infinity(self.dtype).item()}
-        return xarray.DataArray(self.to_dask(), coordinates, self.dimensions, "distances", facts)
+        attributes = StoredArray(self.path, "distances").attributes | {
+            "unreachable": outside_infinity(self.dtype).item()
+        }
+        return xarray.DataArray(self.to_dask(), coordinates, self.dimensions, "distances", attributes)
 
     def __repr__(self) -> str:
         try:
@@ -196,6 +198,8 @@ class ByName:
     ------
     StoreError
         The matrix has no row or no column of that name, or several.
+    IndexError
+        There are more than two parts.
     """
 
     def __init__(self, matrix: NamedMatrix):

@@ -30,12 +30,12 @@ import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
-from pipelines.stores.frame_columns import Columns, Framed, beside
 from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
 from pipelines.stores.schema import TEXT, StoreError, counted, open_store
+from pipelines.stores.table_stores import Columns, TableStore, with_columns
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
@@ -81,7 +81,7 @@ DECLARED = Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Samples(Framed):
+class Samples(TableStore):
     """A samples store, opened by `open_samples`: attributes in memory, rows read on demand.
 
     Pickles leave out the rows.
@@ -176,12 +176,12 @@ class Samples(Framed):
 
     def table_columns(self, start: int, stop: int) -> Columns:
         """Return some rows as columns: the values as stored, and label and weight if the store has them."""
-        columns = beside({}, self.columns, self.values(start, stop).T)
+        columns = with_columns({}, self.columns, self.values(start, stop).T)
         if self.labelled:
             names, labels = pa.array(self.label_names(), pa.large_string()), self.labels(start, stop)
-            columns = beside(columns, ["label"], [names.take(pa.array(labels, mask=labels < 0))])
+            columns = with_columns(columns, ["label"], [names.take(pa.array(labels, mask=labels < 0))])
         if self.largest_weight is not None:
-            columns = beside(columns, ["weight"], [self.weights(start, stop)])
+            columns = with_columns(columns, ["weight"], [self.weights(start, stop)])
         return columns
 
     def describe(self) -> str:

@@ -17,7 +17,7 @@ from pipelines.od_tables.points import read_points
 from pipelines.od_tables.write import write_od_table
 
 # The homes are far from the streets of so small a network.
-pytestmark = pytest.mark.filterwarnings("ignore:the origins")
+pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")
 
 HOMES = pd.DataFrame({"id": [70, 3, 11], "x": [0.2, 5.1, 7.8], "y": [1.1, 6.7, 0.3], "people": [4, 1, 2]})
 SCHOOLS = pd.DataFrame({"id": ["north", "south"], "vertex": [5, 60], "seats": [30.5, 12.0]})
@@ -126,3 +126,30 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
+
+
+@pytest.mark.parametrize(
+    ("origins", "expected"),
+    [
+        (pd.DataFrame({"origin": ["5", "60"]}), ["5", "60"]),
+        (pd.DataFrame({"origin": [5, 60]}), [5, 60]),
+        (pa.table({"vertex": ["5", "60"]}), ["5", "60"]),
+        (pa.table({"ID": ["a", "b"], "X": [0.2, 5.1], "y": [1.1, 6.7]}), ["a", "b"]),
+        (pd.DataFrame({" Id ": [8, 9], "X": [0.2, 5.1], "y": [1.1, 6.7]}), [8, 9]),
+        (pd.DataFrame({"x": [0.2, 5.1], "y": [1.1, 6.7]}), [1, 2]),
+        (["5", "60"], ["5", "60"]),
+        (positions([5, 60]), ["5", "60"]),
+    ],
+    ids=str,
+)
+def test_names_keep_their_type(roads, origins, expected):
+    found = od(roads / "hierarchy", origins)  # which are the destinations, too
+    assert found["origin"].tolist() == [expected[0], expected[0], *[expected[1]] * 2]
+    assert found["destination"].tolist() == expected * 2
+
+
+def test_names_in_csv_are_text_and_places_are_numbered(roads, tmp_path):
+    HOMES[["id", "x", "y"]].to_csv(tmp_path / "named.csv", index=False)
+    HOMES[["x", "y"]].to_csv(tmp_path / "places.csv", index=False)
+    assert od(roads / "hierarchy", tmp_path / "named.csv", [5])["origin"].tolist() == ["70", "3", "11"]
+    assert od(roads / "hierarchy", tmp_path / "places.csv", [5])["origin"].tolist() == [1, 2, 3]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Columns = dict[str, Any]  # NumPy or Arrow arrays of equal length, by name
 
 
-class Framed(ABC):
+class TableStore(ABC):
     """A store that is a table: with a row for each sample, or for each unit of a map."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Framed(ABC):
         return pandas.DataFrame({k: _values(v) for k, v in self.table_columns(0, self.table_rows).items()})
 
 
-def beside(columns: Columns, names: Iterable[str], values: Iterable[Any]) -> Columns:
+def with_columns(columns: Columns, names: Iterable[str], values: Iterable[Any]) -> Columns:
     """Return `columns` with further columns; a name that is taken gets an underscore."""
     found = dict(columns)
     for name, column in zip(names, values, strict=True):
