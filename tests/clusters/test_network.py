@@ -11,7 +11,7 @@ from distributed import Security
 
 from clusters import ClusterError, join, start
 from clusters.network import warn_if_open
-from tilepath.cli.cluster import NAMES, _client
+from tilepath.cli.cluster import NAMES, _open_client
 
 COMMAND = dict.fromkeys(NAMES) | {"device": "cpu", "timeout": 60.0, "dashboard": False}  # the options of a command
 
@@ -68,7 +68,7 @@ class TestListening:
             assert client.submit(abs, -2).result() == 2
 
     def test_the_cluster_of_a_command_listens_on_loopback_alone(self, new_sockets):
-        with _client(COMMAND | {"workers": 2}):
+        with _open_client(COMMAND | {"workers": 2}):
             found = new_sockets()
             assert found
             assert all(map(is_loopback, found)), found
@@ -120,7 +120,7 @@ class TestTls:
             assert all(map(is_loopback, new_sockets()))
             with join(address=address, security=Security(**ours)) as joined:
                 assert joined.submit(abs, -2).result() == 2
-            with configured(ours), _client(COMMAND | {"scheduler": address}) as joined:
+            with configured(ours), _open_client(COMMAND | {"scheduler": address}) as joined:
                 assert joined.submit(abs, -2).result() == 2
             with pytest.raises(ClusterError, match=r"uses TLS, and this client has no certificate; .*comm\.tls"):
                 join(address=address)
