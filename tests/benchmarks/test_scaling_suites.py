@@ -65,6 +65,7 @@ def test_the_constants_of_the_model_are_measured(tmp_path, bench):
     assert "pull of 16 MiB" in cases
 
 
+@pytest.mark.slow
 def test_many_sources_on_one_worker_and_two(tmp_path, bench):
     given = {"scale": 8, "sources": [40], "workers": [2, 1], "store": tmp_path / "g.zarr", "only_store": True}
     sources.run(bench, argparse.Namespace(**given))

@@ -80,7 +80,9 @@ def maps(xp):
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 9])
-@pytest.mark.parametrize("make", [searches, layouts, floyd_warshall, hierarchies, circuits, maps])
+@pytest.mark.parametrize(
+    "make", [searches, layouts, floyd_warshall, pytest.param(hierarchies, marks=pytest.mark.slow), circuits, maps]
+)
 def test_after_a_failed_allocation_the_same_call_succeeds(cupy, monkeypatch, make, step):
     def call(again):
         return [np.array(each.get() if hasattr(each, "get") else each) for each in again()]

@@ -58,7 +58,7 @@ def plain_csv(content, columns):
     assert all(len(row) == len(columns) for row in rows)
     values = np.array([[value(word.strip()) for word in row] for row in rows])
     if not re.search(r'"[^",]*[ \n\r]|[ \n\r][^",]*"', text):  # blanks in quotation marks belong to the field in pandas
-        table = pd.read_csv(io.StringIO(text, newline=""), header=None, float_precision="round_trip", dtype=str)
+        table = pd.read_csv(io.StringIO(text, newline=""), header=None, dtype=str)
         table = table.iloc[len(table) - len(rows) :].apply(lambda column: column.str.strip())
         np.testing.assert_array_equal(table.replace(ABSENT, np.nan).astype(float), values)
     return values

@@ -124,7 +124,7 @@ def test_samples_maps_and_mappings_as_frames(tiny_stores):
     frame = samples.to_pandas()
     assert list(frame) == ["x", "y", "label", "weight"]
     np.testing.assert_array_equal(frame[["x", "y"]], samples.values())
-    assert frame["label"].tolist() == ["setosa", None, "virginica", "setosa"]
+    assert frame["label"].fillna("-").tolist() == ["setosa", "-", "virginica", "setosa"]  # pandas 3 has NaN for None
     codebook = open_codebook(tiny_stores / "codebook")
     frame, array = codebook.to_pandas(), codebook.to_xarray()
     np.testing.assert_array_equal(frame[["x", "y"]], codebook.units())

@@ -144,8 +144,9 @@ PROCESSES = "--workers 2 --processes"
 @pytest.mark.parametrize(
     ("pipeline", "workers"),
     [
-        *((name, "") for name in CASES if name != "stages"),
-        pytest.param("stages", "", marks=pytest.mark.slow),
+        ("by sources", ""),
+        ("epochs", ""),
+        *(pytest.param(name, "", marks=pytest.mark.slow) for name in CASES if name not in ("by sources", "epochs")),
         ("stages", PROCESSES),
         pytest.param("by sources", PROCESSES, marks=pytest.mark.slow),
     ],

@@ -56,7 +56,8 @@ def test_two_hosts_give_the_bits_of_one_though_the_link_is_down_for_a_while(play
     assert not [text for _, text in seen["notes"] if "lost" in text]
 
 
-@pytest.mark.parametrize("milliseconds", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("milliseconds", [1, 20])
 def test_a_slow_link_changes_no_bit(play, milliseconds):
     if not os.access(TUN, os.R_OK | os.W_OK):
         pytest.skip(f"{TUN} cannot be opened, so packets cannot be delayed")
