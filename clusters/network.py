@@ -18,7 +18,7 @@ DASHBOARD_PORT = 8787
 
 
 class LoopbackWorker(Worker):
-    """A worker in this process. Dask would serve its pages about its health to the network."""
+    """A worker in this process, whose health pages are on loopback; Dask's default serves them to the network."""
 
     def __init__(self, *args: Any, dashboard_address: str | None = None, **options: Any):
         super().__init__(*args, dashboard_address=dashboard_address or f"{LOOPBACK}:0", **options)

@@ -92,6 +92,8 @@ def od(
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
     if isinstance(network, Graph):
+        if graph is not None:
+            raise ValueError(f"{network.path} is a graph itself; leave out graph")
         opened, snapping = network, Snapping(network)
     else:
         opened = network.graph(graph.path if isinstance(graph, Graph) else graph)

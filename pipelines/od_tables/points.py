@@ -104,8 +104,7 @@ def read_points(
         `snap_limit` is not a distance.
     """
     table = read_columns(path, (*_known(what), *columns), _known(what))
-    others = column_names(path)
-    return _points_in(table, os.fspath(path), others, graph, what, columns, snap_limit, snapping)
+    return _points_in(table, os.fspath(path), lambda: column_names(path), graph, what, columns, snap_limit, snapping)
 
 
 def points_from(
@@ -143,7 +142,7 @@ def points_from(
         return Points(ids, vertices, None, {}, numbered=numbered)
     name = f"the {what}s"
     chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
-    return _points_in(chosen, name, table.column_names, graph, what, columns, snap_limit, snapping)
+    return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
 def _known(what: str) -> tuple[str, ...]:
@@ -153,14 +152,14 @@ def _known(what: str) -> tuple[str, ...]:
 def _points_in(
     table: pa.Table,
     name: str,
-    others: Sequence[str],
+    others: Callable[[], Sequence[str]],
     graph: Graph,
     what: str,
     columns: Sequence[str],
     snap_limit: float | None,
     snapping: Snapping | None,
 ) -> Points:
-    """Return the points in a table that messages call `name`; `others` are the names of all its columns."""
+    """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
     if snap_limit is not None and not snap_limit >= 0:
         raise ValueError(f"snap_limit (--snap-limit) is {snap_limit:g}; give a distance of 0 or more")
     if not len(table):
@@ -175,7 +174,7 @@ def _points_in(
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
-            f"{', '.join(others)}; rename them"
+            f"{', '.join(others())}; rename them"
         )
     places = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     on_the_globe = axes == ("lon", "lat")

@@ -30,7 +30,7 @@ class ChunkLimits:
         self._most = available_memory() if self._text else math.prod(array.chunks) * array.dtype.itemsize
 
     def check_file(self, place: str | os.PathLike[str]) -> None:
-        """Raise StoreError if the file of a chunk is no ordinary file, or is too large; a missing file is none."""
+        """Raise StoreError if the file of a chunk is too large or no file (a device, a pipe); a missing one passes."""
         size = regular_size(place)
         if size is not None and size > self._most + self._most // 16 + _SPARE:
             raise self._error(place, f"has {size:,} bytes")

@@ -40,7 +40,7 @@ def sync_file(file: IO[Any]) -> None:
 
 
 def sync_names(folder: str | os.PathLike[str]) -> None:
-    """Make the names in a folder durable: those that are new, and those that are gone."""
+    """Make the names in a folder durable: new names, and the absence of removed names."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(number)

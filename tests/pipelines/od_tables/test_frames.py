@@ -103,6 +103,8 @@ def test_what_cannot_be_is_said(roads, monkeypatch):
     ):
         with pytest.raises(ValueError, match=message):
             od(hierarchy, HOMES, SCHOOLS, **options)
+    with pytest.raises(ValueError, match="graph is a graph itself; leave out graph"):
+        od(roads / "graph", HOMES, SCHOOLS, graph=roads / "graph")
     with pytest.raises(ValueError, match="the origins, row 2: `y`"):
         od(hierarchy, HOMES.assign(y=[1.0, None, 2.0]), SCHOOLS)
     with pytest.raises(ValueError, match="the origins: no column `origin` or `vertex`, nor `lon`"):
