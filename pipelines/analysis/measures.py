@@ -70,7 +70,7 @@ def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
     ----------
     distances : the store or its path
     """
-    distances = distances if isinstance(distances, Distances) else open_distances(distances)
+    distances = open_distances(distances)
     n, sources = distances.n, distances.row_vertices()
     unreachable = outside_infinity(distances.dtype)
     parts = [_reduce_rows(block, sources[start:], unreachable) for start, block in distances.blocks()]

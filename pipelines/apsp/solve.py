@@ -134,7 +134,7 @@ def all_pairs_shortest_paths(
     _check_method(method)
     check_coordination(coordination)
     block, workers = _check_count("block", block, "vertices"), _check_count("workers", workers, "workers")
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    graph = open_graph(graph)
     if graph.n == 0:
         raise ValueError(f"{graph.path}: the graph has no vertices, and so no distances; import one that has some")
     chosen = None if sources is None else listed_vertices(graph, "source", sources)

@@ -86,7 +86,7 @@ def euler_circuits(
     ValueError
         An argument is out of range.
     """
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    graph = open_graph(graph)
     if method not in METHODS:
         raise ValueError(f"method is {method!r}; choose {', '.join(METHODS[:-1])} or {METHODS[-1]}")
     first = None if start is None else graph.vertex(start, "start")

@@ -93,7 +93,7 @@ def build_hierarchy(
     ImportError
         `thorough` is given, and `pymetis` is not installed.
     """
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    graph = open_graph(graph)
     like = open_hierarchy(like) if isinstance(like, str | os.PathLike) else like
     _check(graph, like, thorough)
     kind = distance_dtype(graph, dtype)

@@ -96,7 +96,7 @@ def od(
             raise ValueError(f"{network.path} is a graph itself; leave out graph")
         opened, snapping = network, Snapping(network)
     else:
-        opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
+        opened = network.graph(graph)
         snapping = Snapping(opened, network.by_place(opened))
     columns = [] if reduction is None or reduction.column is None else [reduction.column]
     points = (

@@ -46,7 +46,7 @@ def picture_distances(
     FileExistsError
         `path` exists.
     """
-    graph = distances.graph(graph.path if isinstance(graph, Graph) else graph)
+    graph = distances.graph(graph)
     rows, columns = distances.shape
     title = f"{Path(distances.path).name}: {rows:,} x {columns:,}" if title is None else title
     with figure_file(path, overwrite, figsize=(7.2, 6), layout="constrained") as figure:

@@ -93,7 +93,7 @@ class _Stages:
     def __init__(self, graph: Graph | str | os.PathLike[str]):
         from gpuops import circuit_graph, cycle_labels, join_circuits, pair_arcs, spanning_links
 
-        self.graph = graph if isinstance(graph, Graph) else open_graph(graph)
+        self.graph = open_graph(graph)
         if self.graph.m > MOST_VERTICES:
             raise ValueError(
                 f"{self.graph.path}: has {self.graph.m:,} arcs; a picture of partitions shows up to {MOST_VERTICES:,}"

@@ -92,7 +92,7 @@ def picture_graph(
     FileExistsError
         `path` exists.
     """
-    graph = graph if isinstance(graph, Graph) else open_graph(graph)
+    graph = open_graph(graph)
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
@@ -151,7 +151,7 @@ def picture_bricks(
     StoreError, FileExistsError, ImportError
         As for `picture_graph`.
     """
-    store = store if isinstance(store, HierarchyStore) else open_hierarchy(store)
+    store = open_hierarchy(store)
     if kind not in KINDS:
         raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
     if kind != "bricks" and not store.hierarchy.structure.bricks.upper:
@@ -254,7 +254,7 @@ def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str])
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         return Walks(found.arcs, found.offsets, graph.directed)
-    opened = circuit if isinstance(circuit, Circuits) else open_circuits(circuit)  # type: ignore[arg-type]
+    opened = open_circuits(circuit)  # type: ignore[arg-type]
     if opened.graph_digest != graph.digest:
         raise StoreError(f"{opened.path}: holds the circuits of another graph than {graph.path}; name the right store")
     return Walks(opened.arcs(), opened.offsets(), opened.directed)

@@ -128,8 +128,8 @@ def tree_paths_of_pairs(
 
 
 def _open(paths: Paths | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None) -> tuple[Paths, Graph]:
-    paths = paths if isinstance(paths, Paths) else open_paths(paths)
-    return paths, paths.graph(graph.path if isinstance(graph, Graph) else graph)
+    paths = open_paths(paths)
+    return paths, paths.graph(graph)
 
 
 def _sources(

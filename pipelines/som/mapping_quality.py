@@ -51,9 +51,9 @@ def measured_quality(
     samples: Samples | str | os.PathLike[str] | None = None,
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Return the measures of `mapping_quality`, and the reason for each measure that is left out."""
-    mapping = mapping if isinstance(mapping, Mapping) else open_mapping(mapping)
+    mapping = open_mapping(mapping)
     codebook = mapping.codebook_path if codebook is None else codebook
-    codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
+    codebook = open_codebook(codebook)
     mapping.check_codebook(codebook)
     scaled = mapping.samples(samples).in_scaling(codebook.scaling)
     found, left_out = mapping_errors(mapping), {}

@@ -59,8 +59,8 @@ def map_samples(
     ValueError
         The samples do not match the map: they have other columns or another dtype.
     """
-    codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
-    samples = samples if isinstance(samples, Samples) else open_samples(samples)
+    codebook = open_codebook(codebook)
+    samples = open_samples(samples)
     for name in ("columns", "dtype", "compensated"):
         of_map, of_samples = getattr(codebook, name), getattr(samples, name)
         if of_map != of_samples:

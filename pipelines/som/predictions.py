@@ -69,9 +69,9 @@ def predict_labels(
         No sample of `voters` has a label.
     """
     check_export(path, overwrite, array=False)
-    mapping, voters = (each if isinstance(each, Mapping) else open_mapping(each) for each in (mapping, voters))
+    mapping, voters = (open_mapping(each) for each in (mapping, voters))
     codebook = mapping.codebook_path if codebook is None else codebook
-    codebook = codebook if isinstance(codebook, Codebook) else open_codebook(codebook)
+    codebook = open_codebook(codebook)
     for each in (mapping, voters):
         each.check_codebook(codebook)
     of_voters = voters.samples(samples if voters.path == mapping.path else None)

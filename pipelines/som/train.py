@@ -137,7 +137,7 @@ def train_som(
         An option does not go with the samples or with another option; or a value or a weight is so large that sums
         cannot resolve the other values or weights.
     """
-    samples = samples if isinstance(samples, Samples) else open_samples(samples)
+    samples = open_samples(samples)
     initial = _opened(initial)
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")

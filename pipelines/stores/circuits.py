@@ -153,6 +153,11 @@ def write_circuits(
     return open_circuits(path)
 
 
-def open_circuits(path: str | os.PathLike[str]) -> Circuits:
-    """Open a circuits store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    return view(Circuits, DECLARED.read(path, open_store(path, SCHEMA)))
+def open_circuits(store: Circuits | str | os.PathLike[str]) -> Circuits:
+    """Open a circuits store and check its schema, shapes and dtypes, or return an opened one.
+
+    Raises StoreError on a fault.
+    """
+    if isinstance(store, Circuits):
+        return store
+    return view(Circuits, DECLARED.read(store, open_store(store, SCHEMA)))

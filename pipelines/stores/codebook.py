@@ -315,12 +315,14 @@ def create_codebook(
     return CodebookWriter.create(path, samples, attributes, arrays, overwrite=overwrite)
 
 
-def open_codebook(path: str | os.PathLike[str]) -> Codebook:
-    """Open a finished codebook store and check its schema, shapes and dtypes.
+def open_codebook(store: Codebook | str | os.PathLike[str]) -> Codebook:
+    """Open a finished codebook store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    return view(Codebook, CodebookWriter.read_finished(path))
+    if isinstance(store, Codebook):
+        return store
+    return view(Codebook, CodebookWriter.read_finished(store))

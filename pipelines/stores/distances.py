@@ -378,14 +378,16 @@ def create_distances(
     return DistancesWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 
 
-def open_distances(path: str | os.PathLike[str]) -> Distances:
-    """Open a finished distances store and check its schema, shapes and dtypes.
+def open_distances(store: Distances | str | os.PathLike[str]) -> Distances:
+    """Open a finished distances store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    found = DistancesWriter.read_finished(path)
+    if isinstance(store, Distances):
+        return store
+    found = DistancesWriter.read_finished(store)
     sources = found["sources"]
     return view(Distances, found | {"sources": None if sources is None else np.array(sources)})

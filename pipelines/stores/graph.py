@@ -296,8 +296,8 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def open_graph(path: str | os.PathLike[str]) -> Graph:
-    """Open a graph store and check its schema, shapes and dtypes.
+def open_graph(store: Graph | str | os.PathLike[str]) -> Graph:
+    """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
     A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
 
@@ -306,9 +306,11 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    if generate := generator_of(path):
-        return cast(Graph, generate(os.fspath(path)))
-    return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
+    if isinstance(store, Graph):
+        return store
+    if generate := generator_of(store):
+        return cast(Graph, generate(os.fspath(store)))
+    return view(Graph, DECLARED.read(store, open_store(store, SCHEMA)))
 
 
 class Digest:

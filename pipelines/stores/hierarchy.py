@@ -379,10 +379,15 @@ def create_hierarchy(
     return HierarchyWriter.create(path, graph, attributes, overwrite=overwrite)
 
 
-def open_hierarchy(path: str | os.PathLike[str]) -> HierarchyStore:
-    """Open a finished hierarchy store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    found = HierarchyWriter.read_finished(path)
-    return view(HierarchyStore, found | {"seal": str(attribute(path, open_store(path), "seal"))})
+def open_hierarchy(store: HierarchyStore | str | os.PathLike[str]) -> HierarchyStore:
+    """Open a finished hierarchy store and check its schema, shapes and dtypes, or return an opened one.
+
+    Raises StoreError on a fault.
+    """
+    if isinstance(store, HierarchyStore):
+        return store
+    found = HierarchyWriter.read_finished(store)
+    return view(HierarchyStore, found | {"seal": str(attribute(store, open_store(store), "seal"))})
 
 
 def _refuse_replaced(path: str, seal: str) -> None:

@@ -230,9 +230,14 @@ def _is_recorded(recorded: dict[str, Any], codebook: Codebook) -> bool:
     return all(recorded.get(name) == fact for name, fact in _codebook_facts(codebook).items())
 
 
-def open_mapping(path: str | os.PathLike[str]) -> Mapping:
-    """Open a finished mapping store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    return view(Mapping, MappingWriter.read_finished(path))
+def open_mapping(store: Mapping | str | os.PathLike[str]) -> Mapping:
+    """Open a finished mapping store and check its schema, shapes and dtypes, or return an opened one.
+
+    Raises StoreError on a fault.
+    """
+    if isinstance(store, Mapping):
+        return store
+    return view(Mapping, MappingWriter.read_finished(store))
 
 
 def _array(path: str, name: str, grid: Grid) -> StoredArray:

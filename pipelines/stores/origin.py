@@ -46,8 +46,8 @@ class OfGraph:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "named"}
 
-    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
-        """Open the graph that the store was computed from; give its path if it was moved.
+    def graph(self, moved_to: Graph | str | os.PathLike[str] | None = None) -> Graph:
+        """Open the graph that the store was computed from; give it, or its path, if it was moved.
 
         Warns if the names of the vertices have changed. Raises StoreError if the graph is gone or has changed.
         """

@@ -261,15 +261,17 @@ def create_paths(
     return PathsWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 
 
-def open_paths(path: str | os.PathLike[str]) -> Paths:
-    """Open a finished paths store and check its schema, shapes and dtypes.
+def open_paths(store: Paths | str | os.PathLike[str]) -> Paths:
+    """Open a finished paths store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
     """
-    found = PathsWriter.read_finished(path)
+    if isinstance(store, Paths):
+        return store
+    found = PathsWriter.read_finished(store)
     return view(Paths, found | {"sources": np.array(found["sources"])})
 
 

@@ -239,15 +239,17 @@ class Samples(TableStore):
             raise StoreError(f"{self.path}: the samples have no labels; import them with their labels (label, --label)")
 
 
-def open_samples(path: str | os.PathLike[str]) -> Samples:
-    """Open a samples store and check its schema, shapes and dtypes.
+def open_samples(store: Samples | str | os.PathLike[str]) -> Samples:
+    """Open a samples store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises
     ------
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    return view(Samples, DECLARED.read(path, open_store(path, SCHEMA)))
+    if isinstance(store, Samples):
+        return store
+    return view(Samples, DECLARED.read(store, open_store(store, SCHEMA)))
 
 
 @contextmanager

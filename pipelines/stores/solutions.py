@@ -21,4 +21,4 @@ def open_solution(
     if isinstance(solution, str | os.PathLike):
         computed = kind_of(solution).schema == SCHEMA
         solution = open_hierarchy(solution) if computed else open_distances(solution)
-    return solution, solution.graph(graph.path if isinstance(graph, Graph) else graph)
+    return solution, solution.graph(graph)
