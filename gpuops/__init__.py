@@ -1,4 +1,4 @@
-"""One-device operations on arrays: NumPy in, NumPy out; CuPy in, CuPy out. This package uses neither Dask nor Zarr.
+"""Operations on NumPy or CuPy arrays of one device, with results in the same library. Uses neither Dask nor Zarr.
 
 Arrays of other libraries that offer DLPack or ``__cuda_array_interface__``, such as tensors of PyTorch, are accepted
 and returned without a copy: `gpuops.arrays.of_any_library` converts the arguments and results of every operation here.

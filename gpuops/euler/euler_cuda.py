@@ -152,7 +152,7 @@ class _Splitters:
 
     Attributes
     ----------
-    arcs : (count,) arc numbers of the splitters, rising
+    arcs : (count,) arc numbers of the splitters, ascending
     bits, ends : a bit for each arc: whether it is a splitter, whether it is a start. All starts are splitters.
     before : for each word of `bits`, the number of splitters in the words before it
     """

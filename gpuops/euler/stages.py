@@ -22,7 +22,7 @@ class CircuitGraph(NamedTuple):
 
     Attributes
     ----------
-    slots : (L,) arc numbers, rising
+    slots : (L,) arc numbers, ascending
     tails, heads : (L,) labels of the two circuits
     """
 
@@ -36,8 +36,8 @@ class LinkForest(NamedTuple):
 
     Attributes
     ----------
-    slots : (L,) arc numbers, rising: the links of the forest
-    starts : (c,) arc numbers, rising: the least arc of each component
+    slots : (L,) arc numbers, ascending: the links of the forest
+    starts : (c,) arc numbers, ascending: the least arc of each component
     components : (m,) arc numbers: at every label, the least arc of its component; undefined elsewhere
     """
 
@@ -142,7 +142,7 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
 
 
 def join_circuits(predecessors: Any, slots: Any) -> Any:
-    """Join circuits: swap the predecessors of ``s - 1`` and ``s`` for each link s, at each vertex in rising order.
+    """Join circuits: swap the predecessors of ``s - 1`` and ``s`` for each link s, at each vertex in ascending order.
 
     Swapping consecutive links s, s + 1, ..., t in this order moves the predecessor of ``s - 1`` to t, and every other
     predecessor one place down. So all vertices can be done at once.
@@ -151,7 +151,7 @@ def join_circuits(predecessors: Any, slots: Any) -> Any:
     ----------
     predecessors : (m,) arc numbers
         A permutation.
-    slots : (L,) arc numbers, rising
+    slots : (L,) arc numbers, ascending
         Links of a forest, as `spanning_links` returns them.
 
     Returns

@@ -47,17 +47,17 @@ class Degrees:
 
     @property
     def sources(self) -> Any:
-        """Vertices with outgoing and without incoming arcs: a rising array."""
+        """Vertices with outgoing and without incoming arcs: an ascending array."""
         return library_of(self.outgoing).flatnonzero((self.incoming == 0) & (self.outgoing > 0))
 
     @property
     def sinks(self) -> Any:
-        """Vertices with incoming and without outgoing arcs: a rising array."""
+        """Vertices with incoming and without outgoing arcs: an ascending array."""
         return library_of(self.outgoing).flatnonzero((self.outgoing == 0) & (self.incoming > 0))
 
     @property
     def isolated(self) -> Any:
-        """Vertices without arcs: a rising array."""
+        """Vertices without arcs: an ascending array."""
         return library_of(self.outgoing).flatnonzero((self.outgoing == 0) & (self.incoming == 0))
 
     @property

@@ -23,7 +23,7 @@ def forest(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @njit(nogil=True, cache=True)
 def _choose(indptr, indices, sets, chosen, degrees, neighbours):
-    """Choose arcs by rising number unless their ends are joined. `neighbours` gets the xor of a vertex's neighbours."""
+    """Choose arcs in order unless their ends are joined. `neighbours` gets the xor of the neighbours of each vertex."""
     for tail in range(indptr.size - 1):
         for arc in range(indptr[tail], indptr[tail + 1]):
             head = indices[arc]

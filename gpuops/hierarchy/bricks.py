@@ -15,7 +15,7 @@ from numba import njit
 
 @dataclass(frozen=True, eq=False)
 class Bricks:
-    """K bricks, in rising order of their places, and the upper tree, which has the number K.
+    """K bricks, in ascending order of their places, and the upper tree, which has the number K.
 
     Attributes
     ----------

@@ -4,9 +4,8 @@ The source climbs to the root once. The distance to a vertex follows from a swee
 to the vertex alone. These nodes are kept, so that vertices near each other share most of the work. Neither a row of
 distances nor a table of a brick is computed, and only the tables on the paths are read.
 
-Distances of integers are summed in int64, and distances of floats in float64. Integer
-distances equal those of `gpuops.distance_rows`; float distances may differ from them in the last bits, as float32 sums
-are not rounded after each step.
+Distances of integers are summed in int64, and distances of floats in float64. Integer distances equal the distances of
+`gpuops.distance_rows`; float distances may differ in the last bits, as float32 sums are not rounded after each step.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _update_starts(fronts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, in
 
 
 def _front_keys(structure: HierarchyStructure) -> np.ndarray:
-    """Return a rising number for each vertex of all fronts, from which `places_of` finds the vertex."""
+    """Return an ascending number for each vertex of all fronts, from which `places_of` finds the vertex."""
     owner = np.repeat(np.arange(len(structure.parent)), np.diff(structure.front_starts))
     return owner * structure.open + structure.front
 

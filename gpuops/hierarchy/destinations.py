@@ -33,8 +33,8 @@ class Destinations:
     window_starts : (W + 1,) int64
         The first group of each window. Only the tables of one window are in memory at a time.
     column : (c,) int32
-        For each window, its columns, counted from the first column of the window, by rising destination. Columns come
-        after all others if an earlier column, in any window, has the same destination.
+        For each window, its columns, counted from the first column of the window, by ascending destination. Columns
+        come after all others if an earlier column, in any window, has the same destination.
     window_runs, run_starts, run_targets, run_again : (W + 1,) int64, (R + 1,) int64, (R,) int32, (R,) bool
         Runs of entries of `column` with successive destinations: the first run of each window, where each run begins,
         its first destination, and whether earlier columns have the same destinations.

@@ -41,7 +41,7 @@ def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough:
     through : (n,) array of bool, optional
         False for closed vertices, which no path passes through. By default no vertex is closed.
     thorough : bool
-        Take up to three times as long, for an order that takes some percent less work on some road networks.
+        Take up to three times as long, for an order that takes a few percent less work on some road networks.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from gpuops.hierarchy.closing import Hierarchy
 
 
 class Starts(NamedTuple):
-    """The open vertices where searches start, by rising place.
+    """The open vertices where searches start, by ascending place.
 
     An open source starts at itself. A closed source starts at the open heads of its arcs.
 

@@ -1,4 +1,4 @@
-"""What the distances of each row of a block add up to, NumPy or CuPy."""
+"""Sums over each row of a block of distances, NumPy or CuPy."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class StructureOnDevice:
     pointers : list of int
         The first members of `Tree` in tree.cuh: addresses of arrays, and numbers.
     by_depth : array
-        The bricks, by rising size of their fronts.
+        The bricks, by ascending size of their fronts.
     closed : array
         The closed vertices, in the order of their numbers.
     bricks, fronts, most : int

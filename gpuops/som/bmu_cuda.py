@@ -5,8 +5,9 @@ writes the least score of every tile of 64 units, N x M / 64 numbers, for a chun
 few samples, several blocks screen different parts of the map; their results need no merging. A search waits for the
 device only at the end, to read the faults, and only with `validate`.
 
-`decide` counts the tiles that the bound of one half product keeps, or would keep. From this count of the last chunk the
-device chooses how many products the next chunk takes; the count stays with the plan from search to search.
+`decide` counts the tiles that the bound of one half product keeps (or would keep, if the screen took three products).
+From the count of the last chunk, the device chooses how many products the next chunk takes; the count stays with the
+plan from search to search.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Up to 32 separate searches at once on a GPU, with the kernels of batched.cu.
 
-The searches need 28 bytes a vertex (32 with float64) in addition to the distances.
+The searches need 28 bytes for each vertex (32 with float64) in addition to the distances.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The memory of a search on a GPU, which stays with the graph for later searches and trees.
 
-A search takes 40 bytes a vertex (60 with float64), and a little more for long rows. With negative weights, the
-distances of an earlier search take 4 (8) more bytes a vertex.
+A search takes 40 bytes for each vertex (60 with float64), and a little more for long rows. With negative weights, the
+distances of an earlier search take 4 (8) more bytes for each vertex.
 """
 
 from __future__ import annotations

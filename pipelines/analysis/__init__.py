@@ -1,1 +1,1 @@
-"""What is computed from a finished store in this process: structure of graphs, measures, reversed graphs, forests."""
+"""Computations on a finished store in this process: structure of graphs, measures, reversed graphs, forests."""

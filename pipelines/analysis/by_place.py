@@ -1,7 +1,7 @@
 """The nearest vertices of places: vertices are sorted by place once, and each place is found in a few steps.
 
 The order of the vertices is a k-d tree without pointers: the vertex in the middle of a range divides the range into two
-halves by x, the vertex in the middle of a half divides the half by y, and x and y go on to alternate. J. L. Bentley,
+halves by x, the vertex in the middle of a half divides the half by y, and so on, by x and y in turns. J. L. Bentley,
 "Multidimensional binary search trees used for associative searching", Communications of the ACM 18(9), 1975.
 
 The tree of longitudes and latitudes also answers on the sphere: each range lies within a box of meridians and

@@ -2,7 +2,7 @@
 
 The measures take one pass over the rows of chunks of the store; the matrix is never in memory as a whole. All measures
 use the distances *from* the vertices of the rows. (On a directed graph, NetworkX's closeness uses the distances *to* a
-vertex; it is the closeness here of the reversed graph.)
+vertex: this is the closeness of the reversed graph here.)
 
 - eccentricity of s: the largest finite distance from s.
 - diameter: the largest eccentricity over all rows. Unreachable pairs do not make it infinite; they are counted.
@@ -31,7 +31,7 @@ from pipelines.stores import Distances, open_distances
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """The measures of a distances store. If the store holds only the rows of some sources, they refer to these rows."""
+    """The measures of a distances store; of its rows only, if it holds only the rows of some sources."""
 
     n: int
     sources: np.ndarray  # int64 (S), the vertex of each row; S = n for a whole matrix

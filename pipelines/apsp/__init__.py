@@ -4,7 +4,7 @@ There are four methods (`pipelines.apsp.solve.METHODS`): blocked Floyd-Warshall,
 (`pipelines.apsp.in_memory`) and out of core (`pipelines.apsp.out_of_core`); searches (`pipelines.apsp.batched`);
 hierarchies (`pipelines.apsp.hierarchy`).
 
-Vertices are cut into pivot blocks, rows of the matrix D into bands dealt cyclically to the workers
+Vertices are divided into pivot blocks, and rows of the matrix D into bands, which are dealt cyclically to the workers
 (`pipelines.apsp.layout`). Stage K lets paths pass through the vertices T of block K; (x) is the min-plus product::
 
     independent         C = closure of D[T, T]            on the worker that owns rows T
@@ -20,9 +20,9 @@ This has three advantages. A negative cycle is found in the sparse graph, long b
 rounding of cycles of weight zero cannot look like a negative cycle. The kernels take their fast path.
 
 The matrix stays on the workers (`pipelines.workers.attempts`). Each line of the table above is a kind of task of a
-stage graph (`pipelines.apsp.stage_graph`), which Dask's scheduler or signals between workers run
+stage graph (`pipelines.apsp.stage_graph`). Tasks are started by Dask's scheduler, or by signals between workers
 (`pipelines.workers.executors`). The state is committed to the store from time to time. If a worker dies, all workers
-reload the last commit and go on, to the same bits.
+reload the last commit and continue; the result has the same bits.
 
 .. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM Journal of
    Experimental Algorithmics 8 (2003).

@@ -10,8 +10,8 @@ in the store, so that every chunk has one writer::
     worker    0     1     0     1
 
 Out of core, a *window* of rows is a slab, and the worker's bands pass through the device. Memory limits the number of
-rows, of n distances each, that a device holds: a slab, its panels and some bands. The wider the windows, the less often
-the matrix passes through the device. Pivot blocks are the same as in memory, since the bits depend on them.
+rows, of n distances each, that a device holds: a slab, its panels and some bands. The wider the windows are, the less
+often the matrix passes through the device. Pivot blocks are the same as in memory, since the bits depend on them.
 """
 
 from __future__ import annotations

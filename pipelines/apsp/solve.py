@@ -90,12 +90,12 @@ def all_pairs_shortest_paths(
         workers would wait for it for more than 5% of a stage (`pipelines.apsp.in_memory.plan`). The bits do not depend
         on the coordination.
     resume : bool
-        Go on from the last commit of an unfinished store `out`; begin if there is no store; return a finished store as
-        it is. The store must have been begun with the same `sources` and `dtype`, and with the same method and block if
-        they are given.
+        Continue after the last commit of an unfinished store `out`; begin if there is no store; return a finished store
+        as it is. The store must have been begun with the same `sources` and `dtype`, and with the same method and block
+        if they are given.
     overwrite : bool
         Replace a distances store at `out`, once the new store is complete. Until then the new store grows next to it,
-        with ``.new`` added to its name; `resume` goes on with the new store there.
+        with ``.new`` added to its name; `resume` continues the new store there.
     verify : bool
         Check the result by certificates on sampled rows (`pipelines.validation.distances`).
     progress : bool, optional

@@ -29,10 +29,10 @@ class DeBruijnGraph:
     Attributes
     ----------
     k : int
-    vertices : (n,) uint64, rising
+    vertices : (n,) uint64, ascending
         Words of k - 1 letters.
     indptr, indices : (n + 1,) and (m,) int64
-        The arcs: the k-mers of both strands in rising order, which is row by row and sorted by head.
+        The arcs: the k-mers of both strands in ascending order, which is row by row and sorted by head.
     codes : (m,) uint64
         The k-mer of each arc.
     counts : (m,) int64
@@ -204,7 +204,7 @@ def _one_of_each_pair(contigs: Contigs) -> Contigs:
 
 
 def tips(contigs: Contigs, letters: int) -> np.ndarray:
-    """Return the numbers of the tips, (t,) int64, rising.
+    """Return the numbers of the tips, (t,) int64, ascending.
 
     A tip is a contig of fewer than `letters` letters that begins at a branch, where a more frequent arc leaves too, and
     ends at a vertex without arcs out. Errors near the end of a read make such contigs. Both strands are examined.

@@ -24,7 +24,7 @@ class Kmers(NamedTuple):
     Attributes
     ----------
     k : int
-    codes : (c,) uint64, rising
+    codes : (c,) uint64, ascending
         For each k-mer, the smaller of its word and the reverse complement.
     counts : (c,) int64
         The number of times that the k-mer or its reverse complement occurs in the reads.

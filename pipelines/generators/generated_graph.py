@@ -1,8 +1,8 @@
 """A graph that is never stored: each worker generates the arcs of a range of vertices when it needs them.
 
-`GeneratedGraph` reads like a graph store. Its name is such as ``rmat:28``, or with options that differ from the
-defaults ``rmat:28:seed=3:weights=integers``. It has the edges of `pipelines.generators.RMat`. A GPU draws the arcs of a
-range itself (`gpuops.rmat`), so the arcs need only fit in the memory of the GPUs of all workers together.
+`GeneratedGraph` reads like a graph store. It has a name like ``rmat:28``, or ``rmat:28:seed=3:weights=integers`` if
+options differ from the defaults. It has the edges of `pipelines.generators.RMat`. A GPU draws the arcs of a range
+itself (`gpuops.rmat`), so the arcs need only fit in the memory of the GPUs of all workers together.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `gpuops.hierarchy` has the method. One worker makes a store in three steps, and commits each step
 (`pipelines.stores.hierarchy`):
 
-1. order       the vertices by METIS, of a large graph in a child process     `ordering`
+1. order       the vertices, by METIS (in a child process if it takes long)   `ordering`
 2. structure   the nodes of the elimination tree, and the exact cost          `building`, `plan`
 3. tables      close the nodes for the weights of the graph                   `building`
 

@@ -180,7 +180,7 @@ def _lacks(structure: HierarchyStructure, indptr: np.ndarray, indices: np.ndarra
     nodes = structure.node_of[first]
     outside = structure.node_of[last] != nodes
     nodes, last = nodes[outside].astype(np.int64), last[outside]
-    # The fronts of all nodes, as rising numbers.
+    # The fronts of all nodes, as ascending numbers.
     n, owner = len(place), np.repeat(np.arange(len(structure.parent)), np.diff(structure.front_starts))
     fronts, wanted = owner * n + structure.front, nodes * n + last
     at = np.minimum(np.searchsorted(fronts, wanted), len(fronts) - 1)

@@ -57,7 +57,7 @@ def build_hierarchy(
         changed or arcs were removed. If the graph has arcs that the structure has no room for, or other closed
         vertices, a new structure is found on the same order. This saves the time of METIS.
     thorough : bool
-        Take up to three times as long to order, for some percent less work to close some road networks.
+        Take up to three times as long to order, for a few percent less work to close some road networks.
     dtype : {"float32", "float64", "int32", "int16"}, optional
         The dtype of the distances. By default float32 for float weights and int32 for integer weights.
     resume : bool

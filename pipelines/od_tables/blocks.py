@@ -1,6 +1,6 @@
-"""Compute a block of origins: the distances to all destinations, or values that the distances are reduced to.
+"""Compute a block of origins: the distances to all destinations, or a value for each origin.
 
-The distances from an origin are reduced to a count, the distance of the nearest, a sum, or a decaying sum.
+The value is a count, the distance of the nearest destination, a sum, or a decaying sum.
 """
 
 from __future__ import annotations

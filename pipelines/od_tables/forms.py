@@ -202,7 +202,7 @@ class PairRoutes:
         Parameters
         ----------
         sources, rows : (k,) vertices, and (k, n) distances from these vertices
-        i, targets : pairs: (l,) numbers of rows, rising, and (l,) vertices
+        i, targets : pairs: (l,) numbers of rows, ascending, and (l,) vertices
         """
         starts = np.searchsorted(i, np.arange(len(sources) + 1))
         with ThreadPoolExecutor(os.cpu_count()) as pool:

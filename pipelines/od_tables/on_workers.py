@@ -1,4 +1,4 @@
-"""Reduced tables made by workers: every worker has the tables of the store in its memory, and gets blocks."""
+"""Reduced tables made by workers: every worker has the tables of the store in memory, and gets blocks of origins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Landing:
     Parameters
     ----------
     origins, step : number of origins, and number of origins in a block
-    starts : the first origins of the blocks that are not written, rising
+    starts : the first origins of the blocks that are not written, ascending
     write : function of the first origin of a block and the values of the block
     """
 

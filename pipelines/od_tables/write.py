@@ -1,8 +1,8 @@
-"""Tables and matrices of distances from origins to destinations, of all or of near destinations, or reduced to values.
+"""Write tables and matrices of distances from origins to all or near destinations, or of values reduced from distances.
 
-Distances come from a hierarchy store, or from searches in a graph, for a block of origins at a time. Memory
-holds one block. A block becomes a piece of the file (`pipelines.files.output_file`), or some rows of the matrix
-store. So a run that was killed resumes after the last block written, and the result has the same bytes.
+Distances come from a hierarchy store, or from searches in a graph, for a block of origins at a time. Memory holds one
+block. A block becomes a piece of the file (`pipelines.files.output_file`), or some rows of the matrix store. So a run
+that was killed resumes after the last block written, and the result has the same bytes.
 """
 
 from __future__ import annotations

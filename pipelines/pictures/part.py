@@ -20,8 +20,8 @@ class Part:
 
     Attributes
     ----------
-    vertices : (k) vertices of the graph, rising
-    arcs : (l) positions of the arcs in the store, rising
+    vertices : (k) vertices of the graph, ascending
+    arcs : (l) positions of the arcs in the store, ascending
     indptr, indices : the arcs in compressed sparse rows; vertices are numbered by their positions in `vertices`
     about : for a sample, a text for the title: its size and its middle
     """

@@ -104,7 +104,7 @@ def walk_pairs(
     Parameters
     ----------
     rows : (P) the row of the store that each pair needs
-    read : function that reads rows, given in rising order, and yields batches: (position of the first row, rows)
+    read : function that reads rows, given in ascending order, and yields batches: (position of the first row, rows)
     walk : function of a row and the numbers of pairs with this row; returns their distances, their numbers of arcs
         (negative for a pair without a path), and the vertices of all their paths, one path after the other
     dtype : dtype of the distances

@@ -19,7 +19,7 @@ class Vote(NamedTuple):
 
     winners: np.ndarray  # int64 (M): the most frequent label (the lowest of equals), -1 without labelled samples
     purity: np.ndarray  # float64 (M): the winner's share of the labelled samples, NaN without labelled samples
-    # Pairs of unit and label that occur, in rising order, and the number of samples of each pair.
+    # Pairs of unit and label that occur, in ascending order, and the number of samples of each pair.
     units: np.ndarray
     labels: np.ndarray
     counts: np.ndarray
@@ -113,7 +113,7 @@ def nearest_voters(vote: Vote, codebook: np.ndarray, metric: str) -> np.ndarray:
 
 
 def _counted(units: np.ndarray, labels: np.ndarray, label_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs of unit and label that occur, as ``unit * label_count + label`` and rising, and their counts."""
+    """Return the pairs of unit and label that occur, as ascending ``unit * label_count + label``, and their counts."""
     there = labels >= 0
     return np.unique(units[there].astype(np.int64) * label_count + labels[there], return_counts=True)
 

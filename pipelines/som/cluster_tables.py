@@ -101,7 +101,7 @@ def write_clusters(
     FileExistsError
         `path` exists.
     pipelines.stores.StoreError
-        `mapping` is to another map.
+        `mapping` belongs to another map.
     """
     check_free(path, overwrite)
     head: tuple[str, ...]

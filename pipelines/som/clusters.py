@@ -3,7 +3,7 @@
 ============= =============================================================================================
 method        a cluster is
 ============= =============================================================================================
-agglomerative units merged by Ward's criterion, for clusters alike in size, or by average distance as in
+agglomerative units merged by Ward's criterion, for clusters of similar size, or by average distance as in
               FlowSOM, if some populations are rare. With `adjacent`, only clusters that touch on the grid are
               merged, so each cluster is one piece of the map.
 kmeans        units around a mean. Every unit counts the same, however many samples it has.
@@ -224,7 +224,7 @@ def _ascend(heights: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 def _by_gap(depths: list[float]) -> int:
-    """Return how many basins are left once all basins below the greatest gap of the rising `depths` are merged."""
+    """Return how many basins are left once all basins below the greatest gap of the ascending `depths` are merged."""
     gaps = np.diff([0.0, *depths])
     return len(depths) + 1 - int(gaps.argmax()) if len(depths) else 1
 

@@ -10,8 +10,8 @@ preservation         neighbours on the grid. Also called continuity.
 
 error and path       the mean over samples x of |x - w(x)| plus the length of the shortest path on the grid, from the
                      best matching unit of x to its second best. A link between neighbouring units is as long as their
-                     distance in the data. Unlike the quantization error, this error does not fall with every unit more:
-                     a map that is torn or folded has long paths (S. Kaski, K. Lagus, 1996).
+                     distance in the data. Unlike the quantization error, this error does not fall with every additional
+                     unit: a map that is torn or folded has long paths (S. Kaski, K. Lagus, 1996).
 
 On the grid, many samples are equally far from a sample: for example, all samples of a unit. Samples that are equally
 far on the grid are ranked by their distances in the data, which favours the map.

@@ -102,7 +102,7 @@ def train_som(
     online : bool
         Learn from one sample after another (Kohonen's first rule) instead of from all samples at once. Each epoch takes
         every sample once, in a new random order. Each step moves the whole map and needs the step before, so only the
-        first worker trains, on its CPU. For small maps.
+        first worker trains, on its CPU. Use it for small maps.
     rate, rate_end : float
         Learning rate of the first and of the last step of online training; in between the rate falls like the radius.
     keep_codebooks : int, optional

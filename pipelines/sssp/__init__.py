@@ -1,9 +1,9 @@
 """Shortest paths from given sources, from a graph store to a paths store: distances and predecessors.
 
 Weights may be negative; a negative cycle that can be reached is an error, which names the cycle. Vertices may be closed
-to through traffic. Several sources may count as one (the nearest facility).
+to through traffic. Several sources may count as one source, for paths from the nearest facility.
 
-The work is spread in one of two ways; `pipelines.sssp.plan` chooses one and says why:
+There are two ways to spread the work over the workers; `pipelines.sssp.plan` chooses one and gives the reason:
 
 * by sources (`pipelines.sssp.searches`): every worker holds the graph, and takes some sources at a time;
 * by vertices (`pipelines.sssp.vertex_rounds`): every worker holds, or streams, the arcs that leave a range of vertices,

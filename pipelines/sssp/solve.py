@@ -83,9 +83,9 @@ def single_source_shortest_paths(
         Arcs that a worker holds at a time if work is spread by vertices; by default as many arcs as fit.
     overwrite : bool
         Replace a paths store at `out`, once the new store is complete. Until then the new store grows next to it, with
-        ``.new`` added to its name; `resume` goes on with the new store there.
+        ``.new`` added to its name; `resume` continues the new store there.
     resume : bool
-        Go on with the rows that an unfinished store `out` lacks; begin if there is no store; return a finished store as
+        Compute the rows that an unfinished store `out` lacks; begin if there is no store; return a finished store as
         it is. The store must have been begun with the same options, except `spread` and `piece_arcs`.
     verify : bool
         Prove that rows of the result are right (`pipelines.validation.certificates`): all rows, or 16 of many. The

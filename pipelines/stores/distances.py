@@ -104,8 +104,9 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
     """A finished distances store, opened by `open_distances`. Pickles leave out the matrix.
 
     ``store[i, j]`` is the distance in row i and column j. Column j belongs to the vertex at position j. Row i belongs
-    to the vertex at position ``sources[i]``, or at position i if `sources` is None. ``store.at["Rome", "Milan"]`` goes
-    by names. ``graph().names`` turns positions into names, and ``graph().vertices`` turns names into positions.
+    to the vertex at position ``sources[i]``, or at position i if `sources` is None. ``store.at["Rome", "Milan"]`` is
+    the distance between named vertices. ``graph().names`` turns positions into names, and ``graph().vertices`` turns
+    names into positions.
     """
 
     path: str
@@ -151,7 +152,7 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
         return row_blocks([StoredArray(self.path, RESULT)])
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Iterate over the given rows, int (k) and rising, in batches: yields (position in `rows`, block of rows).
+        """Iterate over the given rows, int (k) and ascending, in batches: yields (position in `rows`, block of rows).
 
         Each batch decodes a chunk only once.
         """

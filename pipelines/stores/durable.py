@@ -8,8 +8,8 @@ output files keep these rules:
    a worker reports that its task is done. So on a file server, each worker syncs its own bytes.
 2. Then the driver makes the names durable, up to the folder of the store, and replaces the file of the attributes,
    which names the commit. At last it makes this replacement durable, before it deletes or overwrites anything that the
-   commit before needed.
-3. What is written in one go, and then renamed to its final name, becomes durable as a whole before it is renamed.
+   previous commit needed.
+3. A store or file that is written in one go becomes durable as a whole before it is renamed to its final name.
 
 Nothing else in the project calls `fsync`. An error of `fsync` is raised to the caller, and the commit is not made: the
 bytes may be lost even if a second `fsync` succeeds. `fsync` is called for each file and not for the whole file system

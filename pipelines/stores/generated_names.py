@@ -1,6 +1,6 @@
 """Names of graphs that are generated whenever they are read, such as ``rmat:28``, and not stored.
 
-No store knows how to generate a graph: `pipelines` enters in `OPENERS` who does.
+No store knows how to generate a graph: `pipelines` enters the functions that do in `OPENERS`.
 """
 
 import os

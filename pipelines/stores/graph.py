@@ -77,8 +77,9 @@ class Graph(NamedRows):
 
     `print` shows the kind, the size and the first rows of the graph; a notebook shows a small graph as a picture.
     ``graph["a"]`` lists the neighbours of the vertex named a, and ``for name, neighbours in graph`` iterates over all
-    vertices. Arrays hold indices of vertices; `names` turns indices into names, and `vertices` turns names into
-    indices. `weighted` is False if the store has no weights; methods then return weights that are 1, of `weight_dtype`.
+    vertices. Arrays hold positions of vertices; `names` turns positions into names, and `vertices` turns names into
+    positions. `weighted` is False if the store has no weights; methods then return weights that are 1, of
+    `weight_dtype`.
     """
 
     path: str
@@ -182,9 +183,9 @@ class Graph(NamedRows):
         return self.naming.find(names)
 
     def vertex(self, name: VertexName, what: str = "vertex") -> int:
-        """Return the index of the vertex that `name` means: text, an int or `tilepath.positions`.
+        """Return the position of the vertex that `name` means: text, an int or `tilepath.positions`.
 
-        An int means the label with the same digits, or an index if the graph has no labels
+        An int means the label with the same digits, or a position if the graph has no labels
         (`pipelines.stores.vertex_names`).
 
         Raises
@@ -197,7 +198,7 @@ class Graph(NamedRows):
         return self.naming.vertex(name, what)
 
     def vertices(self, names: VertexNameList, what: str = "vertex") -> np.ndarray:
-        """Return the indices of the vertices in a list of names, int64 (k).
+        """Return the positions of the vertices in a list of names, int64 (k).
 
         `names` is a list, a range, a NumPy or Arrow array, or a pandas Series or Index, of text or ints; or
         `tilepath.positions`. The errors are the same as for `vertex`.
@@ -210,11 +211,11 @@ class Graph(NamedRows):
         return VertexNames(self.n, self.labels, self.path)
 
     def label(self, vertex: int) -> str:
-        """Return the label of a vertex, or its index as text if there are no labels; `names` reads many at once."""
+        """Return the label of a vertex, or its position as text if there are no labels; `names` reads many at once."""
         return self.names([vertex])[0]
 
     def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the labels of vertices, or their indices as text. Only the chunks that hold these labels are read."""
+        """Return the labels of vertices, or their positions as text. Only chunks that hold these labels are read."""
         places = np.asarray(vertices, dtype=np.int64)
         found = self._array("labels")[places] if "labels" in self.optional and places.size else places
         return [str(name) for name in found]

@@ -1,7 +1,7 @@
 """Stored matrices of distances in the forms of other libraries, and by names: NumPy, pandas, xarray, Dask.
 
-The base class of stores whose array `distances` has a name for each row and for each column. What reads the whole
-matrix is refused if memory cannot hold it; Dask and xarray read chunk by chunk, when values are asked for.
+The base class of stores whose array `distances` has a name for each row and for each column. A method that reads the
+whole matrix is refused if memory cannot hold it; Dask and xarray read chunk by chunk, when values are asked for.
 """
 
 from __future__ import annotations

@@ -133,11 +133,11 @@ class ReversedGraph(NamedRows):
         return self.graph.labels()
 
     def vertex(self, name: VertexName, what: str = "vertex") -> int:
-        """Return the index of a vertex, as `Graph.vertex` does."""
+        """Return the position of a vertex, as `Graph.vertex` does."""
         return self.graph.vertex(name, what)
 
     def vertices(self, names: VertexNameList, what: str = "vertex") -> np.ndarray:
-        """Return the indices of vertices, as `Graph.vertices` does."""
+        """Return the positions of vertices, as `Graph.vertices` does."""
         return self.graph.vertices(names, what)
 
     def names(self, vertices: Any) -> list[str]:

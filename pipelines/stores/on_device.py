@@ -1,6 +1,6 @@
-"""The rows of a graph in the memory of a device, for operations on all arcs; the bits of results are the same on each.
+"""The rows of a graph in the memory of a device, for operations on all arcs. Results have the same bits on any device.
 
-A process without a cluster chooses its device here. Workers of a cluster have theirs (`pipelines.workers`).
+A process without a cluster chooses its device here. Workers of a cluster have their own devices (`pipelines.workers`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Checkpoints of matrices larger than memory, in chunks of whole rows, read and written without the page cache.
 
-The file of an uncompressed chunk holds rows as they lie in memory, zeros where the last chunk extends beyond the array,
-and the CRC-32C of both, as in Zarr. So rows are read directly into their destination, and written directly from their
-source. Input and output bypass the page cache (O_DIRECT) where the file system and the memory allow it. A copy in the
-page cache would take memory that no budget includes, and the processor often takes longer to make this copy than the
-disk takes to write it.
+The file of an uncompressed chunk holds rows as they lie in memory, then zeros if the last chunk extends beyond the
+array, and the CRC-32C of both, as in Zarr. So rows are read directly into their destination, and written directly from
+their source. Input and output bypass the page cache (O_DIRECT) where the file system and the memory allow it. A copy in
+the page cache would take memory that no budget includes, and the processor often takes longer to make this copy than
+the disk takes to write it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The vertex that a name means: one set of rules for the command line, tables and Python.
 
-* In a graph with labels, text is a label, or ``#17`` for the vertex with index 17; digits alone are not an index.
-* In a graph without labels, text is an index as `str(int)` writes it, or ``#17``; "01", "+1" and "1_0" mean no vertex.
-* An int means the same as its digits as text: 17 is the label "17", or the index 17 in a graph without labels.
-* `positions` marks ints as indices: ``positions([3, 2])`` are the vertices #3 and #2 of any graph.
+* In a graph with labels, text is a label, or ``#17`` for the vertex at position 17; digits alone are no position.
+* In a graph without labels, text is a position as `str(int)` writes it or ``#17``; "01", "+1" and "1_0" mean no vertex.
+* An int means the same as its digits as text: 17 is the label "17", or position 17 in a graph without labels.
+* `positions` marks ints as positions: ``positions([3, 2])`` are the vertices #3 and #2 of any graph.
 * Blanks around the text are ignored, unless the text with its blanks is a label.
-* A label such as ``#17`` takes precedence over the index 17, if the text is exactly this label.
+* A label such as ``#17`` takes precedence over position 17, if the text is exactly this label.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ UNKNOWN, SEVERAL = -1, -2
 
 _MARKED = re.compile(r"#(0|[1-9][0-9]{0,18})")
 _PLAIN = re.compile(r"#?(0|[1-9][0-9]{0,18})")
-_NAME = "give a label or, where there are no labels, an index, as text or int; a position is '#17' or positions(17)"
+_NAME = "give a label, or a position if there are no labels, as text or int; or a position as '#17' or positions(17)"
 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Vertices given by their indices, regardless of their labels; created by `positions`."""
+    """Vertices given by their positions, regardless of their labels; created by `positions`."""
 
     indices: Any
 
@@ -45,13 +45,13 @@ VertexNameList: TypeAlias = "Iterable[str | int] | np.ndarray | Positions"
 def positions(indices: Any) -> Positions:
     """Mark ints as positions of vertices in the store, for arguments that name vertices.
 
-    If the graph has labels, such arguments take an int for a label. ``positions`` marks ints as indices, as "#3" does
-    in text. Arrays that are read from stores (rows, predecessors, `Path.vertices`) hold such indices.
+    If the graph has labels, such arguments take an int for a label. `positions` marks ints as positions, as "#3" does
+    in text. Arrays that are read from stores (rows, predecessors, `Path.vertices`) hold positions.
 
     Parameters
     ----------
     indices : int, or array-like of ints of any shape; NumPy, CuPy, pandas or Arrow
-        Indices from 0: an int for one vertex, an array (k,) for a list of vertices, an array (P, 2) for pairs.
+        Positions from 0: an int for one vertex, an array (k,) for a list of vertices, an array (P, 2) for pairs.
 
     Returns
     -------
@@ -156,7 +156,7 @@ class VertexNames:
             bearers = np.flatnonzero((labels == str(name)) | (labels == str(name).strip()))
             if bearers.size:
                 return (
-                    f"{bearers.size} vertices are labelled {str(name)!r}; name one by its index, such as #{bearers[0]}"
+                    f"{bearers.size} vertices are labelled {str(name)!r}; name one by position, such as #{bearers[0]}"
                 )
         cure = f"give a label, such as {str(labels[0])!r}, or"
         if isinstance(name, int):

@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: a run ends at its next boundary with everything committed, or at once the second time.
+"""Ctrl-C on the command line: the first ends a run at its next boundary, with everything committed; the second at once.
 
 A *boundary* is where a run can commit: after a stage, after an epoch, after a chunk of rows. While a run is under way
 (`boundaries`, which `attempts.Run` enters) the first Ctrl-C is only noted, and the run stops at its next boundary

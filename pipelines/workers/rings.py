@@ -7,8 +7,8 @@ bytes to its own memory.
 This module does not make workers wait for each other; its callers do. They begin a pull after the array is published,
 and write a slot again after all workers have pulled the array. To coordinate, they use signals
 (`pipelines.workers.signals`), or tokens that travel through Dask, about 400 bytes each. A slot begins with a header
-that names the array it holds. The header is cleared while the slot is written, and checked after each pull, so a slot
-that is reused too early is an error, not a wrong result.
+that names the array in the slot. The header is cleared while the slot is written, and checked after each pull, so a
+slot that is reused too early is an error, not a wrong result.
 
 Where one worker cannot map another worker's memory, the array itself travels through Dask; `Ring.meet` finds out.
 """

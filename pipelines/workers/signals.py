@@ -1,4 +1,4 @@
-"""Counters that the workers of a host show each other, in memory that all these workers map.
+"""Counters in memory that all workers of a host map, so that each worker sees the counters of the others.
 
 A message through Dask takes about 5 ms, as it passes through the scheduler; a counter is seen within 0.2 ms. A worker
 writes only its own counter, and counters only grow, so no lock is needed. A wait for a counter has a time limit, after

@@ -1,9 +1,9 @@
 """A stage graph as data: the tasks of each worker, their order, and what must be done before each task.
 
-Every worker has one list of tasks and does them in that order. A task may *need* tasks of other workers: a need is a
-worker and how many tasks of its list must be done. A task may *read* arrays that other workers have published in their
-rings (`pipelines.workers.rings`). This module knows neither Dask nor a device nor an algorithm: a pipeline adds tasks
-to a `StageGraph`, and an executor (`pipelines.workers.executors`) has the workers do them.
+Every worker has one list of tasks and does them in that order. A task may *need* tasks of other workers: a need names a
+worker, and says how many tasks of its list must be done. A task may *read* arrays that other workers have published in
+their rings (`pipelines.workers.rings`). This module knows neither Dask nor a device nor an algorithm: a pipeline adds
+tasks to a `StageGraph`, and an executor (`pipelines.workers.executors`) has the workers do them.
 
 A graph is executed in *segments*: the tasks of some stages. The driver decides where a segment ends, and takes it.
 """

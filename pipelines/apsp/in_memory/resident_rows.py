@@ -1,6 +1,6 @@
 """The rows that stay on a worker, and the tasks that update these rows; `pipelines.apsp.stage_graph` orders the tasks.
 
-**Undirected graphs with integer weights**: the upper half of the matrix is enough, and half of the work.
+**Undirected graphs with integer weights** need only the upper half of the matrix, and half of the work.
 
 Rows are cut into strips. In each strip only the columns from the strip's first row on are kept up to date::
 
@@ -143,7 +143,7 @@ class ResidentRows:
                 savers.save(self.matrix[rows], writer.chunk, partial(writer.writer(result=result), band[0]))
 
     def complete(self) -> None:
-        """Bring all columns up to date: they are."""
+        """Bring all columns up to date; in this class they always are."""
 
     def rows(self, block: Block) -> Any:
         """Return the rows of a block, a view."""

@@ -56,7 +56,7 @@ def test_every_name_given_out_is_understood(tmp_path):
 def test_labels_of_several_vertices(tmp_path):
     graph = named(tmp_path / "g", ["a", "b", "b", "b"], 4)
     assert graph.find(["b", "a", "b", "#2", " b"]).tolist() == [SEVERAL, 0, SEVERAL, 2, SEVERAL]
-    with pytest.raises(StoreError, match="3 vertices are labelled 'b'; name one by its index, such as #1"):
+    with pytest.raises(StoreError, match="3 vertices are labelled 'b'; name one by position, such as #1"):
         graph.vertex("b")
     assert graph.vertex("#3") == 3
 
@@ -163,7 +163,7 @@ def test_one_vertex_is_named_by_one_name(tmp_path):
     assert [graph.vertex(name) for name in (positions(3), positions(np.int8(4)), np.array(50))] == [3, 4, 5]
     assert (graph[positions(3)], 10 in graph, 1 in graph, "#1" in graph, 1.0 in graph) == ([], True, False, True, False)
     for name in (None, True, 1.0, ["10"], positions([3])):
-        with pytest.raises(ValueError, match="the start is .*; give a label or"):
+        with pytest.raises(ValueError, match="the start is .*; give a label, or"):
             graph.vertex(name, "start")
 
 
@@ -176,7 +176,7 @@ def test_positions_are_integers():
 def test_ints_that_are_labels_of_several_or_are_written_otherwise(tmp_path):
     graph = named(tmp_path / "g", ["1", "1", "02", "3", "+4", " 5"], 6)
     assert graph.vertex(3) == 3
-    with pytest.raises(StoreError, match="2 vertices are labelled '1'; name one by its index, such as #0"):
+    with pytest.raises(StoreError, match="2 vertices are labelled '1'; name one by position, such as #0"):
         graph.vertices([3, 1])
     for name in (2, 4, 5):
         with pytest.raises(StoreError, match=f"there is no vertex labelled {name}; give a label, such as '1'"):
