@@ -62,7 +62,7 @@ def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
     """Find the contigs of a genome in READS, FASTA or FASTQ files, and write them to the FASTA file OUT.
 
     Contigs are the unbranched paths of the de Bruijn graph of both strands. The command shows a use of Euler circuits;
-    it is not an assembler to rely on: it does not correct errors, resolve repeats longer than k, or use qualities and
+    it is not an assembler to rely on: it does not correct errors, resolve repeats longer than k, or use qualities or
     pairs.
     """
     from pipelines import assemble as find

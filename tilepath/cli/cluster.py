@@ -30,7 +30,7 @@ DEVICE = _option(
     type=click.Choice(DEVICES),
     default="auto",
     show_default=True,
-    help="auto: a GPU if there is one and, without a cluster, if the work is large enough.",
+    help="auto: a GPU if there is one; without a cluster, only if the work is also large enough.",
 )
 OPTIONS = (
     DEVICE,

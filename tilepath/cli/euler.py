@@ -17,7 +17,7 @@ SHOWN_WALKS = 10  # walks printed
 @page(example="tilepath euler deep.zarr circuit.zarr --verify")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--start", metavar="VERTEX", help="Begin the path at VERTEX, or the circuit of its component.")
+@click.option("--start", metavar="VERTEX", help="Begin at VERTEX: the path, or the circuit of its component.")
 @click.option(
     "--path",
     is_flag=True,

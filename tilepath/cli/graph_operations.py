@@ -87,7 +87,7 @@ def reverse(store: str, out: str, overwrite: bool, device: str) -> None:
 @JSON
 @DEVICE
 def degrees(store: str, out: str | None, overwrite: bool, as_json: bool, device: str) -> None:
-    """Print for each number of arcs how many vertices of GRAPH have that out-degree and that in-degree."""
+    """Print how many vertices of GRAPH have each out-degree and each in-degree."""
     from pipelines.analysis.structure import degree_histogram, out_and_in_degrees, write_degrees
     from pipelines.stores import open_graph
     from pipelines.stores.schema import counted

@@ -22,7 +22,7 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency"]),
     help="Format of FILE; by default chosen by its suffix.",
 )
-@click.option("--weight", metavar="COLUMN", help="Weight column by name, such as length or free_flow_time (TNTP).")
+@click.option("--weight", metavar="COLUMN", help="Name of the weight column, such as length or free_flow_time (TNTP).")
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")

@@ -170,7 +170,7 @@ def plot(
 @click.option(
     "--mapping",
     type=click.Path(exists=True),
-    help="Write the cluster of each sample of this mapping store instead of each unit.",
+    help="Write the clusters of the samples of this mapping store, not of the units.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:

@@ -25,7 +25,9 @@ def som() -> None:
     type=click.Choice(["csv", "parquet", "arrow", "npy", "npz", "zarr", "h5ad", "fcs"]),
     help="Format of FILES; by default chosen by the suffix of each file.",
 )
-@click.option("--columns", metavar="NAME,...", help="Columns to keep, by name or number from 0; by default all others.")
+@click.option(
+    "--columns", metavar="NAME,...", help="Columns of values by name or number from 0; by default all others."
+)
 @click.option("--exclude", metavar="NAME,...", help="Columns to leave out.")
 @click.option("--label", metavar="COLUMN", help="Column of labels; in .npz, an array.")
 @click.option("--weight", metavar="COLUMN", help="Column of sample weights; in .npz, an array.")
@@ -213,7 +215,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--tolerance",
     type=NUMBER,
-    help="After --epochs, train on with --sigma-end until an epoch lowers the error by less than this share of it, for "
+    help="After --epochs, train on with --sigma-end until an epoch lowers the error by less than this share, for "
     "at most --epochs more epochs.",
 )
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")

@@ -16,8 +16,8 @@ def warm() -> None:
     """Compile all kernels for the GPUs of this machine in advance, so that no run waits for a compilation.
 
     Compiled kernels are kept in CuPy's cache, ~/.cupy/kernel_cache or the folder CUPY_CACHE_DIR. If several machines
-    with the same GPUs share that folder, run this on one machine. Kernels that are
-    not compiled in advance are compiled at their first use.
+    with the same GPUs share that folder, run this command on one of them. Kernels that are not
+    compiled in advance are compiled at their first use.
     """
     from clusters.gpus import missing_packages, visible
 
