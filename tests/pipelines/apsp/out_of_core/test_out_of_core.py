@@ -540,12 +540,12 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, resident):
     """kill -9 of one of two worker processes, and then of the other: a matrix in the host's memory is gone with one."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit after every super-stage
-    graph, out = float_graph(tmp_path / "g", 400), tmp_path / "out"
+    graph, out = float_graph(tmp_path / "g", 256), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=16)[:]
     killed = []
 
     def murder(users):
-        for stage in (4, 12):  # of 26
+        for stage in (3, 8):  # of 17
             while not out.exists() or begun_distances(out).progress()[0] < stage:
                 time.sleep(0.01)
             pid = next(pid for pid in users.run(os.getpid).values() if pid not in killed)
@@ -555,7 +555,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     two_processes.wait_for_workers(2)
     murderer = threading.Thread(target=murder, args=(two_processes,))
     murderer.start()
-    windows = Windows(400, 16, 32, 32, resident, sharers=2 if resident else 1)
+    windows = Windows(256, 16, 32, 32, resident, sharers=2 if resident else 1)
     got = run(two_processes, graph, out, windows, commit_seconds=0)
     murderer.join()
     assert len(killed) == 2
