@@ -55,7 +55,7 @@ def warn_if_open(dashboard: bool | str, options: dict[str, Any], stacklevel: int
 
 
 def has_certificate(security: Security | None) -> bool:
-    """Return whether a client with this `security`, or with that of Dask's configuration, can connect by TLS."""
+    """Return whether a client with this `security`, by default Dask's configuration, can connect by TLS."""
     return (security or Security()).get_connection_args("client").get("ssl_context") is not None
 
 

@@ -21,7 +21,7 @@ from gpuops.rmat import rmat_cuda
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the edges of an R-MAT graph are drawn.
+    """The parameters by which the edges of an R-MAT graph are drawn.
 
     Attributes
     ----------

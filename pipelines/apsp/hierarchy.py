@@ -68,7 +68,7 @@ TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store t
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is known before the tables are computed: the order of the vertices, their structure and the exact cost."""
+    """Everything that precedes the tables: the order of the vertices, their structure and the exact cost."""
 
     order: np.ndarray
     structure: HierarchyStructure

@@ -90,7 +90,7 @@ def on_sphere(degrees: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Where a network lies: (n, 2) coordinates of its vertices, NaN for a vertex without coordinates (but not all)."""
+    """The vertices of a network as points: (n, 2) coordinates, NaN for a vertex without coordinates (but not all)."""
 
     coordinates: np.ndarray
     on_the_globe: bool

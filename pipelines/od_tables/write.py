@@ -150,7 +150,7 @@ def write_od_table(
 
 
 class PlannedTable(NamedTuple):
-    """How a table is made: a block of `step` origins at a time, which `ask` computes and `form` makes into rows.
+    """The plan of a table: `ask` computes blocks of `step` origins, and `form` turns each block into rows.
 
     `reducing` is the work of a reduced table, for workers; None for other tables.
     """

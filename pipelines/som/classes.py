@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Vote(NamedTuple):
-    """How the labelled samples of units voted."""
+    """The votes of labelled samples for the labels of units."""
 
     winners: np.ndarray  # int64 (M): the most frequent label (the lowest of equals), -1 without labelled samples
     purity: np.ndarray  # float64 (M): the winner's share of the labelled samples, NaN without labelled samples

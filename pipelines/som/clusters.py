@@ -206,7 +206,7 @@ def immersion(
     """Return the cluster of every unit by U*C, int64 (M): the basin of the U*-matrix where its immersion ends.
 
     The density of a unit is the number of samples in a sphere. The sphere would hold about a fifth of a cluster, if
-    there were `clusters` clusters alike in size (`EXPECTED` if `clusters` is None).
+    there were `clusters` clusters of the same size (`EXPECTED` if `clusters` is None).
     """
     radius = pareto_radius(samples, metric, EXPECTED if clusters is None else clusters)
     walls, density = u_matrix(units, grid, metric), p_matrix(units, samples, metric, radius)

@@ -78,12 +78,12 @@ def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int 
     samples : (N, d) float array without missing values
     metric : {"euclidean", "taxicab", "cosine"}
     clusters : int
-        Number of clusters, assumed to be alike in size.
+        Number of clusters, assumed to be of the same size.
 
     Notes
     -----
     The radius is the 18th percentile of the distances between samples for one cluster, and the (18 / `clusters`)th for
-    more. The distances are those between up to a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto
+    more. The distances are taken between up to a thousand samples, evenly spread over the rows. A. Ultsch, "Pareto
     density estimation: a density estimation for knowledge discovery", GfKl 2003.
     """
     rows = np.unique(np.linspace(0, len(samples) - 1, PAIRED).astype(np.int64))

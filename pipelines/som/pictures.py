@@ -149,7 +149,7 @@ def picture_map(
 
 @dataclass(frozen=True)
 class MapView:
-    """What pictures of a map show.
+    """The contents of pictures of a map.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ def epochs_together(samples: Samples, units: int) -> int:
 
 @dataclass(frozen=True)
 class SomPlan:
-    """How samples are spread: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
+    """The shares of the samples: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
     `needs` is the memory of each worker, and the disk of the store.
     """

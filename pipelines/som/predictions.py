@@ -18,7 +18,7 @@ from pipelines.stores.schema import counted
 
 
 class Prediction(NamedTuple):
-    """How well labels are predicted."""
+    """The accuracy of predicted labels."""
 
     purity: float  # share of the voting samples that have the label of their unit
     labelled: int  # samples that have a label, to compare with the predicted label

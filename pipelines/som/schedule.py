@@ -39,7 +39,7 @@ def check_rates(rate: float, rate_end: float) -> None:
 
 
 class Recipe(NamedTuple):
-    """How a map is trained.
+    """The inputs and options of a training.
 
     Attributes
     ----------

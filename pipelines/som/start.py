@@ -30,7 +30,7 @@ MOST_BITS = 20  # largest b: a column has up to 2^b steps on each side of its me
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """How values are rounded to integers.
+    """The rounding of values to integers.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ _ZSTD_SIZES = (0, 2, 4, 8)  # bytes of the size that a Zstandard frame states, b
 
 
 class ChunkLimits:
-    """The most bytes that the file of a chunk, and what it expands to, may have."""
+    """Limits of the bytes of a chunk: of its file, and of its contents when decompressed."""
 
     def __init__(self, array: Any):
         self._codecs = {codec.to_dict()["name"] for codec in array.metadata.codecs}

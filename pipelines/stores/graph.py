@@ -15,7 +15,7 @@ through    bool (n)       optional: whether a path may pass through the vertex; 
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
 on: n, whether the graph is directed, the arrays indptr, indices, weights and through, and whether the rows are sorted.
-The digest of an unweighted graph is that of the same graph with an array of weights that are 1, int32, since both have
+The digest of an unweighted graph equals the digest of the same graph with int32 weights that are all 1, since both have
 the same results; the writer and `Graph.verify` hash the ones as if they were stored.
 
 Most stores sort the arcs of a row by head. A store for Euler circuits, which number arcs by their positions in the

@@ -23,9 +23,9 @@ others            int32 (r)        the other vertices, sorted by place
 
 `gpuops.Hierarchy` and `gpuops.HierarchyStructure` describe the arrays. Unreachable is +inf, or, as the tables are in
 inside form, `gpuops.numbers.infinity` of an integer dtype. `component` and `others` are k-d trees
-(`pipelines.analysis.by_place`) of the vertices that have coordinates, to find those near a place; they are left out if
-no vertex has coordinates. The order is committed first, then the structure, which does not depend on the weights, and
-then the tables.
+(`pipelines.analysis.by_place`) of the vertices that have coordinates, to find vertices near a place; they are left out
+if no vertex has coordinates. The order is committed first, then the structure, which does not depend on the weights,
+and then the tables.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ SCHEMA = DECLARED.name
 
 
 class Division(NamedTuple):
-    """How a hierarchy divides its graph, for a picture.
+    """The division of a graph by its hierarchy, for a picture.
 
     Attributes
     ----------

@@ -60,7 +60,8 @@ SCHEMA = DECLARED.name
 class Matrix(NamedMatrix, FinishedStore):
     """A finished matrix store, opened by `open_matrix`. Pickles leave out the arrays.
 
-    ``store[i, j]`` is the distance from origin i to destination j; ``store.at["home 7", "school 2"]`` goes by names.
+    ``store[i, j]`` is the distance from origin i to destination j, and ``store.at["home 7", "school 2"]`` is the
+    distance from the origin to the destination of these names.
     """
 
     dimensions = ("origin", "destination")

@@ -47,7 +47,7 @@ class Scaling:
     transforms: tuple[str, ...] = ()  # one per column, "" for no transform; empty if no column has a transform
 
     def apply(self, values: np.ndarray) -> np.ndarray:
-        """Return values of the source, (k, d), as they are stored, float64."""
+        """Return the stored values, float64, of the values (k, d) of the source."""
         values = transforms.apply(self.transforms, np.asarray(values, np.float64))
         if self.kind == "none":
             return values

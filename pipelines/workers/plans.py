@@ -16,7 +16,7 @@ _asked: ContextVar[bool] = ContextVar("asked", default=False)  # whether the pla
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run takes, as estimated before it begins.
+    """The method, memory, disk and time of a run, as estimated before it begins.
 
     Attributes
     ----------

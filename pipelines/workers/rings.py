@@ -48,9 +48,9 @@ class SlotReused(RuntimeError):
 
 @dataclass(frozen=True)
 class Card:
-    """Where a ring lies. `ring` is a unique name: it identifies host, process and attempt.
+    """The address of a ring. `ring` is a unique name: it identifies host, process and attempt.
 
-    `signals` says where the counter of the ring's worker lies.
+    `signals` is the address of the counter of the ring's worker.
     """
 
     attempt: str

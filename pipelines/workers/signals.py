@@ -28,7 +28,7 @@ BYTES = 24  # bytes of a name and a counter
 
 @dataclass(frozen=True)
 class SignalsCard:
-    """Where the counter of a worker lies; `name` is unique."""
+    """The address of a worker's counter; `name` is unique."""
 
     name: bytes
     handle: bytes | None
