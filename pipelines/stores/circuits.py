@@ -155,4 +155,4 @@ def write_circuits(
 
 def open_circuits(path: str | os.PathLike[str]) -> Circuits:
     """Open a circuits store and check its schema, shapes and dtypes; raises StoreError on a fault."""
-    return view(Circuits, DECLARED.read(path, open_store(path, SCHEMA)))
+    return view(Circuits, DECLARED.open(path))

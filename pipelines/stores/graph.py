@@ -308,7 +308,7 @@ def open_graph(path: str | os.PathLike[str]) -> Graph:
     """
     if generate := generator_of(path):
         return cast(Graph, generate(os.fspath(path)))
-    return view(Graph, DECLARED.read(path, open_store(path, SCHEMA)))
+    return view(Graph, DECLARED.open(path))
 
 
 class Digest:

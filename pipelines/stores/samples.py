@@ -247,7 +247,7 @@ def open_samples(path: str | os.PathLike[str]) -> Samples:
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
     """
-    return view(Samples, DECLARED.read(path, open_store(path, SCHEMA)))
+    return view(Samples, DECLARED.open(path))
 
 
 @contextmanager
