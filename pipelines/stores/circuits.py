@@ -160,4 +160,4 @@ def open_circuits(store: Circuits | str | os.PathLike[str]) -> Circuits:
     """
     if isinstance(store, Circuits):
         return store
-    return view(Circuits, DECLARED.read(store, open_store(store, SCHEMA)))
+    return view(Circuits, DECLARED.open(store))

@@ -16,7 +16,15 @@ import numpy as np
 import zarr
 
 from pipelines.stores.contents import StoredArray
-from pipelines.stores.schema import attribute, check_array, create_array, damaged_attributes, recorded_dtype
+from pipelines.stores.schema import (
+    attribute,
+    check_array,
+    create_array,
+    damaged_attributes,
+    open_store,
+    recorded_dtype,
+)
+from pipelines.stores.settled import settled
 
 T = TypeVar("T")
 
@@ -97,6 +105,10 @@ class Schema:
     grows: bool = True
     commits: tuple[str, ...] = ()
     derive: Callable[[str, zarr.Group, dict[str, Any]], dict[str, Any]] = lambda _path, _group, _found: {}
+
+    def open(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return all that the store at `path` records, as `read` does, between two commits of other processes."""
+        return settled(path, lambda: self.read(path, open_store(path, self.name)))
 
     def read(self, path: str | os.PathLike[str], group: zarr.Group) -> dict[str, Any]:
         """Return all that a store records: its attributes, lengths of its arrays, and where its source is.

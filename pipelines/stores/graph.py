@@ -311,7 +311,7 @@ def open_graph(store: Graph | str | os.PathLike[str]) -> Graph:
         return store
     if generate := generator_of(store):
         return cast(Graph, generate(os.fspath(store)))
-    return view(Graph, DECLARED.read(store, open_store(store, SCHEMA)))
+    return view(Graph, DECLARED.open(store))
 
 
 class Digest:

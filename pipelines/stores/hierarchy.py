@@ -339,7 +339,7 @@ class HierarchyWriter(StoreWriter):
         return [*super().leftovers(), *(each for each in ended if each.exists())]
 
     def chunks_committed(self) -> dict[str, list[str]]:
-        arrays = DECLARED.read(self.path, self.group())["arrays"]
+        arrays = DECLARED.open(self.path)["arrays"]
         return {name: StoredArray(self.path, name).places() for name in arrays}
 
     def check_values(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from pipelines.stores.settled import settled
+
 
 class Progress(NamedTuple):
     """The progress of a store: whether it is finished, and how many units of the total are done."""
@@ -44,9 +46,13 @@ class Kind:
         """Return the progress of the store at `path`."""
         if not self.unit:
             return Progress(True, 1, 1, "")
-        begun = self.begun(path)
-        done, total = begun.progress()
-        return Progress(begun.finished, done, total, getattr(begun, "unit", self.unit))
+
+        def progress() -> Progress:
+            begun = self.begun(path)
+            done, total = begun.progress()
+            return Progress(begun.finished, done, total, getattr(begun, "unit", self.unit))
+
+        return settled(path, progress)
 
     def _function(self, verb: str) -> Any:
         name = self.schema.partition("/")[0]

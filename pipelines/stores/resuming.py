@@ -44,6 +44,7 @@ from pipelines.stores.schema import (
     row_mask,
     row_ranges,
 )
+from pipelines.stores.settled import settled
 
 
 class NewArray(NamedTuple):
@@ -72,7 +73,7 @@ class StoreWriter:
     @classmethod
     def begun(cls, path: str | os.PathLike[str]) -> Self:
         """Return the writer of the store at `path`, owned by no run, to read its progress."""
-        return view(cls, cls.declared.read(path, open_store(path, cls.declared.name)))
+        return view(cls, cls.declared.open(path))
 
     @classmethod
     def create(
@@ -115,7 +116,7 @@ class StoreWriter:
         StoreError
             The store was begun from another source or with other options.
         """
-        recorded = cls.declared.read(path, open_store(path, cls.declared.name))
+        recorded = cls.declared.open(path)
         of = cls.declared.source
         if recorded[f"{of}_digest"] != source.digest:
             others = {"graph": "from another graph", "samples": "with other samples"}[of]
@@ -135,7 +136,7 @@ class StoreWriter:
     @classmethod
     def read_finished(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Return all that a finished store records (`Schema.read`); raises StoreError if it is unfinished."""
-        found = cls.declared.read(path, open_store(path, cls.declared.name))
+        found = cls.declared.open(path)
         if not found["finished"]:
             writer = view(cls, found)
             done, total = writer.progress()
@@ -174,6 +175,9 @@ class StoreWriter:
 
     def verify(self) -> Verified:
         """Reread the committed data and compare it with its record; raises StoreError at the first difference."""
+        return settled(self.path, lambda: self.begun(self.path)._reread(), long=True)
+
+    def _reread(self) -> Verified:
         group, chunks = self.group(), self.chunks_committed()
         refuse_missing(self.path, chunks)
         return compare_contents(self.path, group, chunks, *self.check_values())

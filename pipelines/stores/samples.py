@@ -249,7 +249,7 @@ def open_samples(store: Samples | str | os.PathLike[str]) -> Samples:
     """
     if isinstance(store, Samples):
         return store
-    return view(Samples, DECLARED.read(store, open_store(store, SCHEMA)))
+    return view(Samples, DECLARED.open(store))
 
 
 @contextmanager

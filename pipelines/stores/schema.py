@@ -11,7 +11,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pipelines.stores.errors import StoreError as StoreError
 from pipelines.stores.errors import disk_errors as disk_errors
 from pipelines.stores.errors import raise_if_of_system
 from pipelines.stores.kinds import KINDS, Kind
+from pipelines.stores.settled import settled
 
 CHUNK_BYTES = 4 << 20
 MOST_COMPRESSED = 1 << 16  # no codec compresses a chunk to a smaller part
@@ -78,7 +79,7 @@ def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
 
 def store_schema(path: str | os.PathLike[str]) -> str:
     """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema."""
-    return str(_declared(path, "r")[1])
+    return str(settled(path, lambda: _declared(path, "r"))[1])
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
@@ -104,6 +105,12 @@ def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
 
 def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: str = "r") -> zarr.Group:
     """Open the group at `path`; check that it declares `schema` (None: any schema) and lacks no recorded array."""
+    if mode == "r":
+        return settled(path, lambda: _opened(path, schema, mode))
+    return _opened(path, schema, mode)
+
+
+def _opened(path: str | os.PathLike[str], schema: str | None, mode: str) -> zarr.Group:
     group, found = _declared(path, mode)
     if schema is not None and found in REPLACED:
         raise unknown_schema(path, found)
@@ -282,7 +289,12 @@ def remove_leftovers(found: Iterable[Path]) -> None:
 
 def store_bytes(path: str | os.PathLike[str]) -> int:
     """Return the bytes that the store takes on disk."""
-    return sum(f.stat().st_size for f in (Path(path), *Path(path).rglob("*")) if f.is_file())
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    total = 0
+    for file in files if os.path.isdir(path) else [path]:
+        with suppress(FileNotFoundError):  # another process removed it meanwhile
+            total += os.path.getsize(file)
+    return total
 
 
 def brief(error: Exception) -> str:

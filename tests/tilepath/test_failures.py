@@ -212,7 +212,7 @@ class Sweep:
         if code != 0:
             assert code == 1, about
             self.check_message(said, operation, about)
-            left = self.check_folder(overwrite, about)
+            left = self.check_folder(overwrite, operation, about)
             code, told = self.again(left)
             assert code == 0, f"{about}, then {told!r}"
         for name in self.outs:
@@ -227,12 +227,16 @@ class Sweep:
         assert "; " in said, about
         assert not re.search(WRONG_CURES, said), about
 
-    def check_folder(self, overwrite, about):
+    def check_folder(self, overwrite, operation, about):
         """Names of what is left and not yet complete."""
         begun = []
         for path in self.here.iterdir():
             name, found = path.name, None if path.name.startswith(".") else content(path)
-            if overwrite and found == self.old.get(name):
+            if overwrite and name in self.outs and found == self.old[name]:
+                continue
+            if operation == "change" and path.suffix == ".replaced":  # the disk failed between two renames, and after
+                (replaced,) = (each for each in self.outs if name.startswith(f".{each}."))
+                assert content(path) == self.old.get(replaced), f"{about}: {replaced} is lost"
                 continue
             begun.append(name)
             if found is None:
@@ -254,7 +258,7 @@ class Sweep:
         """Repeat the command as its message says."""
         if self.resumes and begun:
             return run(*self.words, "--resume")
-        there = any((self.here / name).exists() for name in self.outs)
+        there = any((self.here / name).exists() or [*self.here.glob(f".{name}.*.replaced")] for name in self.outs)
         return run(*self.words, *["--overwrite"] * there)
 
 

@@ -14,22 +14,26 @@ from pipelines.stores.kinds import Kind
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.place import growing_beside
 from pipelines.stores.schema import counted, kind_of, open_store, store_bytes
+from pipelines.stores.settled import settled
 from pipelines.workers.progress import size
 from tilepath.cli.describe_structure import structure_in_full, structure_lines
 
 
-def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> Iterator[str]:
-    """Yield lines about the store at `path`.
+def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> list[str]:
+    """Return lines about the store at `path`.
 
     With `verify`, reread all its data; StoreError names the first damage. With `full`, find the structure of a graph
     however large it is.
     """
+    verified = _verify(path) if verify else None  # before describe(): the error then names the damage itself
+    lines = settled(path, lambda: list(_lines(path, full)))
+    return lines if verified is None else [*lines, f"verified: {'; '.join(verified.checked)}"]
+
+
+def _lines(path: str | os.PathLike[str], full: bool) -> Iterator[str]:
     kind = kind_of(path)
     finished, done, total, unit = kind.progress(path)
     opened = kind.open(path) if finished else None
-    verified = (
-        _verify(kind, path, opened) if verify else None
-    )  # before describe(): the error then names the damage itself
     if opened is not None:
         yield describe_mapping(opened) if isinstance(opened, Mapping) else opened.describe()
         if isinstance(opened, Graph):
@@ -48,17 +52,19 @@ def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = 
     beside = growing_beside(path)
     if beside is not None:
         yield f"{beside} will replace this store when it is complete; `tilepath info {beside}` shows its progress"
-    if verified is not None:
-        yield f"verified: {'; '.join(verified.checked)}"
 
 
 def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> dict[str, Any]:
     """Return the contents, progress and recorded attributes of the store at `path` as entries of JSON, for programs."""
+    verified = {"verified": _verify(path)._asdict()} if verify else {}
+    return settled(path, lambda: _facts(path, full)) | verified
+
+
+def _facts(path: str | os.PathLike[str], full: bool) -> dict[str, Any]:
     kind = kind_of(path)
     finished, done, total, unit = kind.progress(path)
     opened = kind.open(path) if finished else None
-    verified = {"verified": _verify(kind, path, opened)._asdict()} if verify else {}
-    facts = {
+    return {
         "path": os.path.abspath(path),
         "schema": kind.schema,
         "kind": kind.name,
@@ -72,7 +78,6 @@ def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool =
         "attributes": open_store(path).attrs.asdict(),
         **(structure_in_full(opened, full) if isinstance(opened, Graph) else {}),
     }
-    return facts | verified
 
 
 def _left(kind: Kind, path: str | os.PathLike[str], opened: Any) -> list[Path]:
@@ -83,5 +88,8 @@ def _left(kind: Kind, path: str | os.PathLike[str], opened: Any) -> list[Path]:
     return kind.begun(path).leftovers() if kind.unit and opened is not None else []
 
 
-def _verify(kind: Kind, path: str | os.PathLike[str], opened: Any) -> Verified:
-    return (kind.begun(path) if opened is None else opened).verify()
+def _verify(path: str | os.PathLike[str]) -> Verified:
+    kind = kind_of(path)
+    if kind.unit:
+        return kind.begun(path).verify()
+    return settled(path, lambda: kind.open(path).verify(), long=True)

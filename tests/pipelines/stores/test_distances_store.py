@@ -114,7 +114,7 @@ def test_results_made_row_by_row_say_how_many_rows_are_done(tmp_path, graph, met
     fill(run, np.zeros((5, 5), "float32"), result=True)
     for done in 0, 2, 5:  # all rows, and the run ends before it commits the store
         run.record(np.arange(5) < done)
-        assert next(store_info(path)).endswith(f"unfinished distances, {done} of 5 rows done; continue with --resume")
+        assert store_info(path)[0].endswith(f"unfinished distances, {done} of 5 rows done; continue with --resume")
         facts = store_facts(path)
         assert [facts[name] for name in ("complete", "done", "total", "unit")] == [False, done, 5, "rows"]
         with pytest.raises(StoreError, match=f"{done} of 5 rows done; repeat"):

@@ -1,0 +1,75 @@
+"""Read a store while another process commits to it or replaces it: the old or the new state, never a mixture.
+
+A commit replaces the file of the attributes, and then deletes what only the former state needed. A reader that read the
+attributes before a commit, and the arrays after it, would take a sound store for damaged. So a result or an error
+counts only if the attributes are still the same after the read; otherwise the store is read again.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from pipelines.stores.errors import StoreError, read_errors
+
+READS = 10  # reading the record of a store takes far less time than a commit
+LONG_READS = 3  # reading all data may take longer than the time between two commits
+PAUSE = 0.01  # seconds to wait for the second rename, where a store replaces another one
+
+T = TypeVar("T")
+
+
+def settled(path: str | os.PathLike[str], read: Callable[[], T], *, long: bool = False) -> T:
+    """Return ``read()``, which reads the store at `path`. Read again if the attributes changed meanwhile.
+
+    With `long`, `read` reads all data. Its result then counts even if the attributes changed meanwhile; only its errors
+    need unchanged attributes.
+
+    Raises
+    ------
+    StoreError
+        The attributes changed during each of several reads, or the store is missing because a replacement was killed.
+    Exception
+        An error of `read` while the attributes did not change.
+    """
+    reads = LONG_READS if long else READS
+    for _ in range(reads):
+        before, failed = _attributes(path), None
+        try:
+            found = read()
+            if long or _attributes(path) == before:
+                return found
+        except (StoreError, OSError) as error:
+            failed = error
+            if _attributes(path) == before and not _moved_aside(path):
+                raise
+            time.sleep(PAUSE * (before is None))
+    aside = _moved_aside(path)
+    if aside:
+        raise StoreError(
+            f"{path}: was moved to {aside[0]} by a run that was killed while it replaced the store; repeat the command "
+            f"that writes {path}, or rename {aside[0]}"
+        )
+    raise StoreError(f"{path}: another run changes it all the time; read it when that run has ended") from failed
+
+
+def _attributes(path: str | os.PathLike[str]) -> bytes | None:
+    """Return the file of the attributes; None if there is none."""
+    file = Path(path, "zarr.json")
+    try:
+        with read_errors(file):
+            return file.read_bytes() if file.is_file() else None  # to open a pipe would wait for a writer
+    except FileNotFoundError:
+        return None
+
+
+def _moved_aside(path: str | os.PathLike[str]) -> list[str]:
+    """Return the hidden stores that were at `path`, which is absent between the two renames of a replacement."""
+    if os.path.lexists(path):
+        return []
+    folder, name = os.path.split(os.path.realpath(path))
+    return glob.glob(f".{glob.escape(name)}.*.replaced", root_dir=folder)

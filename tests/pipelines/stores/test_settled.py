@@ -1,0 +1,200 @@
+"""Stores are read while another process commits to them or replaces them, at each file that the reader looks at.
+
+The other process is played by its changes of files: what a commit adds, then the attributes, then what it removes.
+"""
+
+import builtins
+import io
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from path_rows import write_rows
+
+from gpuops.hierarchy import close_hierarchy
+from pipelines.stores import StoreError, open_graph
+from pipelines.stores.codebook import resume_codebook
+from pipelines.stores.distances import resume_distances
+from pipelines.stores.hierarchy import resume_hierarchy
+from pipelines.stores.paths import resume_paths
+from pipelines.stores.samples import open_samples
+from tilepath.cli.describe import store_facts
+
+
+class Meanwhile:
+    """Calls ``change()`` once, just before the n-th look at a file of a folder; `n` is None while nothing counts."""
+
+    def __init__(self, monkeypatch, folder):
+        self.folder, self.n, self.change = str(folder), None, None
+        for module, name in (builtins, "open"), (io, "open"), (os, "stat"):
+            monkeypatch.setattr(module, name, self.counted(getattr(module, name)))
+
+    def counted(self, look):
+        def counted(path, *arguments, **options):
+            if self.n is not None and not isinstance(path, int) and os.fspath(path).startswith(self.folder):
+                self.n -= 1
+                if self.n == 0:
+                    self.n = None
+                    self.change()
+            return look(path, *arguments, **options)
+
+        return counted
+
+    def at(self, n, change, read):
+        """The result of ``read()``, and whether the change was made before it ended."""
+        self.n, self.change = n, change
+        try:
+            return read(), self.n is None
+        finally:
+            self.n = None
+
+
+def next_checkpoint(out, given):
+    run = resume_distances(out, open_graph(given / "graph"))
+    run.make_checkpoint()
+    for start in range(0, 5, 2):
+        run.write_rows(start, np.ones((min(2, 5 - start), 5), "float32"), result=False)
+    run.commit(2).make_checkpoint()  # which removes the one before
+
+
+def result(out, given):
+    run = resume_distances(out, open_graph(given / "graph"))
+    run.make_result()
+    run.write_rows(0, np.ones((2, 5), "float32"))
+    run.commit(3)
+
+
+def last_rows(out, given):
+    run = resume_paths(out, open_graph(given / "graph"))
+    write_rows(run, 1, np.zeros((1, 5), "int32"), np.full((1, 5), -1))
+    run.record(np.ones(3, bool))
+
+
+def tables(out, given):
+    graph = open_graph(given / "graph")
+    run = resume_hierarchy(out, graph)
+    indptr, indices, weights = graph.rows()
+    run.complete(close_hierarchy(run.structure(), indptr, indices, weights.astype("float64")))
+
+
+def last_codebooks(out, given):
+    run = resume_codebook(out, open_samples(given / "samples"), {"metric": "euclidean", "epochs": 3})
+    run = replace(run, keep=1)
+    for epoch in 2, 3:
+        run.write(epoch, np.ones((1, 6, 2)))
+        run.commit(epoch, [1.0] * epoch)
+    run.finish(3, [1.0] * 4, 0.0, np.ones(6, int))
+
+
+COMMITS = {
+    "part-distances": [next_checkpoint, result],
+    "part-paths": [last_rows],
+    "part-hierarchy": [tables],
+    "part-codebook": [last_codebooks],
+}
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def play_commit(out, before, after):
+    """Change the files of the store `out` from those of one state to those of another."""
+    for name, content in sorted(after.items(), key=lambda file: file[0] == "zarr.json"):  # which comes last
+        if before.get(name) != content:
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (out / "new").write_bytes(content)
+            (out / "new").rename(out / name)
+    for name in before.keys() - after.keys():
+        (out / name).unlink()
+
+
+def play_replacement(out, new, aside):
+    out.rename(aside)
+    new.rename(out)
+
+
+def facts(path):
+    found = store_facts(path, verify=True)
+    return {name: found[name] for name in ("complete", "done", "attributes", "total")}
+
+
+def looks(meanwhile, path):
+    """How many times `facts` looks at a file."""
+    meanwhile.n = 1 << 30
+    facts(path)
+    count, meanwhile.n = (1 << 30) - meanwhile.n, None
+    return count
+
+
+def some(count):
+    """A few places of `count`, spread evenly."""
+    return range(count // 10, count + 1, max(1, count // 5))
+
+
+def every(count):
+    return range(1, count + 1)
+
+
+CASES = [(name, commit) for name, those in COMMITS.items() for commit in those]
+FEW_AND_ALL = pytest.mark.parametrize("places", [some, pytest.param(every, marks=pytest.mark.slow)])
+
+
+@FEW_AND_ALL
+@pytest.mark.parametrize(("name", "commit"), CASES)
+def test_a_reader_sees_the_store_before_or_after_a_commit(name, commit, places, tiny_stores, tmp_path, monkeypatch):
+    out, meanwhile = tmp_path / "out", Meanwhile(monkeypatch, tmp_path)
+    shutil.copytree(tiny_stores, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).rename(out)
+    old, old_files = facts(out), files(out)
+    commit(out, tmp_path)
+    new, new_files = facts(out), files(out)
+    assert old != new
+    for n in places(looks(meanwhile, out)):
+        shutil.rmtree(out)
+        play_commit(out, {}, old_files)
+        found, changed = meanwhile.at(n, lambda: play_commit(out, old_files, new_files), lambda: facts(out))
+        assert found in ((old, new) if changed else (old,)), n
+
+
+@FEW_AND_ALL
+@pytest.mark.parametrize("name", ["graph", "distances"])
+def test_a_reader_sees_the_store_before_or_after_its_replacement(name, places, tiny_stores, tmp_path, monkeypatch):
+    out, meanwhile = tmp_path / "out", Meanwhile(monkeypatch, tmp_path)
+    other, aside = {"graph": "unweighted", "distances": "rows"}[name], tmp_path / ".out.host.1.replaced"
+    old, new = facts(tiny_stores / name), facts(tiny_stores / other)
+    shutil.copytree(tiny_stores / name, out)
+    for n in places(looks(meanwhile, out)):
+        for path, content in (out, name), (tmp_path / "new", other):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(tiny_stores / content, path)
+        shutil.rmtree(aside, ignore_errors=True)
+
+        def replace(n=n):
+            """Rename the old store, and at the next look at a file the new one."""
+            out.rename(aside)
+            meanwhile.n, meanwhile.change = 1, lambda: (tmp_path / "new").rename(out)
+
+        found, _ = meanwhile.at(n, replace, lambda: facts(out))
+        assert found in (old, new), n
+
+
+def test_a_store_whose_replacement_was_killed_is_found(tiny_stores, tmp_path):
+    shutil.copytree(tiny_stores / "graph", tmp_path / ".out.host.1.replaced")
+    with pytest.raises(StoreError, match=r"out: was moved to \.out\.host\.1\.replaced by a run .*; repeat"):
+        open_graph(tmp_path / "out")
+
+
+def test_a_store_that_changes_all_the_time_is_refused(tiny_stores, tmp_path, monkeypatch):
+    out, meanwhile = tmp_path / "out", Meanwhile(monkeypatch, tmp_path)
+    shutil.copytree(tiny_stores / "part-paths", out)
+
+    def change():
+        with open(out / "zarr.json", "a") as file:
+            file.write(" ")
+        meanwhile.n = 1
+
+    with pytest.raises(StoreError, match="out: another run changes it all the time; read it when that run has ended"):
+        meanwhile.at(1, change, lambda: facts(out))
