@@ -113,7 +113,8 @@ def test_the_settings_stay_while_any_client_of_tilepath_is_connected(cluster):
     first = of_another_program(join(address=cluster))
     with join(address=cluster.scheduler_address):
         first.close()
-        soon(lambda: len(cluster.scheduler.plugins[borrowed.NAME].connected) == 1)
+        plugin = cluster.scheduler.plugins[borrowed.NAME]
+        soon(lambda: len(plugin.connected) == 1 and not plugin.tasks)
         assert settings(cluster)["threads"] == [1]
     soon(lambda: settings(cluster) == before)
 
