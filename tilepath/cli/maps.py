@@ -166,21 +166,29 @@ def plot(
 )
 @click.option("--adjacent", is_flag=True, help="Merge only clusters that touch on the grid (agglomerative).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random first means (kmeans).")
-@click.option("--samples", type=click.Path(exists=True), help="Store of the training samples, if it was moved.")
+@click.option(
+    "--samples",
+    type=click.Path(exists=True),
+    help="Store of the samples of --mapping, or of the training samples (immersion), if it was moved.",
+)
 @click.option(
     "--mapping",
     type=click.Path(exists=True),
-    help="Write the cluster of each sample of this mapping store instead of each unit.",
+    help="Write the name, label, unit and cluster of each sample of this mapping store instead of each unit.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:
-    """Find clusters of the units of MAP and write them to OUT (comma-separated values), one line for each unit."""
+    """Find clusters of the units of MAP and write them to OUT (.csv, .tsv or .parquet), one row for each unit."""
     from pipelines import cluster_map, open_codebook, open_mapping, open_samples, write_clusters
     from pipelines.stores.schema import counted
 
     opened = open_codebook(codebook)
-    found = cluster_map(opened, samples=open_samples(samples) if samples else None, **options)
-    write_clusters(out, found, opened, mapping=open_mapping(mapping) if mapping else None, overwrite=overwrite)
+    of_samples, units = open_samples(samples) if samples else None, open_mapping(mapping) if mapping else None
+    immersion = options["method"] == "immersion"
+    found = cluster_map(opened, samples=of_samples if immersion else None, **options)
+    if of_samples and units and immersion and of_samples.digest != units.samples_digest:
+        of_samples = None  # these are the samples of the training only
+    write_clusters(out, found, opened, mapping=units, samples=of_samples, overwrite=overwrite)
     click.echo(f"{out}: {counted(found.max() + 1, 'cluster')} of {counted(len(found), 'unit')}")
 
 
