@@ -1,8 +1,9 @@
 """Join a running cluster, such as the cluster of a batch job, whose script has started the scheduler and the workers.
 
-The script chooses the settings of the cluster. `join` checks, before any work, the settings that results depend on:
-with work stealing, repeated tasks or several threads in a worker, tasks that change resident state in place would run
-on the wrong worker, twice, or at the same time.
+Whoever started the cluster has chosen its settings. `join` checks, before any work, the settings that results depend
+on: with work stealing, repeated tasks or several threads in a worker, tasks that change resident state in place would
+run on the wrong worker, twice, or at the same time. If nobody else uses the cluster, `join` changes the settings until
+its client ends (`clusters.borrowed`).
 """
 
 from __future__ import annotations
@@ -23,23 +24,28 @@ from typing import Any
 
 from distributed import Client, Security
 from distributed.comm.addressing import get_address_host_port
+from distributed.deploy import Cluster
 
+from clusters.borrowed import borrow, users_besides
 from clusters.errors import ClusterError, first_cause
 from clusters.network import has_certificate
-from clusters.settings import CONFIG_FILE, scheduler_settings
+from clusters.settings import CONFIG_FILE, from_file, scheduler_settings
 
 SILENCE_SECONDS = 3.0  # a longer wait is announced on standard error
-_CURE = f"start the scheduler and the workers after `export DASK_CONFIG={CONFIG_FILE}`"
+_CURE = f"start your own scheduler and workers (`--nthreads 1`) after `export DASK_CONFIG={CONFIG_FILE}`"
 
 
 def join(
     scheduler_file: str | os.PathLike[str] | None = None,
-    address: str | None = None,
+    address: str | Cluster | None = None,
     timeout: float = 60,
     workers: int | None = None,
     security: Security | None = None,
 ) -> Client:
     """Connect to a running cluster and return a client; closing it leaves the cluster running.
+
+    A cluster with other settings than tilepath needs gets them until the client ends, if nobody else uses the cluster.
+    Other clients of this process may stay open. Workers then do one task at a time, whatever their number of threads.
 
     A wait of more than 3 seconds is announced by a line on standard error.
 
@@ -47,8 +53,9 @@ def join(
     ----------
     scheduler_file : path, optional
         The file that ``dask scheduler --scheduler-file`` writes. `join` waits for it, so the scheduler may start later.
-    address : str, optional
-        Address of the scheduler, such as "tcp://10.0.0.1:8786". Give either `scheduler_file` or `address`.
+    address : str or cluster of Dask, optional
+        Address of the scheduler, such as "tcp://10.0.0.1:8786", or a cluster object such as
+        `distributed.LocalCluster`. Give either `scheduler_file` or `address`.
     timeout : float
         Most seconds to wait for the file, the connection and the workers together.
     workers : int, optional
@@ -69,12 +76,12 @@ def join(
         given.
     ClusterError
         If the address names an unknown host, if there is no certificate for a cluster that uses TLS, if the cluster
-        does not answer in time, or if its settings could make results wrong.
+        does not answer in time, or if its settings could make results wrong and others use the cluster.
 
     Warns
     -----
     UserWarning
-        If settings of the cluster make runs slower.
+        If settings of the cluster make runs slower, and others use the cluster.
     """
     if (scheduler_file is None) == (address is None):
         raise ValueError("give exactly one of scheduler_file (--scheduler-file) and address (--scheduler)")
@@ -84,6 +91,8 @@ def join(
     if isinstance(needed, bool) or not isinstance(needed, numbers.Integral) or needed < 1:
         raise ValueError(f"workers={workers!r}: must be a whole number of at least 1, or None")
 
+    if isinstance(address, Cluster):
+        security, address = security or getattr(address, "security", None), address.scheduler_address
     deadline, limit = time.monotonic() + timeout, f"up to {timeout:g} s"
     if scheduler_file is not None:
         with _announced(f"Waiting for the scheduler file {scheduler_file}, {limit}"):
@@ -99,8 +108,7 @@ def join(
     try:
         with _announced(f"Waiting for workers: {len(client.nthreads())} of {needed} are there, {limit}"):
             _wait_for_workers(client, int(needed), deadline, timeout)
-        _check_settings(scheduler_settings(client))
-        _check_threads(client)
+        _settle(client)
     except BaseException:
         client.close()
         raise
@@ -138,6 +146,8 @@ def _wait_for_address(path: Path, deadline: float) -> str:
 
 def _check_address(address: Any, from_file: Any) -> None:
     """Raise an error if `address` cannot be the address of a scheduler, so that `join` does not wait in vain."""
+    if str(address).startswith("inproc://"):  # a cluster within this process has no port
+        return
     try:
         host, port = get_address_host_port(address)
         if not (host and 0 < port < 1 << 16):
@@ -182,31 +192,47 @@ def _wait_for_workers(client: Client, needed: int, deadline: float, timeout: flo
         ) from error
 
 
-def _check_settings(found: dict[str, Any]) -> None:
-    wrong = []
+def _settle(client: Client) -> None:
+    """Change the settings of the cluster if it needs that and nobody else uses it."""
+    found, threads = scheduler_settings(client), client.nthreads()
+    wrong = [*_wrong(found), *_several(threads)]
+    slow = _slow(found)
+    if not (wrong or slow or found["borrowed"]):
+        return
+    users = users_besides(client)
+    if not users:
+        borrow(client, from_file()["scheduler"])
+    elif wrong:
+        raise ClusterError(
+            f"results could be wrong on this cluster ({'; '.join(wrong)}), and its settings cannot be changed while "
+            f"others use it ({users}); end the other programs, or {_CURE}"
+        )
+    elif slow:
+        warnings.warn(f"scheduler settings: {'; '.join(slow)}; {_CURE}", stacklevel=4)
+
+
+def _wrong(found: dict[str, Any]) -> Iterator[str]:
     if found["work-stealing"]:
-        wrong.append("work-stealing is on, must be off")
+        yield "work-stealing is on, must be off"
     if found["allowed-failures"] != 0:
-        wrong.append(f"allowed-failures is {found['allowed-failures']}, must be 0")
-    if wrong:
-        raise ClusterError(f"results could be wrong with this scheduler's settings: {'; '.join(wrong)}; {_CURE}")
+        yield f"allowed-failures is {found['allowed-failures']}, must be 0"
+
+
+def _slow(found: dict[str, Any]) -> list[str]:
     slow = []
     if found["worker-saturation"] != math.inf:
         slow.append(f"worker-saturation is {found['worker-saturation']}, should be inf")
     if found["no-workers-timeout"] is None:
         slow.append("no-workers-timeout is not set, so the loss of a worker can hold up a run forever")
-    if slow:
-        warnings.warn(f"scheduler settings: {'; '.join(slow)}; {_CURE}", stacklevel=3)
+    return slow
 
 
-def _check_threads(client: Client) -> None:
-    threads = {worker: n for worker, n in client.nthreads().items() if n != 1}
-    if threads:
-        worker, n = next(iter(threads.items()))
-        raise ClusterError(
-            f"results could be wrong: {'1 worker has' if len(threads) == 1 else f'{len(threads)} workers have'} several"
-            f" threads ({worker}: {n}), and tasks change state in place; start the workers with `--nthreads 1`"
-        )
+def _several(threads: dict[str, int]) -> Iterator[str]:
+    several = {worker: n for worker, n in threads.items() if n != 1}
+    if several:
+        worker, n = next(iter(several.items()))
+        have = "1 worker has" if len(several) == 1 else f"{len(several)} workers have"
+        yield f"{have} several threads ({worker}: {n})"
 
 
 def _left(deadline: float) -> float:

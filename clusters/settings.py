@@ -38,11 +38,15 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
     later. So the whole tree is replaced by a merged copy. Single keys would be set in the shared tree and reset on
     exit, and the restarted worker would run with different settings.
     """
-    (ours,) = dask.config.collect_yaml([str(CONFIG_FILE)])
     spawn = {"nanny": {"pre-spawn-environ": dict(environ)}}
-    return dask.config.set(
-        {"distributed": dask.config.merge(dask.config.get("distributed"), ours["distributed"], spawn)}
-    )
+    return dask.config.set({"distributed": dask.config.merge(dask.config.get("distributed"), from_file(), spawn)})
+
+
+def from_file() -> dict[str, Any]:
+    """Return the settings of the file, the part "distributed"."""
+    (ours,) = dask.config.collect_yaml([str(CONFIG_FILE)])
+    settings: dict[str, Any] = ours["distributed"]
+    return settings
 
 
 def scheduler_settings(client: Any) -> dict[str, Any]:
@@ -54,10 +58,11 @@ def scheduler_settings(client: Any) -> dict[str, Any]:
     # Defined here so that it is pickled by value: the scheduler need not be able to import this package.
     def read(dask_scheduler: Any) -> dict[str, Any]:
         return {
-            "work-stealing": "stealing" in dask_scheduler.extensions,
+            "work-stealing": "stealing" in dask_scheduler.periodic_callbacks,
             "worker-saturation": dask_scheduler.WORKER_SATURATION,
             "allowed-failures": dask_scheduler.allowed_failures,
             "no-workers-timeout": dask_scheduler.no_workers_timeout,
+            "borrowed": bool(getattr(dask_scheduler.plugins.get("tilepath-settings"), "connected", ())),
         }
 
     return client.run_on_scheduler(read)

@@ -102,7 +102,6 @@ def jobqueue(slurm: Slurm) -> None:
     page = (ROOT / "docs" / "clusters.md").read_text()
     (code,) = re.findall(r"```python\n([^`]*from dask_jobqueue[^`]*)```", page)
     settings = {
-        "/shared/tilepath/clusters": f"{ROOT}/clusters",
         "job_cpu=64": "job_cpu=1",
         'memory="240GB"': 'memory="1GB"',
         "=4": "=2",
@@ -110,7 +109,7 @@ def jobqueue(slurm: Slurm) -> None:
     for here, there in settings.items():
         expect(here in code, f"{here} is not in the code of docs/clusters.md")
         code = code.replace(here, there)
-    slurm.ask("python", "-c", f"{code}\nimport tilepath\n{COMPUTE}")
+    slurm.ask("python", "-c", f"{code}\n{COMPUTE}")
     slurm.ask("tilepath", "verify", "queued.zarr")
 
 

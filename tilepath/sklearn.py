@@ -13,6 +13,8 @@ Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
 
 from __future__ import annotations
 
+import copy
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,8 +33,9 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, check_rates, first_sigma, settled, sigma_schedule
 from pipelines.som.shard import PIECE_BYTES, Piece
 from pipelines.som.start import given_codebook, pick, principal_plane, products_of, random_rows, steps_for, usual_sides
-from pipelines.stores.scaling import LARGEST, Moments
+from pipelines.stores.scaling import LARGEST, Moments, refuse_beyond
 from pipelines.workers.device_arrays import to_host
+from tilepath.sklearn_annotated import as_table
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -130,15 +133,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The number of samples of each unit. After `fit` only.
     unit_clusters_ : (M,) int32 array
         The cluster of each unit. After `cluster` only.
+    scaling_ : pipelines.stores.scaling.Scaling or None
+        How `load`'s map scales samples; None without a scaling.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str
         Names of the columns, if the samples had names.
 
     Notes
     -----
-    Samples are NumPy matrices, or objects that NumPy converts. `fit` keeps float32 and float64 and converts any other
-    dtype to float64; later samples are converted to the dtype of the map. Results are NumPy arrays on any device. On a
-    GPU, the samples have to fit into its memory; `train_som` streams samples.
+    Samples are NumPy matrices, AnnData objects, or objects that NumPy converts. `fit` keeps float32 and float64 and
+    converts any other dtype to float64; later samples are converted to the dtype of the map. Results are NumPy arrays
+    on any device. On a GPU, the samples have to fit into its memory; `train_som` streams samples.
     """
 
     piece_bytes = PIECE_BYTES  # bytes of samples that are searched at a time
@@ -220,6 +225,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             if settled(errors, sigmas, self.tolerance):
                 break
         self._forget("unit_clusters_")  # of the map before
+        self.scaling_ = None
         self.grid_, self.n_iter_ = grid, len(errors)
         self._finish(samples, codebook, errors)
         return self
@@ -335,6 +341,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         y: Any = None,
         text: bool = False,
         title: str | None = None,
+        scaled: bool = False,
+        size: tuple[float, float] | None = None,
+        colours: str | None = None,
     ) -> Any:
         """Draw the map with matplotlib, as `tilepath som plot` does.
 
@@ -355,6 +364,12 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         text : bool
             Write labels or the numbers of clusters into the cells.
         title : str, optional
+        scaled : bool
+            Of a map that was trained with scaled samples, show the scaled values ("plane", "planes").
+        size : (width, height), optional
+            Inches that the map, each plane, or the picture without cells has to fit in.
+        colours : str, optional
+            Name of a colour map of matplotlib, for pictures of numbers.
 
         Returns
         -------
@@ -363,7 +378,74 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         from tilepath.sklearn_pictures import needed, plot
 
         check_is_fitted(self, needed(kind, y), msg="This %(name)s lacks what the picture shows; call fit, or cluster")
-        return plot(self, kind, column, axes, X, y, text, title)
+        return plot(self, kind, column, axes, X, y, text, title, scaled, size, colours)
+
+    def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:
+        """Write the map to a codebook store, which commands such as `tilepath som plot` and `tilepath som map` read.
+
+        The store has the last codebook, the hits and the errors, but no clusters and classes: keep these with joblib.
+
+        Parameters
+        ----------
+        path : str or path-like
+        X : (N, d) array
+            Samples, to count hits and errors after `partial_fit`; not needed after `fit`.
+        overwrite : bool
+            Replace a codebook store at `path`.
+
+        Raises
+        ------
+        ValueError
+            `X` is needed.
+        pipelines.stores.StoreError
+            `path` exists, or the disk is full.
+        """
+        from tilepath.sklearn_stores import save
+
+        check_is_fitted(self)
+        if X is None and not hasattr(self, "hits_"):
+            raise ValueError("partial_fit does not count hits; pass samples as X to count them")
+        if X is None:
+            save(self, path, self.hits_, self.quantization_errors_, overwrite)
+            return
+        judged = copy.copy(self)
+        samples = self._take(X, None, self.grid_)
+        judged._finish(samples, self.codebook_, self.quantization_errors_[: self.n_iter_])
+        save(judged, path, judged.hits_, judged.quantization_errors_, overwrite)
+
+    @classmethod
+    def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMap:
+        """Return the map of a codebook store, as `save` or `tilepath som train` wrote it.
+
+        Methods take samples in the units of the source, and scale them as the samples of the training were scaled
+        (`scaling_`). `labels_` is known after `fit` only; `initial` is "pca" if an array was given.
+
+        Parameters
+        ----------
+        path : str, path-like or pipelines.Codebook
+        device : {"auto", "cpu", "gpu"}
+
+        Raises
+        ------
+        pipelines.stores.StoreError
+            The store is missing, damaged, unfinished or of another schema.
+        """
+        from tilepath.sklearn_stores import load
+
+        loaded: SelfOrganizingMap = load(cls, path, device)
+        return loaded
+
+    def annotate(self, adata: Any, key: str = "som") -> None:
+        """Write where the map shows the observations of an AnnData object into that object.
+
+        ``.obs`` gets the columns ``KEY_unit``, after `cluster` also ``KEY_cluster``, and of a classifier ``KEY_class``.
+        ``.obsm["X_KEY"]`` gets the place of the unit on the grid, x and y, so that Scanpy can draw the map
+        (``scanpy.pl.embedding(adata, "som")``). The observations are rows of ``.X``, as in ``fit(adata)``.
+        """
+        from tilepath.sklearn_annotated import annotate
+
+        check_is_fitted(self)
+        annotate(self, adata, key)
 
     def quality(self, X: Any) -> dict[str, float]:
         """Return measures of how well the map shows the samples `X`, by name; `pipelines.som.quality` has the formulas.
@@ -409,7 +491,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 f"X is {X.dtype} of the shape {X.shape}; give units from 0 to {len(self.codebook_) - 1}, or a row of "
                 f"{len(self.codebook_)} distances for each sample"
             )
-        return self.codebook_[X]
+        return self._in_units_of_source(self.codebook_[X])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the mean error with paths of Kaski and Lagus; greater is better.
@@ -470,6 +552,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Check samples and weights and put them on the device; with `reset`, their dtype becomes the map's."""
         xp = array_library(self.device)
         metric = self._metric()
+        X = as_table(X)
         _refuse_dates(X)
         values = validate_data(
             self,
@@ -485,6 +568,11 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise ValueError(
                 f"X is NaN in row {row} (from 0), column {name!r}; if NaN stands for missing values, pass missing=True"
             )
+        scaling = None if reset else getattr(self, "scaling_", None)
+        if scaling is not None:
+            scaled = scaling.apply(values)
+            refuse_beyond(scaled, values.dtype, "X", [*getattr(self, "feature_names_in_", range(values.shape[1]))])
+            values = scaled.astype(values.dtype)
         greatest, least = (extreme.reduce(values, axis=0, initial=0) for extreme in (np.fmax, np.fmin))
         largest = tuple(np.maximum(greatest, -least).tolist())
         if max(largest) > LARGEST:
@@ -525,6 +613,16 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             codebook[at] = values
             return codebook
         raise ValueError(f"initial is {self.initial!r}; pass 'pca', 'random' or an array")
+
+    def _in_units_of_source(self, values: np.ndarray) -> np.ndarray:
+        """Return values on the scale of the codebook as `X` has them."""
+        scaling = getattr(self, "scaling_", None)
+        return values if scaling is None else scaling.undo(values).astype(values.dtype)
+
+    def _scales(self) -> list[str]:
+        """Return the name of the scale of each column of the codebook; empty if it is that of `X`."""
+        scaling = getattr(self, "scaling_", None)
+        return [] if scaling is None else [scaling.words(column) for column in range(self.n_features_in_)]
 
     def _seed(self) -> int:
         if not isinstance(self.random_state, Integral):

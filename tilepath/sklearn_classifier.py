@@ -9,6 +9,7 @@ import numpy as np
 
 from pipelines.som.classes import count_votes, nearest_voters
 from tilepath.sklearn import TYPES, SelfOrganizingMap
+from tilepath.sklearn_annotated import as_table
 
 # Imported after tilepath.sklearn, whose error tells how to install scikit-learn if it is missing.
 from sklearn.base import ClassifierMixin  # isort: skip
@@ -98,6 +99,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             raise ValueError(
                 "LVQ does not support missing values; set lvq_epochs=0, or leave out samples that have any"
             )
+        X = as_table(X)
         _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -108,6 +110,11 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             self._finish(samples, self._moved(samples.values, codes), self.quantization_errors_)
             self._vote(self.labels_, codes)
         return self
+
+    @classmethod
+    def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMapClassifier:
+        """Not available: a codebook store holds no classes."""
+        raise TypeError("a codebook store holds no classes; load a SelfOrganizingMap, or keep classifiers with joblib")
 
     @property
     def partial_fit(self) -> Any:

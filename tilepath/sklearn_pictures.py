@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.som import cells
 from pipelines.som.classes import count_votes
 from pipelines.som.labelled_pictures import NamedVote
 from pipelines.som.pictures import (
@@ -15,6 +16,7 @@ from pipelines.som.pictures import (
     OF_SAMPLES,
     TITLES,
     MapView,
+    check_style,
     draw_cells_of,
     draw_map,
     draw_plane,
@@ -30,7 +32,19 @@ def needed(kind: str, y: Any) -> str | None:
     return "unit_clusters_" if kind == "clusters" else "labels_" if kind in OF_HITS or y is not None else None
 
 
-def plot(som: Any, kind: str, column: Any, axes: Any, X: Any, y: Any, text: bool, title: str | None) -> Any:
+def plot(
+    som: Any,
+    kind: str,
+    column: Any,
+    axes: Any,
+    X: Any,
+    y: Any,
+    text: bool,
+    title: str | None,
+    scaled: bool,
+    size: tuple[float, float] | None,
+    colours: str | None,
+) -> Any:
     """Draw a fitted map; parameters and result are those of `tilepath.sklearn.SelfOrganizingMap.plot`."""
     if kind not in (*KINDS, "plane"):
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join([*KINDS, 'plane'])}")
@@ -38,28 +52,38 @@ def plot(som: Any, kind: str, column: Any, axes: Any, X: Any, y: Any, text: bool
         raise ValueError(f"{kind} shows the density of samples; pass them as X")
     if axes is not None and kind in ON_FIGURES:
         raise ValueError(f"{kind} needs a figure of its own; leave out axes")
+    check_style(kind, scaled, size, colours)
+    if axes is not None and size is not None:
+        raise ValueError("size is for a new figure; leave out axes or size")
     names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
     view = MapView(
         grid=som.grid_,
         metric=som._metric(),
         units=som.codebook_,
         columns=names,
-        values=som.codebook_,
+        values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
+        scales=som._scales() if scaled else (),
         hits=som.hits_.ravel() if kind in OF_HITS else None,
         errors=som.quantization_errors_,
-        sigmas=_sigmas(som),
+        sigmas=sigmas_of(som),
         voted=_voted(som, kind, y),
         samples=None if X is None else som._take(X, None, som.grid_).values,
         clusters=getattr(som, "unit_clusters_", None),
+        size=size,
+        colours=colours,
     )
     if axes is None:
         from matplotlib import pyplot
 
-        figure = pyplot.figure()
         if kind in ON_FIGURES:
+            figure = pyplot.figure()
             draw_map(figure, view, kind, TITLES[kind] if title is None else title, text=text)
             return figure
-        axes = figure.add_subplot()
+        # Inches of the cells, with room for the title, and for a colour bar or a legend on the right.
+        width, height = cells.picture_size(som.grid_, *(size or (5.0, 4.4)))
+        whole_x, whole_y = width + 1.9, height + 0.55
+        figure = pyplot.figure(figsize=(whole_x, whole_y))
+        axes = figure.add_axes((0.15 / whole_x, 0.15 / whole_y, width / whole_x, height / whole_y))
     if kind == "plane":
         number = _column(names, som, column)
         named = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
@@ -95,7 +119,7 @@ def _voted(som: Any, kind: str, y: Any) -> NamedVote | None:
     return NamedVote(count_votes(som.labels_, codes, som.grid_.units, len(labels)), list(map(str, labels)))
 
 
-def _sigmas(som: Any) -> list[float]:
+def sigmas_of(som: Any) -> list[float]:
     """Return the radius of the neighbourhood in each epoch that was done."""
     last = float(som.sigma_end)
     first = first_sigma(som.grid_.rows, som.grid_.columns, last) if som.sigma is None else float(som.sigma)

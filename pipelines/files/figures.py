@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import warnings
@@ -14,19 +15,23 @@ from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores.schema import counted
 
 TIME = re.compile(r"ms|s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|days?|.*time.*|.*duration.*")
+MOST_DPI = 1200
 
 
 @contextmanager
-def figure_file(path: str | os.PathLike[str], overwrite: bool, *, tight: bool = False, **options: Any) -> Iterator[Any]:
-    """Return a context with a new figure, which is written to `path` when the block ends.
+def figure_file(
+    path: str | os.PathLike[str] | None, overwrite: bool, *, tight: bool = False, dpi: int | None = None, **options: Any
+) -> Iterator[Any]:
+    """Return a context with a new figure, which is written to `path` when the block ends; without a path it is not.
 
-    The file is written whole or not at all, and contains no date. One warning reports all characters that the font does
-    not have.
+    A notebook shows the figure, even if pyplot has not been imported. The file is written whole or not at all, and
+    contains no date. One warning reports all characters that the font does not have.
 
     Parameters
     ----------
     overwrite : replace `path` if it exists
     tight : crop the page to the drawing
+    dpi : pixels per inch, by default 150
     options : keyword arguments of ``matplotlib.figure.Figure``
 
     Raises
@@ -45,7 +50,21 @@ def figure_file(path: str | os.PathLike[str], overwrite: bool, *, tight: bool = 
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
 
-    figure = Figure(dpi=150, **options)
+    margins: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
+
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            image = io.BytesIO()
+            self.savefig(image, format="png", **margins)
+            return image.getvalue()
+
+    if dpi is not None and not 10 <= dpi <= MOST_DPI:
+        raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to {MOST_DPI:,} pixels per inch")
+    figure = Shown(dpi=dpi or 150, **options)
+    if path is None:
+        FigureCanvasAgg(figure)
+        yield figure
+        return
     suffix = Path(path).suffix.lower()
     if suffix.removeprefix(".") not in FigureCanvasAgg(figure).get_supported_filetypes():
         raise ValueError(
@@ -56,7 +75,8 @@ def figure_file(path: str | os.PathLike[str], overwrite: bool, *, tight: bool = 
     # Without a salt, names in an SVG file would change from run to run.
     with _missing_glyphs(), rc_context({"svg.hashsalt": "tilepath", "path.snap": False}):
         yield figure
-        margins: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
+        if dpi is not None:
+            margins["dpi"] = dpi
         with whole_file(path) as partial:
             figure.savefig(partial, format=suffix.removeprefix("."), metadata=dates.get(suffix), **margins)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
 LONGEST_NAME = 18  # most letters of a name
@@ -26,10 +29,11 @@ FEW_NODES = 500  # with at most this many nodes, dots are large, and every node 
 NAMED_MARKS = 10  # most marked nodes that get names
 
 
-def draw(drawing: Drawing, path: str | os.PathLike[str], seed: int = 0, overwrite: bool = False) -> None:
-    """Lay out a drawing and write it to an image file, in the format of its suffix."""
+def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, overwrite: bool = False) -> Figure:
+    """Lay out a drawing, and write it to an image file in the format of its suffix if there is a path."""
     with figure_file(path, overwrite) as figure:
         _draw_on(figure, drawing, seed)
+    return figure
 
 
 def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,19 +12,22 @@ from gpuops.numbers import outside_infinity
 from pipelines.files.figures import figure_file, shortened, title_of_distances
 from pipelines.stores import Distances, Graph
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 PIXELS = 1000  # most pixels along an edge of the picture of a matrix
 TICKS = 8  # most labels along an edge
 
 
 def picture_distances(
     distances: Distances,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     *,
     title: str | None = None,
     overwrite: bool = False,
-) -> None:
-    """Draw the distance matrix to the image file `path`, in the format of its suffix (.png, .pdf, .svg).
+) -> Figure:
+    """Draw the distance matrix; return the figure, and write it to the image file `path`, in the format of its suffix.
 
     A pixel shows the mean of the finite distances that it covers; it is white if all pairs are unreachable. Some
     vertices are labelled along the axes.
@@ -32,7 +35,7 @@ def picture_distances(
     Parameters
     ----------
     distances : the store
-    path : path of the new file
+    path : path of the new file (.png, .pdf, .svg); by default no file is written
     graph : the graph or its path; by default the graph recorded in the store
     title : line above the picture; by default the name of the store and its shape
     overwrite : replace `path` if it exists
@@ -53,6 +56,7 @@ def picture_distances(
         axes = figure.add_subplot()
         axes.set_title(title, fontsize=10, parse_math=False)
         _draw_matrix(axes, distances, graph)
+    return figure
 
 
 def _draw_matrix(axes: Any, distances: Distances, graph: Graph) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +18,20 @@ from pipelines.pictures.part import MOST_VERTICES
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.schema import counted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 STAGES = ("1-graph", "2-partitions", "3-circuit-graph", "4-spanning-tree", "5-full-circle")
 COLOURS = ("#aecbfa", "#fde293", "#a8dab5", "#f6aea9", "#d7aefb", "#fdcfe8", "#a1e4f2", "#e6c9a8")
 
 
 def picture_partitions(
-    graph: Graph | str | os.PathLike[str], path: str | os.PathLike[str], *, seed: int = 0, overwrite: bool = False
-) -> None:
+    graph: Graph | str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+    overwrite: bool = False,
+) -> Figure | None:
     """Draw the cycles that the pairing of arcs makes: every node is an arc, every circle a cycle.
 
     Raises
@@ -32,7 +40,7 @@ def picture_partitions(
         A vertex has unequal numbers of arcs in and out.
     """
     stages = _Stages(graph)
-    write_drawing(stages.partitions(), path, seed, overwrite=overwrite)
+    return write_drawing(stages.partitions(), path, seed, overwrite=overwrite)
 
 
 def picture_euler_stages(

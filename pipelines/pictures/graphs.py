@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,12 +24,15 @@ from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
 
 
 def picture_graph(
     graph: Graph | str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     edges: bool = False,
     circuit: bool | Circuits | str | os.PathLike[str] = False,
@@ -47,8 +50,8 @@ def picture_graph(
     seed: int = 0,
     title: str | None = None,
     overwrite: bool = False,
-) -> None:
-    """Draw a graph to the image file `path`, in the format of its suffix (.svg, .png, .pdf, or .dot for Graphviz).
+) -> Figure | None:
+    """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
     A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
     Without coordinates, up to 10 vertices lie in layers, or in a circle if there are many arcs, and more vertices are
@@ -58,7 +61,8 @@ def picture_graph(
     Parameters
     ----------
     graph : Graph or path of a graph store
-    path : path of the new file
+    path : path of the new file (.svg, .png, .pdf, or .dot for Graphviz, which gives no figure); by default no file
+        is written
     edges : number the arcs by their positions in the store
     circuit : True or a circuits store: number the arcs in walking order, alternately green and red. Walks begin at
         green vertices; a walk that is not closed ends at a red vertex
@@ -117,12 +121,12 @@ def picture_graph(
             view.mark(sources)
         else:
             view.lead(_route(solution, graph, *route), wash)
-    write_drawing(view.drawing(), path, seed, title, overwrite)
+    return write_drawing(view.drawing(), path, seed, title, overwrite)
 
 
 def picture_bricks(
     store: HierarchyStore | str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     kind: str = "bricks",
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
@@ -131,13 +135,13 @@ def picture_bricks(
     seed: int = 0,
     title: str | None = None,
     overwrite: bool = False,
-) -> None:
+) -> Figure | None:
     """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
 
     Parameters
     ----------
     store : HierarchyStore, or path of such a store
-    path, sample, around, seed, title, overwrite : as for `picture_graph`; a tree takes no sample
+    path, sample, around, seed, title, overwrite : as for `picture_graph`, as is the result; a tree takes no sample
     kind : "bricks" colours the bricks, with the vertices that separate them dark; "levels" colours these vertices by
         the levels of their nodes in the tree, the root strongest; "tree" draws the nodes from the root down to bricks,
         each above its subtree. Dots of the tree grow with their vertices as far as there is room, and the number of
@@ -162,8 +166,7 @@ def picture_bricks(
     if kind == "tree":
         if sample is not None or around is not None:
             raise ValueError("a tree has all vertices; leave out sample (--sample) and around (--around)")
-        write_drawing(separator_tree(store), path, seed, title, overwrite)
-        return
+        return write_drawing(separator_tree(store), path, seed, title, overwrite)
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
     middle = None if around is None else opened.vertex(around, "around")
@@ -172,26 +175,29 @@ def picture_bricks(
         view.grade(levels_of_vertices(store.hierarchy.structure), store.division())
     else:
         view.divide(store.division())
-    write_drawing(view.drawing(), path, seed, title, overwrite)
+    return write_drawing(view.drawing(), path, seed, title, overwrite)
 
 
 def write_drawing(
     drawing: Drawing,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None,
     seed: int = 0,
     title: str | None = None,
     overwrite: bool = False,
-) -> None:
-    """Write a drawing to `path`, in the format of its suffix; `title` replaces the title of the drawing."""
+) -> Figure | None:
+    """Write a drawing to `path`, in the format of its suffix, and return its figure; .dot files have no figure.
+
+    `title` replaces the title of the drawing.
+    """
     from pipelines.pictures.canvas import draw
     from pipelines.pictures.drawing import write_dot
 
     if title is not None:
         drawing.title = title
-    if Path(path).suffix.lower() in (".dot", ".gv"):
+    if path is not None and Path(path).suffix.lower() in (".dot", ".gv"):
         write_dot(drawing, path, overwrite)
-    else:
-        draw(drawing, path, seed, overwrite)
+        return None
+    return draw(drawing, path, seed, overwrite)
 
 
 def _refuse_clashes(

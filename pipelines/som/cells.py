@@ -85,6 +85,16 @@ def colours_of(count: int) -> list[Any]:
     return [table[i % len(table)] for i in range(count)]
 
 
+def cluster_colours(count: int) -> list[Any]:
+    """Return the colours of `count` clusters: pale ones, so that none is the colour of a label, repeated after 25."""
+    from matplotlib import colormaps
+
+    # Each of the tables has one grey, the colour of units without samples.
+    pale = [("Set3", 12, 8), ("Pastel1", 9, 8), ("Pastel2", 8, 7)]
+    table = [*dict.fromkeys(colormaps[name](i) for name, size, grey in pale for i in range(size) if i != grey)]
+    return [table[i % len(table)] for i in range(count)]
+
+
 def rgba(colour: Any) -> Any:
     """Return a colour of Matplotlib as four numbers."""
     from matplotlib.colors import to_rgba
@@ -168,7 +178,7 @@ def draw_ways(axes: Any, grid: Grid, ways: Sequence[np.ndarray]) -> None:
 
     ends = {"solid_capstyle": "round", "solid_joinstyle": "round"}
     for number, units in enumerate(ways):
-        colour = colormaps["Set1"](number % 9)
+        colour = colormaps["Dark2"](number % 8)
         kept = units[np.concatenate([[True], units[1:] != units[:-1]])]
         line = way_line(grid, kept)
         axes.plot(*line.T, color="white", lw=3.4, zorder=4, **ends)

@@ -1,23 +1,19 @@
-"""Write clusters of units, or of samples, to CSV tables for other programs, and read them back for pictures."""
+"""Write clusters of units, or of samples, to tables for other programs, and read clusters of units for pictures."""
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from pipelines.files.output_file import check_free, whole_file
+from pipelines.files.tables import check_output, column_names, read_columns, write_table
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import learned_rows
+from pipelines.som.tables import places, write_units
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
-
-OF_UNITS = ("unit", "unit_row", "unit_column", "cluster")
-OF_SAMPLES = ("row", "unit", "cluster")
 
 
 def cluster_map(
@@ -81,18 +77,21 @@ def write_clusters(
     codebook: Codebook,
     *,
     mapping: Mapping | None = None,
+    samples: Samples | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write the cluster of every unit, or of every sample of `mapping`, to a file of comma-separated values.
+    """Write a table of the clusters of units, or of the samples of `mapping` with their names, labels and units.
 
     Parameters
     ----------
-    path : path of the new file
+    path : path of the new .csv, .tsv or .parquet file
     clusters : (M,) int array
         The clusters of units, from `cluster_map`.
     codebook : Codebook
     mapping : Mapping, optional
         The samples to write; a sample has the cluster of its best matching unit.
+    samples : Samples, optional
+        The samples of the mapping, if their store was moved.
     overwrite : bool
         Replace a file that exists.
 
@@ -100,32 +99,27 @@ def write_clusters(
     ------
     FileExistsError
         `path` exists.
+    ValueError
+        `path` does not end as tables do.
     pipelines.stores.StoreError
-        `mapping` belongs to another map.
+        `mapping` belongs to another map, or its samples are no longer where they were.
     """
-    check_free(path, overwrite)
-    head: tuple[str, ...]
-    rows: Iterable[Iterable[Any]]
+    check_output(path, overwrite)
     if mapping is None:
-        units = np.arange(len(clusters))
-        grid = codebook.grid
-        head, rows = OF_UNITS, zip(units, units // grid.columns, units % grid.columns, clusters, strict=True)
-    else:
-        mapping.check_codebook(codebook)
-        head, rows = OF_SAMPLES, _of_samples(mapping, clusters)
-    with whole_file(path) as partial, partial.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(head)
-        writer.writerows(rows)
+        units = np.arange(len(clusters), dtype=np.int32)
+        write_table(pa.table(places(codebook.grid, units) | {"cluster": clusters}), path, overwrite)
+        return
+    mapping.check_codebook(codebook)
+    write_units(mapping, path, samples=samples, of_units={"cluster": pa.array(clusters)}, overwrite=overwrite)
 
 
 def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:
-    """Read the clusters of units from a file that `write_clusters` wrote, or that was made by hand.
+    """Read the clusters of units from a table that `write_clusters` wrote, or that was made by hand.
 
     Parameters
     ----------
-    path : path of a file of comma-separated values
-        The first line names the columns, `unit` and `cluster` among them; each unit has one further line.
+    path : path of a .csv, .tsv or .parquet file
+        It has the columns `unit` and `cluster`, and a row for each unit.
     codebook : Codebook
 
     Returns
@@ -139,27 +133,21 @@ def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarra
         The file is not a table of units, or is a table of another map; the message names the line.
     """
     clusters = np.full(codebook.grid.units, -2)
-    with open(path, newline="") as file:
-        reader = csv.DictReader(file)
-        if not {"unit", "cluster"} <= {*(reader.fieldnames or ())} or "row" in (reader.fieldnames or ()):
-            raise ValueError(f"{path}: not a table of units, whose first line names unit and cluster")
-        for row in reader:
-            try:
-                unit, cluster = int(row["unit"]), int(row["cluster"])
-            except (TypeError, ValueError):
-                raise ValueError(f"{path}, line {reader.line_num}: unit and cluster are whole numbers") from None
-            if not 0 <= unit < len(clusters) or cluster < -1 or clusters[unit] != -2:
-                raise ValueError(
-                    f"{path}, line {reader.line_num}: unit {unit} is not on the map, appears twice, or its cluster "
-                    f"{cluster} is below -1 (no cluster); name the table of this map"
-                )
-            clusters[unit] = cluster
+    names = column_names(path)
+    if not {"unit", "cluster"} <= {*names} or "row" in names:
+        raise ValueError(f"{path}: not a table of units, whose first line names unit and cluster")
+    table = read_columns(path, ("unit", "cluster"))
+    for line, values in enumerate(zip(*(column.to_pylist() for column in table.columns), strict=True), start=2):
+        try:
+            unit, cluster = map(int, values)
+        except (TypeError, ValueError):
+            raise ValueError(f"{path}, line {line}: unit and cluster are whole numbers") from None
+        if not 0 <= unit < len(clusters) or cluster < -1 or clusters[unit] != -2:
+            raise ValueError(
+                f"{path}, line {line}: unit {unit} is not on the map, appears twice, or its cluster {cluster} is below "
+                "-1 (no cluster); name the table of this map"
+            )
+        clusters[unit] = cluster
     if (clusters == -2).any():
         raise ValueError(f"{path}: unit {(clusters == -2).argmax()} has no line; name the table of this map")
     return clusters
-
-
-def _of_samples(mapping: Mapping, clusters: np.ndarray) -> Iterable[tuple[int, int, int]]:
-    for start, stop in mapping.ranges():
-        units = mapping.units(start, stop)[:, 0]
-        yield from zip(range(start, stop), units.tolist(), clusters[units].tolist(), strict=True)

@@ -73,17 +73,17 @@ def draw_tree(
     voted: NamedVote | None,
     clusters: np.ndarray | None,
     name: str,
+    size: tuple[float, float] | None = None,
 ) -> None:
     """Draw the minimum spanning tree of the units; the area of a node grows with its hits.
 
     Labels are drawn as pies, and clusters as coloured discs, which are wider than the pies if there are labels.
     """
-    from matplotlib import colormaps
     from matplotlib.collections import LineCollection
 
     links = spanning_tree(units, metric)
     places = tree_layout(units, links)
-    figure.set_size_inches(7, 7)
+    figure.set_size_inches(*(size or (7, 7)))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_title(name, fontsize=10)
     lengths = np.sqrt(((places[links[:, 0]] - places[links[:, 1]]) ** 2).sum(axis=1))
@@ -93,9 +93,7 @@ def draw_tree(
     entries = []
     if clusters is not None:
         numbers = np.unique(clusters)
-        palette = cells.colours_of(len(numbers))
-        if voted is not None:  # pale discs, so that the colours of the pies stand out
-            palette = [colormaps["Set3"](i % 12) for i in range(len(numbers))]
+        palette = cells.cluster_colours(len(numbers))
         own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
         rings = radii if voted is None else radii + 0.3 * reach  # a margin around the pies
         cells.draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white

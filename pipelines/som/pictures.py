@@ -7,7 +7,7 @@ umatrix   mean distance of the unit to its neighbours (A. Ultsch, H. P. Siemon, 
 pmatrix   number of samples within the Pareto radius of the unit (`pipelines.som.heights`): density
 ustar     the U*-matrix: walls where samples are not dense
 hits      number of samples whose best matching unit is the unit
-planes    the unit's value in a column, in units of the source; each column is a picture
+planes    the unit's value in a column, in units of the source or as trained; each column is a picture
 clusters  the cluster of the unit
 labels    the label that most samples of the unit have
 pies      the labels of the samples of the unit; the area of a pie grows with the number of samples
@@ -39,6 +39,8 @@ from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import NamedVote, draw_labels, draw_tree
 
 if TYPE_CHECKING:  # the estimator draws without stores
+    from matplotlib.figure import Figure
+
     from pipelines.stores.codebook import Codebook
     from pipelines.stores.mapping import Mapping
     from pipelines.stores.samples import Samples
@@ -59,6 +61,7 @@ KINDS = tuple(TITLES)
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
 OF_HITS = ("hits", "tree")
+OF_NUMBERS = ("umatrix", *OF_SAMPLES, "hits", "plane", "planes")
 WITHOUT_CELLS = ("tree", "curve")
 MOST_PLANES = 64  # most planes drawn unless the user names the columns
 MOST_LETTERS = 36  # most letters of the name of a plane
@@ -67,32 +70,40 @@ MOST_SAMPLES = 20_000  # most samples in a density
 
 def picture_map(
     codebook: Codebook,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     kind: str = "umatrix",
     *,
     columns: Sequence[str] | None = None,
+    scaled: bool = False,
     mapping: Mapping | None = None,
     samples: Samples | None = None,
     clusters: np.ndarray | None = None,
     text: bool = False,
     ways: Sequence[tuple[int, int]] = (),
     title: str | None = None,
+    size: tuple[float, float] | None = None,
+    dpi: int | None = None,
+    colours: str | None = None,
     overwrite: bool = False,
-) -> None:
-    """Draw a map to the image file `path`, in the format of its suffix (.png, .pdf, .svg).
+) -> Figure:
+    """Draw a map; return the figure, and write it to the image file `path`, in the format of its suffix.
 
     Parameters
     ----------
     codebook : the map
-    path : path of the new file
+    path : path of the new file (.png, .pdf, .svg); by default no file is written
     kind : one of `KINDS`
     columns : names of the columns to show (planes); all by default
+    scaled : show values as they were trained, on a scale that the colour bars name (planes)
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
     samples : for labels, the samples of the mapping; for densities, any samples, by default the samples of the training
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
     text : write labels into the cells (labels, pies), or else the numbers of clusters
     ways : for each trajectory to draw, the first and the last row (excluded) of samples of the mapping
     title : line above the picture; by default the name of the store, the kind of picture and the size of the map
+    size : width and height in inches that the cells of the map, each plane, or the picture without cells has to fit in
+    dpi : pixels per inch, by default 150
+    colours : name of a colour map of matplotlib, such as "cividis", for pictures of numbers
     overwrite : replace `path` if it exists
 
     Raises
@@ -110,6 +121,7 @@ def picture_map(
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
         raise ValueError(f"columns (--column) are for planes, not for {kind}; leave them out")
+    check_style(kind, scaled, size, colours)
     grid = codebook.grid
     if clusters is not None and (clusters.shape != (grid.units,) or clusters.dtype.kind != "i"):
         raise ValueError(f"clusters are {clusters.dtype} {clusters.shape}; give an integer for each of the units")
@@ -133,7 +145,8 @@ def picture_map(
         metric=codebook.metric,
         units=codebook.units(),
         columns=codebook.columns,
-        values=codebook.scaling.undo(codebook.units()),
+        values=codebook.units() if scaled else codebook.scaling.undo(codebook.units()),
+        scales=[codebook.scaling.words(column) for column in range(codebook.d)] if scaled else (),
         hits=(codebook if mapping is None else mapping).hits() if kind in OF_HITS else None,
         errors=codebook.quantization_errors,
         sigmas=codebook.sigmas,
@@ -142,9 +155,28 @@ def picture_map(
         clusters=clusters,
         ways=[] if mapping is None else [_way(mapping, *rows) for rows in ways],
         name=codebook.path,
+        size=size,
+        colours=colours,
     )
-    with figure_file(path, overwrite, tight=True) as figure:
+    with figure_file(path, overwrite, tight=True, dpi=dpi) as figure:
         draw_map(figure, shown, kind, title, columns, text)
+    return figure
+
+
+def check_style(kind: str, scaled: bool, size: tuple[float, float] | None, colours: str | None) -> None:
+    """Raise ValueError if an option of style does not go with a kind of picture."""
+    if scaled and kind not in ("plane", "planes"):
+        raise ValueError(f"scaled (--scaled) is for planes, not for {kind}; leave it out")
+    if size is not None and not all(0.5 <= side <= 100 for side in size):
+        raise ValueError(f"size (--size) is {size[0]:g} x {size[1]:g}; give 0.5 to 100 inches for each side")
+    if colours is None:
+        return
+    if kind not in OF_NUMBERS:
+        raise ValueError(f"colours (--colours) are for pictures of numbers, not for {kind}; leave them out")
+    from matplotlib import colormaps
+
+    if colours not in colormaps:
+        raise ValueError(f"matplotlib has no colour map {colours!r}; choose viridis, cividis, magma, bone_r or another")
 
 
 @dataclass(frozen=True)
@@ -157,7 +189,8 @@ class MapView:
     metric : {"euclidean", "taxicab", "cosine"}
     units : (M, d) array, as they were trained
     columns : names of the d columns
-    values : (M, d) array, the units in units of the source
+    values : (M, d) array, the units on the scale that planes show
+    scales : the name of this scale for each column; empty for the scale of the source
     hits : (M,) int array, or None
     errors : quantization errors, of the first codebook and after each epoch
     sigmas : radius of the neighbourhood in each epoch
@@ -166,6 +199,8 @@ class MapView:
     clusters : (M,) int array, or None
     ways : the units of each trajectory
     name : name of the map, for messages
+    size : width and height in inches that the cells, or a picture without cells, have to fit in; None for the default
+    colours : name of the colour map for numbers, or None
     """
 
     grid: Grid
@@ -181,6 +216,9 @@ class MapView:
     clusters: np.ndarray | None = None
     ways: Sequence[np.ndarray] = ()
     name: str = "the map"
+    scales: Sequence[str] = ()
+    size: tuple[float, float] | None = None
+    colours: str | None = None
 
 
 def draw_map(
@@ -194,9 +232,9 @@ def draw_map(
         _draw_curve(figure, shown, title)
     elif kind == "tree":
         assert shown.hits is not None
-        draw_tree(figure, shown.units, shown.metric, shown.hits, shown.voted, shown.clusters, title)
+        draw_tree(figure, shown.units, shown.metric, shown.hits, shown.voted, shown.clusters, title, shown.size)
     else:
-        figure.set_size_inches(*cells.picture_size(shown.grid, 6.2, 9))
+        figure.set_size_inches(*cells.picture_size(shown.grid, *(shown.size or (6.2, 9))))
         axes = figure.add_axes((0, 0, 1, 1))
         draw_cells_of(axes, shown, kind, title, text)
     for axes in of_cells:
@@ -224,8 +262,14 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
 def draw_plane(axes: Any, shown: MapView, column: int, title: str) -> None:
     """Draw the values of the units in one column, on axes of matplotlib."""
     axes.set_title(title, fontsize=10)
-    cells.colour_bar(axes, cells.draw_cells(axes, shown.grid, shown.values[:, column], "viridis"))
+    _draw_column(axes, shown, column)
     _draw_over(axes, shown)
+
+
+def _draw_column(axes: Any, shown: MapView, column: int) -> Any:
+    """Draw the values of the units in one column; return the axes of the colour bar, which names their scale."""
+    drawn = cells.draw_cells(axes, shown.grid, shown.values[:, column], shown.colours or "viridis")
+    return cells.colour_bar(axes, drawn, label=shown.scales[column] if shown.scales else "").ax
 
 
 def _draw_over(axes: Any, shown: MapView) -> None:
@@ -242,7 +286,7 @@ def plain_text(figure: Any) -> None:
 def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
     """Draw cells in the colours of their clusters, with a legend."""
     numbers = np.unique(clusters[clusters >= 0])
-    palette = cells.colours_of(len(numbers))
+    palette = cells.cluster_colours(len(numbers))
     place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
     cells.draw_colours(axes, grid, np.array([*palette, cells.rgba(cells.EMPTY)])[place])
     cells.draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
@@ -256,9 +300,8 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
     if kind == "hits":
         hits = shown.hits
         assert hits is not None
-        drawn = cells.draw_cells(
-            axes, grid, np.where(hits > 0, hits, np.nan), "viridis", clim=(1, max(hits.max(), 2)), divided=True
-        )
+        counts, limits = np.where(hits > 0, hits, np.nan), (1, max(hits.max(), 2))
+        drawn = cells.draw_cells(axes, grid, counts, shown.colours or "viridis", clim=limits, divided=True)
         cells.colour_bar(axes, drawn, label="samples", ticks=MaxNLocator(6, integer=True))
     else:
         walls = u_matrix(units, grid, metric)
@@ -269,7 +312,7 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
             colours, what = "viridis", "samples within the Pareto radius"
         if kind == "ustar":
             values, colours, what = u_star(walls, values), "bone_r", "U*: distance to the neighbours, less where dense"
-        cells.colour_bar(axes, cells.draw_cells(axes, grid, values, colours), label=what)
+        cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.colours or colours), label=what)
 
 
 def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
@@ -303,10 +346,12 @@ def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> l
     across = len(chosen) if len(chosen) <= 3 else math.ceil(math.sqrt(len(chosen)))
     down = -(-len(chosen) // across)
     grid = shown.grid
-    width, height = cells.picture_size(grid, *((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2)))
+    width, height = cells.picture_size(grid, *(shown.size or ((5.0, 7.0) if len(chosen) == 1 else (2.2, 3.2))))
     # Inches from one plane to the next, with room for the colour bar (at the right or below) and the name (above).
-    step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if height < cells.LOWEST_BAR else 0.75)
-    step_y = height + (0.75 if height < cells.LOWEST_BAR else 0.4)
+    below = height < cells.LOWEST_BAR
+    of_scale = 0.15 if any(shown.scales) else 0
+    step_x = max(width, MOST_LETTERS * 0.06) + (0.2 if below else 0.75 + of_scale)
+    step_y = height + (0.75 + of_scale if below else 0.4)
     whole_x, whole_y = step_x * (across - 1) + width, step_y * (down - 1) + height
     figure.set_size_inches(whole_x, whole_y)
     figure.suptitle(name, fontsize=10, y=1 + 0.35 / whole_y, va="bottom")
@@ -317,10 +362,11 @@ def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> l
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
         axes.set_title(shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
-        bar = cells.colour_bar(axes, cells.draw_cells(axes, grid, shown.values[:, column], "viridis")).ax
+        bar = _draw_column(axes, shown, column)
         bar.tick_params(labelsize=6)
         for axis in (bar.xaxis, bar.yaxis):
             axis.get_offset_text().set_fontsize(6)
+            axis.label.set_fontsize(6)
         drawn.append(axes)
     return drawn
 
@@ -328,7 +374,7 @@ def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> l
 def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    figure.set_size_inches(7.2, 5)
+    figure.set_size_inches(*(shown.size or (7.2, 5)))
     figure.set_layout_engine("constrained")
     axes = figure.add_subplot()
     epochs = np.arange(len(shown.errors))

@@ -143,7 +143,7 @@ def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_unit
     if len(samples.origins) > 1:
         names = [name for name, _ in samples.origins]
         columns["origin"] = pa.array([names[code] for code in samples.origin_codes(start, stop)], pa.string())
-    columns |= _places(mapping.grid, units[:, 0]) | {"distance": distances[:, 0]}
+    columns |= places(mapping.grid, units[:, 0]) | {"distance": distances[:, 0]}
     if mapping.top > 1:
         columns |= {"second_unit": units[:, 1], "second_distance": distances[:, 1]}
     if samples.labelled:
@@ -153,7 +153,8 @@ def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_unit
     return pa.table(columns)
 
 
-def _places(grid: Grid, units: np.ndarray) -> dict[str, np.ndarray]:
+def places(grid: Grid, units: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the columns of a table that say which units its rows are of, and where they are on the grid."""
     return {"unit": units, "unit_row": units // grid.columns, "unit_column": units % grid.columns}
 
 
@@ -166,8 +167,8 @@ def _write_grid(
         with whole_file(path) as partial, open(partial, "wb") as file:
             np.save(file, values.reshape(grid.rows, grid.columns, *values.shape[1:]))
         return
-    places = _places(grid, np.arange(grid.units, dtype=np.int32))
-    for name in places.keys() & columns.keys():
+    of_units = places(grid, np.arange(grid.units, dtype=np.int32))
+    for name in of_units.keys() & columns.keys():
         raise ValueError(f"{path}: the map and the table both have a column {name!r}; write the map as .npy")
-    table = places | {name: np.ascontiguousarray(column) for name, column in columns.items()}
+    table = of_units | {name: np.ascontiguousarray(column) for name, column in columns.items()}
     write_table(pa.table(table), path, overwrite)

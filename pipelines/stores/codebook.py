@@ -149,11 +149,16 @@ class Codebook(TableStore, FinishedStore):
         )
 
     def samples(self, path: str | os.PathLike[str] | None = None) -> Samples:
-        """Open the samples that the map was trained with; pass `path` if they were moved."""
+        """Open the samples that the map was trained with; pass `path` if they were moved.
+
+        A map that an estimator has saved does not know its samples, and takes any at `path`.
+        """
+        if path is None and not self.samples_digest:
+            raise StoreError(f"{self.path} was trained with samples in memory; import them, and give their path")
         if path is None and not os.path.isdir(self.samples_path):
             raise StoreError(f"{self.path}: its samples are no longer at {self.samples_path}; give their path")
         samples = open_samples(self.samples_path if path is None else path)
-        if samples.digest != self.samples_digest:
+        if self.samples_digest not in ("", samples.digest):
             raise StoreError(f"{self.path} was trained with other samples than {samples.path}; name the right ones")
         return samples
 
@@ -169,6 +174,21 @@ class Codebook(TableStore, FinishedStore):
         if self.topographic_error is not None:
             parts.append(f"topographic error {self.topographic_error:.4g}")
         return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class SamplesInMemory:
+    """What a codebook store records of samples that are in no store."""
+
+    columns: tuple[str, ...]
+    dtype: np.dtype
+    missing: bool
+    scaling: Scaling
+    compensated: bool = False
+
+    @property
+    def d(self) -> int:
+        return len(self.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +300,7 @@ resume_codebook, begun_codebook = CodebookWriter.resume, CodebookWriter.begun
 
 def create_codebook(
     path: str | os.PathLike[str],
-    samples: Samples,
+    samples: Samples | SamplesInMemory,
     grid: Grid,
     *,
     metric: str,
@@ -312,7 +332,8 @@ def create_codebook(
         "errors": [],
         "topographic_error": None,
     }
-    return CodebookWriter.create(path, samples, attributes, arrays, overwrite=overwrite)
+    source = samples if isinstance(samples, Samples) else None
+    return CodebookWriter.create(path, source, attributes, arrays, overwrite=overwrite)
 
 
 def open_codebook(store: Codebook | str | os.PathLike[str]) -> Codebook:

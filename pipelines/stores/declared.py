@@ -236,10 +236,12 @@ def recorded_origin(path: str | os.PathLike[str], group: zarr.Group, name: str) 
 
 
 def origin_path(path: str | os.PathLike[str], recorded: dict[str, str]) -> str:
-    """Return the path of the source store.
+    """Return the path of the source store, "" if the source was in no store.
 
     It is the recorded relative path, seen from the store at `path`, if a folder exists there, as after both stores were
     moved together. Otherwise it is the recorded path.
     """
+    if not recorded["path"]:
+        return ""
     beside = os.path.normpath(os.path.join(os.path.abspath(path), recorded["relative"]))
     return beside if os.path.isdir(beside) else recorded["path"]

@@ -16,6 +16,9 @@ from pipelines.stores.schema import StoreError, open_store
 OUTSIDE = {"names": "labels", "coordinates": "coordinates"}  # arrays outside the digest, by their keys in the record
 
 
+NOWHERE = {"path": "", "relative": "", "digest": ""}  # the record of samples that are in no store
+
+
 def origin_of(path: str | os.PathLike[str], source: Graph | Samples) -> dict[str, str | None]:
     """Return the record of a graph or of samples for the store at `path`, which is computed from them."""
     return {

@@ -28,7 +28,7 @@ from pipelines.stores.contents import (
 from pipelines.stores.declared import Schema, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
-from pipelines.stores.origin import origin_of
+from pipelines.stores.origin import NOWHERE, origin_of
 from pipelines.stores.place import growing_store, standing, take_over, take_place, unfinished
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import (
@@ -79,20 +79,24 @@ class StoreWriter:
     def create(
         cls,
         path: str | os.PathLike[str],
-        source: Graph | Samples,
+        source: Graph | Samples | None,
         attributes: Mapping[str, Any],
         arrays: Mapping[str, Any] | None = None,
         *,
         overwrite: bool = False,
     ) -> Self:
-        """Create a store without a commit, computed from `source`, with these arrays: NumPy arrays, or a `NewArray`."""
+        """Create a store without a commit, with these arrays: NumPy arrays, or a `NewArray`.
+
+        The store is computed from `source`, None for data in no store.
+        """
+        origin = NOWHERE if source is None else origin_of(path, source)
         with growing_store(path, cls.declared.name, overwrite) as (place, run_id, group):
             for name, array in (arrays or {}).items():
                 if isinstance(array, np.ndarray):
                     cls.declared.write(group, name, array)
                 else:
                     cls.declared.create(group, name, *array[:3], **array.options)
-            group.update_attributes({**attributes, cls.declared.source: origin_of(path, source)})
+            group.update_attributes({**attributes, cls.declared.source: origin})
         return replace(cls.begun(place), run_id=run_id)
 
     @classmethod

@@ -64,6 +64,14 @@ class Scaling:
             values = values * np.array(self.factors) + np.array(self.offsets)
         return transforms.undo(self.transforms, values)
 
+    def words(self, column: int) -> str:
+        """Return the name of the scale that values of a column are stored on, "" if it is the scale of the source."""
+        transform = self.transforms[column] if self.transforms else ""
+        scale = {"none": "", "zscore": "z-score", "minmax": "from 0 to 1"}.get(
+            self.kind, f"arcsinh(x / {self.factors[column]:g})"
+        )
+        return ", ".join(filter(None, (transform, scale)))
+
     def recorded(self) -> dict[str, Any]:
         """Return the scaling as JSON."""
         found = {"kind": self.kind, "offsets": list(self.offsets), "factors": list(self.factors)}

@@ -563,6 +563,15 @@ def test_every_picture_of_the_command_line_is_a_picture_of_the_estimator(kind):
     plt.close(figure)
 
 
+def test_a_picture_of_the_estimator_is_as_large_as_asked():
+    som = SelfOrganizingMap(4, 4, epochs=1).fit(cloud(60))
+    axes = som.plot(size=(2, 9), colours="cividis")
+    width, height = axes.get_position().size * axes.figure.get_size_inches()
+    assert np.allclose((width, height), 2)
+    assert axes.collections[0].get_cmap().name == "cividis"
+    plt.close(axes.figure)
+
+
 def test_a_picture_says_what_it_lacks():
     X = cloud(60)
     som = SelfOrganizingMap(3, 4, epochs=3).fit(X)
@@ -571,6 +580,7 @@ def test_a_picture_says_what_it_lacks():
         ({"kind": "pies"}, "pies show the labels of the samples; pass them as y"),
         ({"kind": "labels", "y": [1, 2]}, "give the label of each of the 60 samples of fit"),
         ({"kind": "tree", "axes": Figure().add_subplot()}, "tree needs a figure of its own; leave out axes"),
+        ({"axes": Figure().add_subplot(), "size": (3, 3)}, "size is for a new figure; leave out axes or size"),
         ({"kind": "clusters"}, "lacks what the picture shows; call fit, or cluster"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -62,7 +62,7 @@ OPTIONS = (
     _option(
         "--dashboard",
         is_flag=True,
-        help="Serve Dask's dashboard for the started workers and print its address.",
+        help="Serve Dask's dashboard for the started workers, or find that of the joined cluster; print its address.",
     ),
 )
 
@@ -119,7 +119,8 @@ def _open_client(options: dict[str, Any]) -> Any:
     if options["scheduler_file"] is not None and options["scheduler"] is not None:
         raise click.UsageError("--scheduler-file and --scheduler both name a cluster to join; give one of them")
     if options["scheduler_file"] is not None or options["scheduler"] is not None:
-        return join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
+        client = join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
+        return _with_dashboard(client, options["dashboard"])
     if options["device"] != "cpu" and is_cold() and visible():
         click.echo(
             "First use of the GPU here: kernels are compiled when first used. `tilepath warm` compiles all in advance.",
@@ -135,6 +136,10 @@ def _open_client(options: dict[str, Any]) -> Any:
             dashboard=options["dashboard"],
             timeout=options["timeout"],
         )
-    if options["dashboard"]:
+    return _with_dashboard(client, options["dashboard"])
+
+
+def _with_dashboard(client: Any, told: bool) -> Any:
+    if told:
         click.echo(f"Dashboard: {client.dashboard_link}", err=True)
     return client

@@ -112,7 +112,15 @@ def export(store: str, file: str, **options: Any) -> None:
     metavar="FIRST:LAST",
     help="Draw the trajectory of samples FIRST to LAST - 1 from unit to unit; repeatable.",
 )
+@click.option("--scaled", is_flag=True, help="Show values on the scale that was trained on (planes).")
 @TITLE
+@click.option(
+    "--size",
+    metavar="WIDTHxHEIGHT",
+    help="Inches that the map, each plane, or the picture without cells has to fit in, such as 4x3.",
+)
+@click.option("--dpi", type=int, show_default="150", help="Pixels per inch.")
+@click.option("--colours", metavar="NAME", help="Colour map of matplotlib for pictures of numbers, such as cividis.")
 @click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 def plot(
     codebook: str,
@@ -121,6 +129,7 @@ def plot(
     samples: str | None,
     clusters: str | None,
     ways: tuple[str, ...],
+    size: str | None,
     **options: Any,
 ) -> None:
     """Draw MAP to IMAGE (.png, .pdf or .svg)."""
@@ -137,6 +146,7 @@ def plot(
         samples=open_samples(where) if where and wanted else None,
         clusters=None if clusters is None else read_clusters(clusters, opened),
         ways=[_rows(way) for way in ways],
+        size=None if size is None else _size(size),
         **options,
     )
     click.echo(image)
@@ -166,22 +176,38 @@ def plot(
 )
 @click.option("--adjacent", is_flag=True, help="Merge only clusters that touch on the grid (agglomerative).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random first means (kmeans).")
-@click.option("--samples", type=click.Path(exists=True), help="Store of the training samples, if it was moved.")
+@click.option(
+    "--samples",
+    type=click.Path(exists=True),
+    help="Store of the samples of --mapping, or of the training samples (immersion), if it was moved.",
+)
 @click.option(
     "--mapping",
     type=click.Path(exists=True),
-    help="Write the clusters of the samples of this mapping store, not of the units.",
+    help="Write the name, label, unit and cluster of each sample of this mapping store instead of each unit.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:
-    """Find clusters of the units of MAP and write them to OUT (comma-separated values), one line for each unit."""
+    """Find clusters of the units of MAP and write them to OUT (.csv, .tsv or .parquet), one row for each unit."""
     from pipelines import cluster_map, open_codebook, open_mapping, open_samples, write_clusters
     from pipelines.stores.schema import counted
 
     opened = open_codebook(codebook)
-    found = cluster_map(opened, samples=open_samples(samples) if samples else None, **options)
-    write_clusters(out, found, opened, mapping=open_mapping(mapping) if mapping else None, overwrite=overwrite)
+    of_samples, units = open_samples(samples) if samples else None, open_mapping(mapping) if mapping else None
+    immersion = options["method"] == "immersion"
+    found = cluster_map(opened, samples=of_samples if immersion else None, **options)
+    if of_samples and units and immersion and of_samples.digest != units.samples_digest:
+        of_samples = None  # these are the samples of the training only
+    write_clusters(out, found, opened, mapping=units, samples=of_samples, overwrite=overwrite)
     click.echo(f"{out}: {counted(found.max() + 1, 'cluster')} of {counted(len(found), 'unit')}")
+
+
+def _size(text: str) -> tuple[float, float]:
+    width, _, height = text.partition("x")
+    try:
+        return float(width), float(height)
+    except ValueError:
+        raise click.UsageError(f"--size is {text!r}; give the width and the height in inches, such as 4x3") from None
 
 
 def _rows(text: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from pipelines import build_hierarchy, generate
 from pipelines.generators import EulerGraph, Grid
 from pipelines.pictures import canvas, part, view
 from pipelines.pictures.arrows import label_places, route_arcs
+from pipelines.pictures.distances import picture_distances
 from pipelines.pictures.drawing import (
     BLUE,
     GREEN,
@@ -410,6 +411,16 @@ def cycles(after):
             cycle.append(v)
             v = left.pop(v)
         yield cycle
+
+
+def test_functions_that_draw_return_the_figure(demo, solve, tmp_path):
+    assert picture_graph(demo).get_axes()
+    assert picture_partitions(demo)._repr_png_().startswith(b"\x89PNG")
+    assert picture_graph(demo, tmp_path / "x.dot") is None
+    distances, _ = solve(2, ([0, 1], [1, 0], [1, 1]), "float32")
+    figure = picture_distances(distances, tmp_path / "x.png")
+    assert imread(tmp_path / "x.png").shape[:2] == (900, 1080)
+    assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_partitions_of_a_graph_that_has_none(write, tmp_path):

@@ -1,6 +1,9 @@
 """Clusters of units against plain definitions, and on samples whose classes are known."""
 
+import os
+
 import numpy as np
+import pandas
 import pytest
 from click.testing import CliRunner
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -11,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
-from pipelines import PointCloud, open_codebook
+from pipelines import PointCloud, open_codebook, open_mapping, read_clusters
 from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
 from pipelines.som.heights import p_matrix, pareto_radius, u_star
@@ -175,21 +178,32 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     iris = load_iris()
     rows = np.column_stack([StandardScaler().fit_transform(iris.data), iris.target_names[iris.target]])
-    (tmp_path / "iris.csv").write_text("\n".join(",".join(row) for row in [["a", "$b$", "c", "d", "kind"], *rows]))
+    rows = [["a", "$b$", "c", "d", "kind", "name"], *([*row, f"flower {i}"] for i, row in enumerate(rows))]
+    (tmp_path / "iris.csv").write_text("\n".join(map(",".join, rows)))
 
     def run(text, code=0):
         done = CliRunner().invoke(cli.tilepath, text.split())
         assert done.exit_code == code, (done.output, done.exception)
         return f"{done.output}{done.exception or ''}"
 
-    run("som import iris.csv s.zarr --label kind")
+    run("som import iris.csv s.zarr --label kind --id name")
     run("som train s.zarr m.zarr --rows 8 --columns 9 --hexagonal --epochs 10 --device cpu")
     run("som map m.zarr s.zarr p.zarr --device cpu")
     assert "3 clusters of 72 units" in run("som cluster m.zarr c.csv --clusters 3 --adjacent")
     run("som cluster m.zarr of_samples.csv --clusters 3 --adjacent --mapping p.zarr")
-    table = np.loadtxt("of_samples.csv", delimiter=",", skiprows=1, dtype=int)
-    assert table[:, 0].tolist() == list(range(150))
-    assert adjusted_rand_score(iris.target, table[:, 2]) > 0.55
+    table = pandas.read_csv("of_samples.csv")
+    assert table.id.tolist() == [f"flower {i}" for i in range(150)]
+    assert table.label.tolist() == iris.target_names[iris.target].tolist()
+    assert table.unit.tolist() == open_mapping("p.zarr").units()[:, 0].tolist()
+    assert table.cluster.tolist() == pandas.read_csv("c.csv").cluster[table.unit].tolist()
+    assert adjusted_rand_score(iris.target, table.cluster) > 0.55
+    run("som cluster m.zarr c.parquet --clusters 3 --adjacent")
+    assert (read_clusters("c.parquet", open_codebook("m.zarr")) == pandas.read_csv("c.csv").cluster).all()
+    os.rename("s.zarr", "moved.zarr")
+    assert "give their path" in run("som cluster m.zarr x.csv --clusters 3 --mapping p.zarr", 1)
+    run("som cluster m.zarr x.csv --clusters 3 --adjacent --mapping p.zarr --samples moved.zarr")
+    assert (tmp_path / "x.csv").read_text() == (tmp_path / "of_samples.csv").read_text()
+    os.rename("moved.zarr", "s.zarr")
     assert "exists already" in run("som cluster m.zarr c.csv --clusters 3", 1)
     # Means of units are those found by hand: a unit counts the same, however many samples it has.
     for seed in range(3):
@@ -199,7 +213,10 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
         assert adjusted_rand_score(by_hand, means) == 1
     for kind in ("clusters", "umatrix", "pmatrix", "ustar", "pies", "tree"):
         run(f"som plot m.zarr {kind}.png --kind {kind} --clusters c.csv --mapping p.zarr")
-    run("som plot m.zarr way.png --clusters c.csv --text --mapping p.zarr --way 0:9 --way 60:65")
+    run(
+        "som plot m.zarr way.png --clusters c.csv --text --mapping p.zarr --way 0:9 --way 60:65 --size 4x3 --colours hot"
+    )
+    assert "give the width and the height in inches" in run("som plot m.zarr x.png --size 4", 2)
     assert "give the first row" in run("som plot m.zarr way.png --mapping p.zarr --way 9", 2)
     assert "not a table of units" in run("som plot m.zarr x.png --clusters of_samples.csv", 1)
     lines = (tmp_path / "c.csv").read_text().splitlines()

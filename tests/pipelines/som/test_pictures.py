@@ -1,6 +1,7 @@
 """Pictures of maps: numbers against formulas written out, and pixels where they belong."""
 
 import html
+import io
 import re
 import shutil
 import sys
@@ -16,7 +17,17 @@ from matplotlib.image import imread
 from minisom import MiniSom
 
 from gpuops.som.grid import Grid
-from pipelines.som.cells import EMPTY, MOST_LABELS, cell_corners, colours_of, draw_cells, outlines, way_line
+from pipelines.som.cells import (
+    EMPTY,
+    MOST_LABELS,
+    cell_corners,
+    cluster_colours,
+    colours_of,
+    draw_cells,
+    outlines,
+    rgba,
+    way_line,
+)
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import u_matrix
 from pipelines.som.pictures import KINDS, picture_map
@@ -24,6 +35,7 @@ from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.mapping import create_mapping, open_mapping
 from pipelines.stores.samples import write_samples
+from pipelines.stores.scaling import Scaling
 
 GRIDS = {
     "squares": Grid(5, 7),
@@ -199,6 +211,47 @@ def test_planes_are_in_units_of_the_source(tmp_path, made, monkeypatch):
     picture_map(codebook, tmp_path / "x.png", "planes", columns=["2", "0"])
     units = codebook.units() * codebook.scaling.factors + codebook.scaling.offsets
     np.testing.assert_allclose(shown, units.T[[2, 0]])
+    scaled = words_of(tmp_path, codebook, "planes", columns=["2", "0"], scaled=True)
+    np.testing.assert_allclose(shown[2:], codebook.units().T[[2, 0]])
+    assert scaled.count("z-score") == 2
+
+
+def test_scales_have_names():
+    scales = Scaling("zscore", (0.0, 1.0), (1.0, 2.0), ("", "arcsinh:150"))
+    assert [scales.words(column) for column in (0, 1)] == ["z-score", "arcsinh:150, z-score"]
+    assert Scaling("arcsinh", (0.0,), (5.0,)).words(0) == "arcsinh(x / 5)"
+    assert Scaling("minmax", (0.0,), (5.0,)).words(0) == "from 0 to 1"
+    assert Scaling("none", (0.0,), (1.0,)).words(0) == ""
+
+
+def test_no_colour_is_a_label_and_a_cluster():
+    labels, clusters = ({*map(tuple, palette)} for palette in (colours_of(MOST_LABELS), cluster_colours(100)))
+    assert len(clusters) == 25
+    assert not labels & clusters
+    assert rgba(EMPTY) not in labels | clusters
+
+
+def test_size_resolution_and_colours_are_options(made):
+    codebook, _, mapping = made(Grid(4, 4), hits=np.ones(16, np.int64))
+    wide = picture_map(codebook, None, "hits", size=(3, 8), dpi=50, colours="cividis", title="mine")
+    assert wide.get_size_inches().tolist() == [3, 3]
+    assert wide.dpi == 50
+    axes = wide.get_axes()[0]
+    assert (axes.collections[0].get_cmap().name, axes.get_title()) == ("cividis", "mine")
+    for kind in ("tree", "curve"):
+        drawn = picture_map(codebook, None, kind, size=(3, 8), mapping=mapping)
+        assert drawn.get_size_inches().tolist() == [3, 8]
+    planes = picture_map(codebook, None, "planes", size=(1.5, 2), colours="magma")
+    assert {axes.collections[0].get_cmap().name for axes in planes.get_axes()[:3]} == {"magma"}
+
+
+def test_a_picture_is_a_file_and_a_figure_that_a_notebook_shows(tmp_path, made):
+    codebook, _, _ = made(Grid(3, 3))
+    figure = picture_map(codebook, tmp_path / "x.png", dpi=60)
+    assert imread(tmp_path / "x.png").shape == imread(io.BytesIO(figure._repr_png_())).shape
+    small = picture_map(codebook, tmp_path / "x.png", dpi=30, overwrite=True)
+    assert abs(len(imread(tmp_path / "x.png")) * 2 - len(imread(io.BytesIO(figure._repr_png_())))) < 4
+    assert small.dpi == 30
 
 
 def test_labels_beyond_the_colours_are_one(tmp_path, made):
@@ -311,7 +364,7 @@ def test_ways_of_samples_and_text_are_drawn(tmp_path, made):
     codebook, _, mapping = made(Grid(4, 6, toroidal=True))
     plain = draw(tmp_path / "x.png", codebook, "umatrix", mapping=mapping)
     way = draw(tmp_path / "x.png", codebook, "umatrix", mapping=mapping, ways=[(0, 5), (7, 8)])
-    assert where(way, matplotlib.colormaps["Set1"](0)[:3])[2] > 50
+    assert where(way, matplotlib.colormaps["Dark2"](0)[:3])[2] > 50
     assert way.shape == plain.shape
     words = words_of(tmp_path, codebook, "umatrix", clusters=np.arange(24, dtype=np.int32), text=True)
     assert {str(i) for i in range(24)} <= {*words}
@@ -370,6 +423,11 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
 
     refused("no picture 'heat'; choose umatrix, pmatrix, ustar, hits", "heat")
     refused(r"columns \(--column\) are for planes, not for hits", "hits", columns=["0"])
+    refused(r"scaled \(--scaled\) is for planes, not for hits", "hits", scaled=True)
+    refused(r"colours \(--colours\) are for pictures of numbers, not for tree", "tree", colours="magma")
+    refused("no colour map 'rainbows'; choose viridis", colours="rainbows")
+    refused(r"size \(--size\) is 0 x 4; give 0.5 to 100 inches", size=(0, 4))
+    refused(r"dpi \(--dpi\) is 5; give 10 to 1,200 pixels", dpi=5)
     refused("no column 'weight'; it has 0, 1, 2", "planes", columns=["weight"])
     refused("--mapping", "labels")
     refused("tilepath som cluster", "clusters")
