@@ -42,11 +42,14 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.od_tables.frames import od as od
+    from pipelines.od_tables.places import Placed as Placed
+    from pipelines.od_tables.places import vertices_at as vertices_at
     from pipelines.pictures.distances import picture_distances as picture_distances
     from pipelines.pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.pictures.euler_stages import picture_partitions as picture_partitions
     from pipelines.pictures.graphs import picture_bricks as picture_bricks
     from pipelines.pictures.graphs import picture_graph as picture_graph
+    from pipelines.reach.solve import isochrones as isochrones
     from pipelines.routes.distances import distances_between as distances_between
     from pipelines.routes.paths import NoPathError as NoPathError
     from pipelines.routes.paths import Path as Path

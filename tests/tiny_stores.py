@@ -10,6 +10,7 @@ from pipelines.stores import create_distances, create_paths, write_graph
 from pipelines.stores.circuits import write_circuits
 from pipelines.stores.codebook import create_codebook, open_codebook
 from pipelines.stores.hierarchy import create_hierarchy
+from pipelines.stores.lines import Lines
 from pipelines.stores.mapping import create_mapping
 from pipelines.stores.matrix import create_matrix
 from pipelines.stores.samples import new_samples, open_samples
@@ -31,6 +32,11 @@ def write_tiny_stores(folder):
         source="ring",
     )
     write_graph(folder / "unweighted", np.arange(6), np.array([1, 2, 3, 4, 0]))
+    lines = Lines(np.array([1, 0, -1, 2, 0]), np.array([0, 3, 5]), np.arange(10.0).reshape(5, 2))
+    places = np.arange(10.0).reshape(5, 2)
+    write_graph(
+        folder / "lines", np.arange(6), np.array([1, 2, 3, 4, 0]), coordinates=places, lines=lines, crs="EPSG:3857"
+    )
     _distances(folder / "distances", graph, stages=1)
     _distances(folder / "rows", graph, stages=1, sources=[4, 1])
     _distances(folder / "part-distances", graph, stages=3, sources=[4, 1])

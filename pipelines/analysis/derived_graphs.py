@@ -25,8 +25,8 @@ PIECE = 1 << 22  # arcs handed to the store at a time
 def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
     """Write the graph with all arcs reversed to a graph store, and return the store, opened.
 
-    Labels, coordinates and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in the order
-    of the graph.
+    Labels, coordinates, lines and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in
+    the order of the graph.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
             tails = np.repeat(np.arange(first, stop), np.diff(indptr))
             arcs = indptr[0], indptr[-1]
             writer.append(tails, turned.indices(*arcs), turned.weights(*arcs) if graph.weighted else None)
-        _annotate(writer, graph)
+        _annotate(writer, graph, turned.arcs, True)
     return open_graph(out)
 
 
@@ -73,16 +73,17 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "au
     places = np.flatnonzero(chosen)
     indptr = graph.indptr()
     tails, heads = indptr.searchsorted(places, "right") - 1, graph.indices()[places]
+    turned = np.zeros(len(places), bool)
     if not graph.directed:
-        places = np.append(places, places)
+        places, turned = np.append(places, places), np.append(turned, ~turned)
         tails, heads = np.append(tails, heads), np.append(heads, tails)
         order = np.lexsort((heads, tails))
-        tails, heads, places = tails[order], heads[order], places[order]
+        tails, heads, places, turned = tails[order], heads[order], places[order], turned[order]
     source = f"spanning forest of {Path(graph.path).name}"
     sorted_rows = graph.sorted_rows or not graph.directed
     with new_graph(out, m=len(tails), source=source, sorted_rows=sorted_rows, **_facts(graph, overwrite)) as writer:
         writer.append(tails, heads, graph.weights()[places] if graph.weighted else None)
-        _annotate(writer, graph)
+        _annotate(writer, graph, places, turned)
     return open_graph(out)
 
 
@@ -130,6 +131,8 @@ def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
     }
 
 
-def _annotate(writer: Any, graph: Graph) -> None:
-    through = graph.through() if "through" in graph.optional else None
-    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through)
+def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.ndarray) -> None:
+    """Copy what the store says of vertices, and the lines of `arcs`, which are reversed where `turned` says so."""
+    through, lines = graph.through() if "through" in graph.optional else None, graph.lines()
+    lines = None if lines is None else lines.taken(arcs, turned)
+    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, crs=graph.crs)

@@ -137,16 +137,6 @@ def component_numbers(graph: Graph, device: str = "auto") -> np.ndarray:
     return on_host(weak_components(*rows_on(graph, device), compact=True, check=False))
 
 
-def are_geographic(graph: Graph, coordinates: np.ndarray) -> bool:
-    """Return whether coordinates of a graph are taken for longitudes and latitudes; generated grids are not."""
-    return are_degrees(coordinates) and not graph.source.startswith(("Grid(", "Road("))
-
-
-def are_degrees(coordinates: np.ndarray) -> bool:
-    """Return whether (n, 2) coordinates could be longitudes and latitudes; NaN for a vertex without coordinates."""
-    return not (np.abs(coordinates) > (180, 90)).any()
-
-
 def write_degrees(graph: Graph, out: str | os.PathLike[str], overwrite: bool = False, device: str = "auto") -> int:
     """Write a table of all vertices, with the columns `vertex`, `out` and `in`; returns the number of rows."""
     check_output(out, overwrite)

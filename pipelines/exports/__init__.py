@@ -14,8 +14,10 @@ mapping   sample, unit, distance (unit2, distance2, ...)       units of each sam
 samples   the columns, label, weight                           values                       not available
 ========= ==================================================== ============================ ========================
 
-Other formats are refused. Tables name vertices by their labels, or by their numbers if the graph has no labels; Matrix
-Market numbers vertices from 1. Values of samples and maps are exported as stored; they are scaled if the store is.
+A graph with coordinates is also exported to layers of geometries (`pipelines.exports.layers`): .gpkg, .geojson and
+.geoparquet. Other formats are refused. Tables name vertices by their labels, or by their numbers if the graph has no
+labels; Matrix Market numbers vertices from 1. Values of samples and maps are exported as stored; they are scaled if the
+store is.
 Stores are streamed: an export needs memory for a few chunks of the store, and for the arrays over vertices.
 """
 
@@ -30,7 +32,9 @@ import numpy as np
 import pyarrow as pa
 
 from gpuops.numbers import outside_infinity
+from pipelines.exports.layers import LAYERS, export_layers
 from pipelines.exports.streamed_files import WRITERS, Coordinates, Matrix
+from pipelines.files.layers import suffix_of
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import vertex_names
 from pipelines.stores import Distances, Graph, Paths
@@ -39,7 +43,7 @@ from pipelines.stores.codebook import Codebook
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, store_schema, unknown_schema
+from pipelines.stores.schema import StoreError, kind_of, store_schema, unknown_schema
 from pipelines.stores.table_stores import Columns, TableStore
 
 _PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time
@@ -59,8 +63,8 @@ def export_store(
     store : path
         Path of a finished store.
     out : path
-        Path of the new file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx. The suffix chooses the format. The
-        file is written whole or not at all.
+        Path of the new file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .npy or .mtx, or of a graph with coordinates
+        .gpkg, .geojson or .geoparquet. The suffix chooses the format. The file is written whole or not at all.
     graph : path, optional
         Path of the graph store, if it was moved.
     overwrite : bool
@@ -69,7 +73,7 @@ def export_store(
     Returns
     -------
     int
-        Rows of the table or of the array, or entries of the matrix.
+        Rows of the table, array or layer, or entries of the matrix.
 
     Raises
     ------
@@ -80,6 +84,8 @@ def export_store(
     StoreError
         The store is unfinished, or its graph is gone.
     """
+    if suffix_of(out) in LAYERS:
+        return export_layers(kind_of(store).open(store), out, overwrite=overwrite)
     suffix = _suffix(out)
     schema = store_schema(store)
     if schema in KINDS and KINDS[schema].name in ("matrix", "hierarchy"):
@@ -102,7 +108,8 @@ def _suffix(out: str | os.PathLike[str]) -> str:
     for suffix in WRITERS:
         if Path(out).name.lower().endswith(suffix):
             return suffix
-    raise ValueError(f"{out}: a store is exported to one of {', '.join(WRITERS)}; choose one of these suffixes")
+    suffixes = ", ".join((*WRITERS, *LAYERS))
+    raise ValueError(f"{out}: a store is exported to one of {suffixes}; choose one of these suffixes")
 
 
 # --- Contents of stores -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def vertices_in_file(graph: Graph, what: str, path: str | os.PathLike[str]) -> l
     if name.lower().endswith((*DELIMITERS, *PARQUET)):
         table = read_columns(path, [what, "vertex"], optional=[what, "vertex"])
         if not table.column_names:
-            places = "; of the commands only tilepath od snaps places to vertices" if has_column(path, "lon") else ""
+            places = "; tilepath.vertices_at moves places to vertices" if has_column(path, "lon") else ""
             raise ValueError(
                 f"{name}: no column `{what}` or `vertex`; its columns are {', '.join(column_names(path))}; rename one, "
                 f"or list one vertex per line of a .txt file{places}"

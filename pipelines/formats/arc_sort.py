@@ -32,6 +32,7 @@ import numpy as np
 from gpuops.memory import available_memory
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
+from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
@@ -75,6 +76,8 @@ class ArcStream:
     label_bytes : bytes of memory that a label takes while the store is made; labels of a range take no memory
     through : bool (n), False for closed vertices, or a function of n that returns this array, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
+    lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
+    crs : name of the coordinate system, "" if it is not known
     weight_unit, source : text for `tilepath info`
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
@@ -90,6 +93,8 @@ class ArcStream:
     label_bytes: int = LABEL_BYTES
     through: np.ndarray | Callable[[int], np.ndarray] | None = None
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
+    lines: Callable[[bool, bool], Lines] | None = None
+    crs: str = ""
     weight_unit: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
@@ -182,7 +187,8 @@ def sorting(
         with new_graph(path, n=n, m=m, overwrite=overwrite, **facts) as writer:
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
-            writer.annotate(labels=labels, coordinates=coordinates, through=through)
+            lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
+            writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=arcs.crs)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -63,6 +63,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         optional=frozenset(),
         sorted_rows=True,
         weighted=True,
+        crs="",
         description=graph,
     )
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.analysis.by_place import EARTH_RADIUS
-from pipelines.analysis.structure import are_geographic
 from pipelines.files.tables import (
     column_names,
     column_numbers,
@@ -32,6 +31,7 @@ from pipelines.od_tables.snapping import (
     refuse_off_the_globe,
 )
 from pipelines.stores import Graph
+from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.vertex_names import Positions
 
 

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from pipelines.analysis.by_place import nearest, vertices_by_place
-from pipelines.analysis.structure import are_degrees
 from pipelines.stores import Graph
+from pipelines.stores.coordinates import are_degrees
 from pipelines.stores.schema import counted
 
 FAR_METRES = 1000.0  # a place this far from its vertex is far, if places are longitudes and latitudes

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.structure import are_geographic, out_and_in_degrees
+from pipelines.analysis.structure import out_and_in_degrees
 from pipelines.pictures.drawing import (
     BLUE,
     GREEN,
@@ -28,6 +28,7 @@ from pipelines.pictures.drawing import (
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.stores import Graph
+from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.schema import counted
 

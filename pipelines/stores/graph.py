@@ -12,6 +12,19 @@ coordinates float64 (n,2) optional: x, y or longitude, latitude
 through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
 ========== ============== =================================================================================
 
+A map may have three more arrays, all or none, with the lines along which arcs lead (`pipelines.stores.lines`):
+
+============ ================ =============================================================================
+array        dtype, shape     meaning
+============ ================ =============================================================================
+arc_lines    int64 (m)        number of the line of each arc, from 1; negative: against it; 0: a straight arc
+line_offsets int64 (l + 1)    the points of line k are line_offsets[k - 1] : line_offsets[k]
+line_points  float64 (p, 2)   points in the coordinate system of the coordinates
+============ ================ =============================================================================
+
+The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
+"EPSG:4326", longitude first.
+
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
 on: n, whether the graph is directed, the arrays indptr, indices, weights and through, and whether the rows are sorted.
@@ -39,11 +52,14 @@ import pyarrow as pa
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
+from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
+LINES = ("arc_lines", "line_offsets", "line_points")
+DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 DECLARED = Schema(
     "graph/1",
@@ -62,13 +78,23 @@ DECLARED = Schema(
         Array("coordinates", ("float64",), ("n", "2"), optional=True),
         Array("labels", (TEXT,), ("n",), optional=True),
         Array("through", ("bool",), ("n",), optional=True),
+        Array("arc_lines", ("int64",), ("m",), optional=True),
+        Array("line_offsets", ("int64",), ("l + 1",), optional=True),
+        Array("line_points", ("float64",), ("p", "2"), optional=True),
     ),
-    derive=lambda _path, _group, found: {
-        "optional": frozenset(found["arrays"]) & {*OPTIONAL},
-        "weighted": "weights" in found["arrays"],
-    },
+    derive=lambda _path, group, found: _derived(group.attrs.get("crs", ""), found["arrays"]),
 )
 SCHEMA = DECLARED.name
+
+
+def _derived(crs: Any, arrays: Sequence[str]) -> dict[str, Any]:
+    """Return what follows from the attribute `crs` and the names of the arrays; raises ValueError if they are wrong."""
+    if type(crs) is not str:
+        raise TypeError(f"crs is {crs!r}")
+    if len({*arrays} & {*LINES}) not in (0, len(LINES)):
+        raise ValueError("some of the arrays of lines are missing")
+    optional = frozenset(arrays) & {*OPTIONAL, *LINES}
+    return {"optional": optional, "weighted": "weights" in arrays, "crs": crs}
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +123,7 @@ class Graph(NamedRows):
     optional: frozenset[str]
     sorted_rows: bool
     weighted: bool
+    crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
 
     @property
     def title(self) -> str:
@@ -170,6 +197,17 @@ class Graph(NamedRows):
         """Return the coordinates of the vertices, float64 (n, 2), or None if there are no coordinates."""
         return self._optional("coordinates")
 
+    def lines(self) -> Lines | None:
+        """Return the lines along which arcs lead, or None if all arcs are straight."""
+        if "arc_lines" not in self.optional:
+            return None
+        of_arcs, offsets, points = (self._array(name)[:] for name in LINES)
+        try:
+            check_lines(of_arcs, offsets, len(points))
+        except ValueError as error:
+            raise StoreError(f"{self.path}: {error}; import the graph again") from None
+        return Lines(of_arcs, offsets, points)
+
     def through(self) -> np.ndarray:
         """Return which vertices a path may pass through, bool (n): all vertices if the store does not say."""
         mask = self._optional("through")
@@ -234,9 +272,10 @@ class Graph(NamedRows):
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
         if not self.sorted_rows:
             parts.append("rows as given")
-        extras = sorted(self.optional - {"through"})
+        extras = sorted(self.optional - {"through", *LINES})
+        extras += ["lines"] if "arc_lines" in self.optional else []
         if extras:
-            parts.append(f"with {' and '.join(extras)}")
+            parts.append(f"with {' and '.join(extras)}" + (f" in {self.crs}" if self.crs else ""))
         if self.source:
             parts.append(f"from {self.source}")
         return "; ".join(parts)

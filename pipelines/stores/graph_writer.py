@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipelines.stores.graph import DECLARED, ONES, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.graph import DECLARED, LINES, ONES, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
 from pipelines.stores.schema import CHUNK_BYTES
 from pipelines.stores.whole_chunks import Appender, write_text
@@ -156,8 +157,13 @@ class GraphWriter:
         labels: Sequence[str] | np.ndarray | range | None = None,
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
+        lines: Lines | None = None,
+        crs: str = "",
     ) -> None:
-        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n)."""
+        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n).
+
+        Also add the lines of the arcs, and the name of the coordinate system of coordinates and lines.
+        """
         self._through = through
         if labels is not None:
             self._check_count("labels", len(labels))
@@ -166,6 +172,20 @@ class GraphWriter:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
             self._whole("through", np.asarray(through, dtype=bool), bool)
+        if lines is not None:
+            self._write_lines(lines)
+        if crs:
+            self._attrs["crs"] = crs
+
+    def _write_lines(self, lines: Lines) -> None:
+        if len(lines.of_arcs) != self.m:
+            raise ValueError(f"{len(lines.of_arcs)} arcs have lines or none, but there are {self.m} arcs")
+        check_lines(lines.of_arcs, lines.offsets, len(lines.points))
+        for name, values in zip(LINES, (lines.of_arcs, lines.offsets, lines.points), strict=True):
+            chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
+            array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
+            array.append(values)
+            array.finish()
 
     def _finish(self) -> None:
         if self._appended < self.m:
@@ -214,13 +234,15 @@ def write_graph(
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
+    lines: Lines | None = None,
+    crs: str = "",
     sorted_rows: bool = True,
     **keywords: Any,
 ) -> Graph:
     """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
 
     Without `weights` the graph is unweighted: each arc counts 1. Rows need not be sorted. They are stored sorted by
-    head, or as given if ``sorted_rows=False``.
+    head, or as given if ``sorted_rows=False``. `lines` are those of the arcs as given.
 
     Raises
     ------
@@ -239,8 +261,9 @@ def write_graph(
     if sorted_rows:
         order = np.lexsort((indices, tails))
         indices, weights = indices[order], None if weights is None else weights[order]
+        lines = None if lines is None else lines.taken(order)
     keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
-        writer.annotate(labels=labels, coordinates=coordinates, through=through)
+        writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=crs)
     return open_graph(path)

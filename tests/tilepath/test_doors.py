@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+import geopandas
 import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import shapely
 from scipy.sparse import csgraph as theirs
 from sklearn.neighbors import kneighbors_graph
 
@@ -36,6 +38,12 @@ def streets():
     return graph
 
 
+def roads():
+    """A layer of lines, with the nodes at their ends."""
+    lines = [shapely.LineString([(u, u % 2), (v, v % 2)]) for u, v, _ in ARCS]
+    return geopandas.GeoDataFrame(pd.DataFrame(ARCS, columns=["u", "v", "length"]), geometry=lines, crs="EPSG:25833")
+
+
 def matrix_of(store):
     return csgraph.shortest_path(sp.csr_array((store.weights(), store.indices(), store.indptr()), shape=(4, 4)))
 
@@ -59,6 +67,7 @@ CHECKS = [
     lambda found: {u: d for u, d in found} == {u: dict(enumerate(row)) for u, row in enumerate(DISTANCES)},
     lambda store: np.array_equal(matrix_of(store), DISTANCES),
     lambda found: np.array_equal(found, DISTANCES),
+    lambda store: np.array_equal(matrix_of(store), DISTANCES),
     lambda store: np.array_equal(matrix_of(store), DISTANCES),
     lambda store: np.array_equal(matrix_of(store), DISTANCES),
     lambda store: np.array_equal(matrix_of(store), DISTANCES),
@@ -90,7 +99,15 @@ def test_a_line_is_enough(library, code, check, tmp_path, monkeypatch):
     assert np.array_equal(g.distances(weights="weight"), DISTANCES)
     edges = pd.DataFrame(ARCS, columns=["u", "v", "length"])
     names = {"tilepath": tilepath, "nx": nx, "csgraph": csgraph, "kneighbors_graph": kneighbors_graph}
-    names |= {"G": nx.cycle_graph(7), "streets": streets(), "g": g, "edges": edges, "triples": ARCS, "X": X}
+    names |= {
+        "G": nx.cycle_graph(7),
+        "streets": streets(),
+        "g": g,
+        "edges": edges,
+        "roads": roads(),
+        "triples": ARCS,
+        "X": X,
+    }
     if code.startswith("from "):
         exec(code, names)
         found = names[code.split()[-1]]

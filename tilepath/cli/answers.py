@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tilepath.cli.help_pages import page
+from tilepath.cli.places import PLACES, AtPlaces
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
@@ -22,7 +23,7 @@ TITLE = click.option("--title", metavar="TEXT", help="The title above the pictur
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing table.")
 
 
-@page(epilog=VERTICES, example="tilepath path roads.zarr 1 3353")
+@page(epilog=f"{VERTICES} {PLACES}", example="tilepath path roads.zarr 1 3353")
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
@@ -130,13 +131,15 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
             source, target = None, source
         if target is None or (source is None and not paths.together):
             raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
-        branch = tree_path(paths, source, target, graph=opened)
+        at = AtPlaces(opened)
+        branch = tree_path(paths, at(source, "source"), at(target, "target"), graph=opened)
         return opened, branch.vertices, branch.distance
 
     if source is None or target is None:
         raise click.UsageError("name SOURCE and TARGET, or a table with --pairs")
     finder = PathFinder(store, graph)
-    found = finder.path(source, target)
+    at = AtPlaces(finder.graph)
+    found = finder.path(at(source, "source"), at(target, "target"))
     return finder.graph, found.vertices, found.distance
 
 

@@ -22,6 +22,7 @@ from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.hierarchy import hierarchy
+from tilepath.cli.isochrones import isochrones
 from tilepath.cli.messages import in_options_of
 from tilepath.cli.od import od
 from tilepath.cli.paths import apsp, sssp
@@ -104,7 +105,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats"],
-    "Road networks": ["hierarchy", "od"],
+    "Road networks": ["hierarchy", "od", "isochrones"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -130,6 +131,7 @@ for command in (
     sssp,
     hierarchy,
     od,
+    isochrones,
     euler,
     assemble,
     sequence,

@@ -19,11 +19,23 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency"]),
+    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency", "layers"]),
     help="Format of FILE; by default chosen by its suffix.",
 )
 @click.option("--weight", metavar="COLUMN", help="Name of the weight column, such as length or free_flow_time (TNTP).")
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
+@click.option("--layer", metavar="NAME", help="The layer of lines to read; by default the only such layer.")
+@click.option(
+    "--oneway",
+    metavar="COLUMN",
+    help="Column of a layer of lines: yes (along the line), -1 (against it) or no; by default `oneway` if it is there.",
+)
+@click.option(
+    "--crs",
+    metavar="NAME",
+    help="Coordinate system of coordinates that do not record their own, such as EPSG:25833; by default, longitude and "
+    "latitude if the numbers could be these.",
+)
 @click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")
 @click.option("--header/--no-header", default=None, help="The first line of an edge list names its columns.")
@@ -32,7 +44,11 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     "--vertices", type=click.IntRange(min=1), help="Number of vertices of an edge list; some may have no edge."
 )
 @click.option("--labels/--no-labels", default=None, help="Vertices of an edge list are names, not numbers.")
-@click.option("--undirected", is_flag=True, help="Take every edge in both directions.")
+@click.option(
+    "--undirected/--directed",
+    default=None,
+    help="Take every edge in both directions, or only from tail to head; by default as FILE says.",
+)
 @click.option(
     "--coordinates",
     type=click.Path(exists=True),
@@ -51,15 +67,20 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
-    Formats: DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet, and
-    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line). FILE is read in pieces, so it may be
-    larger than memory. Columns of edge lists and Parquet are found by names such as source, target and weight, else by
-    position. The command prints the header and the columns that it used.
+    Formats: DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet,
+    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line), and layers of lines (.gpkg, .geojson,
+    GeoParquet, .fgb, .shp). FILE is read in pieces, so it may be larger than memory, except layers. Columns of edge
+    lists and Parquet are found by names such as source, target and weight, else by position. The command prints the
+    header and the columns that it used.
+
+    Lines of a layer join where they end. Their weights are the column --weight, or else their lengths in metres, or in
+    the unit of their coordinate system.
     """
     from pipelines import import_graph
 
     options["format"] = options.pop("file_format")
-    options["directed"] = False if options.pop("undirected") else None
+    undirected = options.pop("undirected")
+    options["directed"] = None if undirected is None else not undirected
     options["sorted_rows"] = not options.pop("unsorted")
     if options["columns"] is not None:
         options["columns"] = options["columns"].split(",")

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from tilepath.cli.places import protected
+
 
 class ClusterOption(click.Option):
     """An option of the section "Where to compute"."""
@@ -24,7 +26,7 @@ class Page(click.Command):
         self.example = example
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
+        left = super().parse_args(ctx, protected(args))
         for param in self.params:
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") == "":
                 raise click.BadParameter("the name is empty; give the name of a file or a store", ctx, param)

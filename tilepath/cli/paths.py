@@ -9,13 +9,14 @@ import click
 from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
 
 DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
-LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex."
+LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex, or with places."
 
 
-@page(epilog=VERTICES, example="tilepath apsp roads.zarr distances.zarr --verify")
+@page(epilog=f"{VERTICES} {PLACES}", example="tilepath apsp roads.zarr distances.zarr --verify")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
@@ -71,7 +72,7 @@ def apsp(
     click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {size(store_bytes(out))}{checked}")
 
 
-@page(epilog=VERTICES, example="tilepath sssp roads.zarr paths.zarr --source 1 --source 17")
+@page(epilog=f"{VERTICES} {PLACES}", example="tilepath sssp roads.zarr paths.zarr --source 1 --source 17")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
@@ -140,9 +141,10 @@ def sssp(
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> Any:
     """Return the positions of the vertices that an option and its file name, or None if neither was given."""
     from pipelines import positions
-    from pipelines.files.listed_vertices import listed_vertices, vertices_in_file
+    from pipelines.files.listed_vertices import listed_vertices
 
     if not names and file is None:
         return None
-    found = [*graph.vertices(names, what), *(() if file is None else vertices_in_file(graph, what, file))]
+    at = AtPlaces(graph)
+    found = [*at.all(names, what), *(() if file is None else at.in_file(file, what))]
     return positions(listed_vertices(graph, what, positions(found)))

@@ -8,12 +8,13 @@ import click
 
 from tilepath.cli.answers import GRAPH, TITLE, VERTICES
 from tilepath.cli.help_pages import page
+from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import NUMBER
 
 ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --partitions and --stages take no title
 
 
-@page(epilog=VERTICES, example="tilepath picture roads.hierarchy.zarr levels.png --kind levels")
+@page(epilog=f"{VERTICES} {PLACES}", example="tilepath picture roads.hierarchy.zarr levels.png --kind levels")
 @click.argument("store", type=click.Path())
 @click.argument("image", type=click.Path())
 @click.option("--edges", is_flag=True, help="Number the arcs in the order of the store.")
@@ -124,7 +125,7 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
 
 
 def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind: str | None, **options: Any) -> None:
-    from pipelines import picture_euler_stages, picture_graph, picture_partitions
+    from pipelines import open_graph, picture_euler_stages, picture_graph, picture_partitions
 
     if kind is not None:
         raise click.UsageError(f"--kind {kind} draws a hierarchy store; make one of the graph (tilepath hierarchy)")
@@ -139,7 +140,13 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
         options["circuit"] = False
     elif options["circuit"] == "":
         options["circuit"] = True
-    picture_graph(graph, image, **options)
+    opened = open_graph(graph) if isinstance(graph, str) else graph
+    at = AtPlaces(opened)
+    for name in ("source", "around"):
+        options[name] = at(options[name], name)
+    if options["route"] is not None:
+        options["route"] = tuple(at(name, "route") for name in options["route"])
+    picture_graph(opened, image, **options)
 
 
 def _refuse_options(options: dict[str, Any], what: str, but: tuple[str, ...] = ALWAYS) -> None:

@@ -61,7 +61,8 @@ def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
     Tables (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) hold the arcs of a graph, the distances of vertex pairs that a path
     joins, Euler walks, the units of a map, the best units of samples, or samples; vertices are written by their labels.
     Arrays (.npy) hold distances, the arcs of walks, the codebook of a map, the best units of samples, or samples.
-    Matrix Market files (.mtx) hold the arcs of a graph or finite distances.
+    Matrix Market files (.mtx) hold the arcs of a graph or finite distances. Layers (.gpkg, .geojson, .geoparquet) hold
+    the arcs of a graph with coordinates as lines.
     """
     from pipelines import export_store
     from pipelines.stores.schema import counted

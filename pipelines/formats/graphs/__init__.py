@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.files.layers import READ, is_geoparquet, recorded_name
 from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
 from pipelines.formats.graphs.adjacency import looks_like_adjacency, read_adjacency
 from pipelines.formats.graphs.data_frames import is_data_frame, read_data_frame
@@ -23,6 +24,7 @@ from pipelines.formats.graphs.dimacs import read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
 from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
+from pipelines.formats.graphs.layers import has_lines, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
@@ -43,6 +45,7 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "parquet": (read_parquet, (".parquet", ".pq")),
     "adjacency": (read_adjacency, (".adj",)),
     "graphml": (read_graphml, (".graphml",)),
+    "layers": (read_layers, READ),
 }
 
 
@@ -53,6 +56,9 @@ def import_graph(
     format: str | None = None,
     weight: str | int | None = None,
     columns: Sequence[str | int] | None = None,
+    layer: str | None = None,
+    oneway: str | None = None,
+    crs: str | None = None,
     delimiter: str | None = None,
     comment: str | None = None,
     base: int | None = None,
@@ -73,15 +79,19 @@ def import_graph(
     Parameters
     ----------
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
-        gzip'd), or a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a
-        vector of integers, in which v has one arc to ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or
-        of ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or
+        gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`); or a GeoDataFrame
+        of lines, a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a vector
+        of integers, in which v has one arc to ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or of
+        ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or
         ``{"a": {"b": 1.5}}``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph)
-    columns : tail, head and optionally weight (edge list, Parquet, data frame)
+    columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
+    layer, oneway : layer of a file, and the column that says in which direction a line leads; see `read_layers`
+    crs : coordinate system of coordinates that do not record their own, such as "EPSG:25833"; geographic coordinates
+        are longitude and latitude, in this order
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
@@ -122,6 +132,8 @@ def import_graph(
     options = {
         "weight": weight,
         "columns": columns,
+        "layer": layer,
+        "oneway": oneway,
         "delimiter": delimiter,
         "comment": comment,
         "base": base,
@@ -130,6 +142,10 @@ def import_graph(
         "header": header,
         "directed": directed,
     }
+    if base is None and vertices is None and _in_a_layer(source, format, reader):
+        reader = read_layers
+    if reader is read_layers:
+        options["crs"] = crs
     if labels is None and reader in (read_parquet, read_data_frame) and is_table(coordinates):
         options["labels"] = True
     options = {option: value for option, value in options.items() if value is not None}
@@ -144,6 +160,8 @@ def import_graph(
     ):
         arcs.source = name
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        if crs is not None:
+            arcs.crs = recorded_name(crs)
         if coordinates is not None:
             arcs.coordinates = partial(_positions, coordinates, arcs.remarks)
         if labels is False:
@@ -212,6 +230,13 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             f"{name}: unknown format {format or suffix!r}; choose one (format, --format {'|'.join(FORMATS)})"
         )
     return FORMATS[format][0], name
+
+
+def _in_a_layer(source: Any, format: str | None, reader: Callable[..., Any]) -> bool:
+    """Return whether a data frame or a Parquet file, whose format is not named, has lines."""
+    if reader is read_parquet and format is None:
+        return is_geoparquet(source)
+    return reader is read_data_frame and has_lines(source)
 
 
 def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[str] | None) -> np.ndarray:

@@ -108,6 +108,11 @@ def well_known_pairs(names: Sequence[str], vague: bool = True) -> list[tuple[int
     ]
 
 
+def well_known_weights(names: Sequence[str]) -> list[str]:
+    """Return the names of columns with a well-known name for weights."""
+    return [name for name in names if _WEIGHTS.fullmatch(_normal(name))]
+
+
 def _called(words: str, names: Sequence[str]) -> list[int]:
     return [position for position, name in enumerate(names) if re.fullmatch(words, _normal(name))]
 

@@ -76,7 +76,7 @@ def test_files(graph, tmp_path):
         ("a.txt", b"3\n\xff\n", r"a.txt: cannot be read \(.utf-8. codec"),
         ("a.csv", b"source\n3\n7\n", "a.csv, row 2: .*there is no vertex '7'"),
         ("a.csv", b"1\n2\n3\n", "a.csv: no column `source` or `vertex`; its columns are 1; rename one, or list"),
-        ("a.csv", b"lng,lat\n2,3\n", "its columns are lng, lat; .* only tilepath od snaps places to vertices"),
+        ("a.csv", b"lng,lat\n2,3\n", "its columns are lng, lat; .* tilepath.vertices_at moves places to vertices"),
         ("a.txt.gz", b"1\n2\n3\n", r"a.txt.gz: cannot be read \(zlib"),
     ],
 )

@@ -25,7 +25,7 @@ from tilepath.cli.describe import store_facts, store_info
 
 NAMES = "graph distances rows part-distances part-searched paths one part-paths nearest samples codebook part-codebook"
 NAMES = (*NAMES.split(), "mapping", "part-mapping")  # also as version 0.1 made them
-NEWER = ("unweighted", "hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
+NEWER = ("unweighted", "lines", "hierarchy", "part-hierarchy", "matrix", "part-matrix", "circuits")
 EVERY = NAMES + NEWER
 ONE_CHUNK = {"hierarchy", "part-hierarchy"}  # whose arrays are never cut into chunks
 HIERARCHY_ARRAYS = ("order", "starts", "roots", "out", "entering_ends", "leaving_lengths", "beside_starts")
@@ -37,6 +37,9 @@ READS = {  # what reads an array, by its name
         "labels": lambda graph: graph.labels(),
         "coordinates": lambda graph: graph.coordinates(),
         "through": lambda graph: graph.through(),
+        "arc_lines": lambda graph: graph.lines(),
+        "line_offsets": lambda graph: graph.lines(),
+        "line_points": lambda graph: graph.lines(),
     },
     "distances/2": {"distances": lambda distances: list(distances.blocks())},
     "paths/1": {"distances": lambda paths: paths.distances(), "predecessors": lambda paths: paths.predecessors()},
@@ -245,7 +248,7 @@ def test_a_missing_chunk_is_never_read_as_its_fill_value(tiny_stores, tmp_path, 
     store = kind_of(path).open(path)
     for array, read in READS[store_schema(path)].items():
         read(store)
-        if name == "unweighted" and array not in ("indptr", "indices"):
+        if not (path / array).exists():  # an optional array
             continue
         chunk = chunks_of(path / array)[-1]
         content = chunk.read_bytes()
@@ -272,7 +275,7 @@ def test_commands_do_not_take_a_missing_chunk_for_unreachable(tiny_stores, tmp_p
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*EVERY} - {"graph", "unweighted", "one", "nearest", "part-mapping"} - ONE_CHUNK)
+    "name", sorted({*EVERY} - {"graph", "unweighted", "lines", "one", "nearest", "part-mapping"} - ONE_CHUNK)
 )
 def test_a_copy_of_one_chunk_over_another_is_found(tiny_stores, tmp_path, name):
     path = copy_of(tiny_stores, tmp_path, name)
@@ -302,6 +305,7 @@ def other_values(path, name, change):
     [
         ("graph", "labels", lambda v: v.__setitem__(1, "z")),
         ("graph", "coordinates", lambda v: v.__setitem__((0, 0), 7)),
+        ("lines", "line_points", lambda v: v.__setitem__((0, 0), 7)),
         ("rows", "sources", lambda v: v.__setitem__(0, 2)),
         ("paths", "sources", lambda v: v.__setitem__(0, 0)),
         ("part-paths", "sources", lambda v: v.__setitem__(0, 0)),
@@ -378,7 +382,14 @@ def test_an_array_that_reads_otherwise_is_found(tiny_stores, tmp_path):
 
 
 def test_an_array_that_is_gone_is_missed(tiny_stores, tmp_path):
-    gone = ("graph", "weights"), ("graph", "through"), ("graph", "labels"), ("rows", "sources"), ("samples", "labels")
+    gone = (
+        ("graph", "weights"),
+        ("graph", "through"),
+        ("lines", "line_points"),
+        ("graph", "labels"),
+        ("rows", "sources"),
+        ("samples", "labels"),
+    )
     for name, array in gone:
         path = copy_of(tiny_stores, tmp_path / f"{name}-{array}", name)
         shutil.rmtree(path / array)

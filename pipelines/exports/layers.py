@@ -1,0 +1,88 @@
+"""Export a graph with coordinates to layers of geometries, for GIS programs: its arcs as lines, its vertices as points.
+
+`tilepath.import_graph` reads the layer of arcs again: tails, heads, weights and lines are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipelines.files.layers import check_layers, write_layers
+from pipelines.files.tables import vertex_names
+from pipelines.stores import Graph
+from pipelines.stores.coordinates import coordinate_system
+from pipelines.stores.lines import points_along
+from pipelines.stores.schema import StoreError
+
+if TYPE_CHECKING:
+    import geopandas
+
+LAYERS = (".gpkg", ".geojson", ".geoparquet")  # other files of Parquet are tables without geometries
+
+
+def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+    """Write the arcs of a graph as lines; a GeoPackage also has the vertices as points. Returns the number of lines.
+
+    Raises
+    ------
+    StoreError
+        The store is not a graph, or the graph has no coordinates.
+    ValueError, FileExistsError, ImportError
+        As `pipelines.files.layers.write_layers`.
+    """
+    check_layers(out, overwrite)
+    if not isinstance(graph, Graph):
+        raise StoreError(f"{graph.path}: only a graph has geometries; export this store to a table (.csv, .parquet)")
+    arcs = arcs_frame(graph)
+    write_layers({"arcs": arcs, "vertices": vertices_frame(graph)}, out, overwrite)
+    return len(arcs)
+
+
+def arcs_frame(graph: Graph) -> geopandas.GeoDataFrame:
+    """Return the arcs of a graph as a GeoDataFrame with the columns source, target, weight and geometry.
+
+    Of an undirected graph, each edge has one row. The geometry is missing where an end has no coordinates.
+    """
+    import geopandas
+    import shapely
+
+    places = placed(graph)
+    indptr, heads, weights = graph.indptr(), graph.indices(), graph.weights()
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
+    arcs = np.arange(graph.m)
+    if not graph.directed:
+        from gpuops import mates_of
+
+        arcs = np.flatnonzero(arcs < mates_of(indptr, heads))
+    tails, heads = tails[arcs], heads[arcs]
+    offsets, points = points_along(graph.lines(), places, arcs, tails, heads)
+    shapes = shapely.linestrings(points, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
+    there = np.isfinite(places).all(axis=1)
+    shapes[~(there[tails] & there[heads])] = None
+    names = np.array(vertex_names(graph).to_pylist(), object)
+    columns = {"source": names[tails], "target": names[heads]} | ({"weight": weights[arcs]} if graph.weighted else {})
+    return geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+
+
+def vertices_frame(graph: Graph) -> geopandas.GeoDataFrame:
+    """Return the vertices of a graph as a GeoDataFrame with the columns vertex and geometry."""
+    import geopandas
+    import shapely
+
+    places = placed(graph)
+    shapes = shapely.points(places)
+    shapes[~np.isfinite(places).all(axis=1)] = None
+    return geopandas.GeoDataFrame(
+        {"vertex": vertex_names(graph).to_pylist()}, geometry=shapes, crs=coordinate_system(graph, places) or None
+    )
+
+
+def placed(graph: Graph) -> np.ndarray:
+    """Return the coordinates of a graph; raises StoreError if it has none."""
+    places = graph.coordinates()
+    if places is None:
+        raise StoreError(f"{graph.path} has no coordinates; import it with coordinates (coordinates, --coordinates)")
+    return places

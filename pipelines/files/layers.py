@@ -1,0 +1,212 @@
+"""Read and write layers of geometries, by GeoPandas (the `geo` extra): GeoPackage, GeoJSON, GeoParquet, and others.
+
+Geographic coordinates become WGS 84, longitude first ("EPSG:4326"); other coordinate systems stay as they are. GeoJSON
+is written in WGS 84, as its specification says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.files.output_file import check_free, whole_file
+from pipelines.files.tables import PARQUET
+from pipelines.stores.errors import raise_if_of_system
+from pipelines.stores.graph import DEGREES
+
+if TYPE_CHECKING:
+    import geopandas
+
+DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}  # of formats that are written
+WRITTEN = (*DRIVERS, ".geoparquet", *PARQUET)
+READ = (*DRIVERS, ".geoparquet", ".fgb", ".shp")  # and a .parquet file that `is_geoparquet`
+GEOPARQUET = (".geoparquet", *PARQUET)
+
+
+def need_geopandas(what: str) -> None:
+    """Raise ImportError if GeoPandas is missing; the message says that `what` needs it, and how to install it."""
+    try:
+        import geopandas  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"{what} need GeoPandas: pip install 'tilepath[geo]'") from error
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a file of layers, in lower case."""
+    return Path(path).suffix.lower()
+
+
+def is_geoparquet(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is Parquet and records a column of geometries."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        return b"geo" in (pa.parquet.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def read_layer(path: str | os.PathLike[str], layer: str | None, kind: str) -> tuple[geopandas.GeoDataFrame, str]:
+    """Return a layer of a file, and the name of the layer for messages.
+
+    Parameters
+    ----------
+    path : the file
+    layer : name of the layer; by default the only layer whose geometries are of the kind
+    kind : "LineString" or "Point"
+
+    Raises
+    ------
+    ValueError
+        The file cannot be read, or has no such layer or several; the message names the file, and the layers there are.
+    ImportError
+        GeoPandas is missing.
+    """
+    need_geopandas(f"{path}: layers of geometries")
+    import geopandas
+    import pyogrio
+
+    name = os.fspath(path)
+    try:
+        if suffix_of(path) in GEOPARQUET:
+            return _read_geoparquet(name, layer), name
+        layers = {str(each): str(type_) for each, type_ in pyogrio.list_layers(path).tolist()}
+        chosen = _chosen(name, layers, layer, kind)
+        frame = pyogrio.read_dataframe(path, layer=chosen)
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, OSError) as error:
+        raise_if_of_system(error, path)
+        raise ValueError(
+            f"{name}: cannot be read ({error}); correct the file, or its suffix if it is another kind of file"
+        ) from error
+    if not isinstance(frame, geopandas.GeoDataFrame):
+        raise ValueError(f"{name}, layer {chosen}: has no geometries; choose another layer (layer, --layer)")
+    return frame, name if len(layers) == 1 else f"{name}, layer {chosen}"
+
+
+def _read_geoparquet(name: str, layer: str | None) -> Any:
+    import geopandas
+    import pyarrow as pa
+
+    if layer is not None:
+        raise ValueError(f"{name}: GeoParquet has a single layer without a name; leave out layer (--layer)")
+    try:
+        return geopandas.read_parquet(name)
+    except (pa.ArrowException, ValueError) as error:
+        raise ValueError(f"{name}: cannot be read as GeoParquet ({error}); get a new copy, or convert it") from error
+
+
+def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) -> str:
+    """Return the name of the layer to read."""
+    listed = ", ".join(f"{each} ({type_})" for each, type_ in layers.items()) or "none"
+    if layer is not None:
+        if layer not in layers:
+            raise ValueError(f"{name}: there is no layer {layer!r}; its layers are {listed}; choose one (--layer)")
+        return layer
+    fitting = [each for each, type_ in layers.items() if kind in type_]
+    fitting = fitting or [each for each, type_ in layers.items() if type_.startswith(("Unknown", "Geometry"))]
+    if len(fitting) != 1:
+        count = f"{len(fitting)} layers" if fitting else "no layer"
+        raise ValueError(f"{name}: {count} of {kind} geometries; its layers are {listed}; choose one (layer, --layer)")
+    return fitting[0]
+
+
+def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) -> tuple[geopandas.GeoDataFrame, str]:
+    """Return a layer with geographic coordinates in WGS 84, and the name of its coordinate system, "" if not known.
+
+    `crs` is the coordinate system of a layer that does not record its own.
+    """
+    if crs is not None:
+        named = crs_named(crs)
+        if frame.crs is not None and not frame.crs.equals(named, ignore_axis_order=True):
+            raise ValueError(
+                f"{name}: its coordinate system is {_name(frame.crs)}, not {crs}; leave out crs (--crs), or convert "
+                "the layer first"
+            )
+        frame = frame.set_crs(named, allow_override=True)
+    if frame.crs is None:
+        return frame, ""
+    if frame.crs.is_geographic:
+        return frame.to_crs(DEGREES), DEGREES
+    return frame, _name(frame.crs)
+
+
+def crs_named(crs: str) -> Any:
+    """Return the coordinate system of pyproj that has a name such as "EPSG:25833"; raises ValueError if none has."""
+    need_geopandas("coordinate systems")
+    from pyproj import CRS
+    from pyproj.exceptions import CRSError
+
+    try:
+        return CRS.from_user_input(crs)
+    except CRSError as error:
+        raise ValueError(
+            f"crs (--crs) is {crs!r}, which is no coordinate system; give a name such as EPSG:25833"
+        ) from (error)
+
+
+def recorded_name(crs: str) -> str:
+    """Return the name under which a store records the coordinate system that a user names."""
+    found = crs_named(crs)
+    return DEGREES if found.is_geographic else _name(found)
+
+
+def _name(crs: Any) -> str:
+    authority = crs.to_authority()
+    return ":".join(authority) if authority else str(crs.to_wkt())
+
+
+def check_layers(path: str | os.PathLike[str], overwrite: bool = False) -> str:
+    """Return the suffix of a file to write layers to, before long work.
+
+    Raises
+    ------
+    ValueError
+        The suffix is none of formats of layers.
+    FileExistsError, ImportError
+        `path` exists and `overwrite` is False, or GeoPandas is missing.
+    """
+    suffix = suffix_of(path)
+    if suffix not in WRITTEN:
+        raise ValueError(f"{path}: layers of geometries are written to one of {', '.join(WRITTEN)}; choose one")
+    need_geopandas(f"{path}: layers of geometries")
+    check_free(path, overwrite)
+    return suffix
+
+
+def write_layers(
+    layers: Mapping[str, geopandas.GeoDataFrame], path: str | os.PathLike[str], overwrite: bool = False
+) -> None:
+    """Write layers, whole or not at all: GeoPackage has all layers, other formats have the first.
+
+    Raises
+    ------
+    ValueError, FileExistsError, ImportError
+        As `check_layers`; or GeoJSON cannot have the coordinates, since their coordinate system is not known.
+    """
+    suffix = check_layers(path, overwrite)
+    first = next(iter(layers.values()))
+    if suffix == ".geojson" and first.crs is None:
+        raise ValueError(
+            f"{path}: GeoJSON has longitudes and latitudes, but the coordinate system of the network is not known; "
+            "import it with its name (crs, --crs), or write .gpkg"
+        )
+    import pyogrio
+
+    with whole_file(path) as partial:
+        if suffix in GEOPARQUET:
+            first.to_parquet(partial, index=False)
+            return
+        written = partial.with_name(partial.name + suffix)  # GDAL warns of other suffixes
+        try:
+            for name, frame in layers.items() if suffix == ".gpkg" else [("", first)]:
+                options = {"layer": name} if name else {"RFC7946": "YES", "COORDINATE_PRECISION": 7, "WRITE_NAME": "NO"}
+                frame = frame if name else frame.to_crs(DEGREES)
+                pyogrio.write_dataframe(frame, written, driver=DRIVERS[suffix], append=written.exists(), **options)
+            written.replace(partial)
+        except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError) as error:
+            raise ValueError(f"{path}: cannot be written ({error}); choose another place or format") from error
+        finally:
+            written.unlink(missing_ok=True)

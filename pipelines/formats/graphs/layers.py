@@ -1,0 +1,381 @@
+"""Read roads from a layer of lines: GeoPackage, GeoJSON, GeoParquet, shapefiles, or a GeoDataFrame in memory.
+
+1. Take the layer of lines, its coordinate system, and the columns of weights and of one-way roads.
+2. Number the vertices: by the columns of tail and head, if their entries agree with the ends of the lines, as in tables
+   of OSMnx; otherwise a vertex is a place where lines end.
+3. Weights are a column, or else the lengths of the lines: in metres on the ellipsoid for longitudes and latitudes, else
+   in the unit of the coordinate system.
+
+Roads join only where they end: lines that cross between their ends do not meet, as a bridge does not meet the road
+below. The lines themselves are stored too (`pipelines.stores.lines`). A layer is read whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipelines.files.layers import need_geopandas, read_layer, with_known_crs
+from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
+from pipelines.formats.graphs.parquet import weight_dtype
+from pipelines.stores.graph import DEGREES
+from pipelines.stores.lines import Lines
+from pipelines.stores.schema import counted
+
+GEOMETRY = "geometry"  # the name of the weight that is the length of the line
+BOTH, ALONG, AGAINST = 0, 1, 2
+ONE_WAY = {  # entries of a column of one-way roads, in lower case
+    **dict.fromkeys(("", "no", "false", "0", "0.0", "none", "nan", "b", "reversible", "alternating"), BOTH),
+    **dict.fromkeys(("yes", "true", "1", "1.0"), ALONG),
+    **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
+}
+DIGITISED = {"f": ALONG, "t": AGAINST}  # in layers of Geofabrik, beside "b"
+LEAST_JOINED = 0.5  # share of the vertices in the largest component, below which lines probably lack common ends
+
+
+@contextmanager
+def read_layers(
+    source: Any,
+    layer: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    oneway: str | None = None,
+    directed: bool | None = None,
+    crs: str | None = None,
+) -> Iterator[ArcStream]:
+    """Yield the roads of a layer of lines.
+
+    Parameters
+    ----------
+    source : path of a file, or a GeoDataFrame
+    layer : name of the layer of a file; by default the only layer of lines
+    weight : column of weights, or "geometry" for the lengths of the lines; by default the only column with a well-known
+        name for weights, else the lengths
+    columns : columns of tail and head, whose entries become labels, and optionally the column of weights
+    oneway : column that says in which direction a road leads; by default, without columns of tail and head, `oneway` if
+        there is one
+    directed : True: each line is an arc from its first to its last point; False: each line leads in both directions. By
+        default, True with columns of tail and head, else False
+    crs : coordinate system of a layer that does not record its own
+    """
+    roads = _Roads.read(source, layer, crs)
+    ends = roads.ends(columns)
+    weight = weight if columns is None or len(columns) < 3 else columns[2]
+    weights, unit, about = roads.weights(weight, ends.columns)
+    ways, about_ways = roads.ways(oneway, directed, ends.columns)
+    arcs = _arcs(ends.tails, ends.heads, weights, ways)
+    each = bool((ways != BOTH).any())
+    stream = ArcStream(
+        [(arcs.tails, arcs.heads, arcs.weights) if each else (ends.tails, ends.heads, weights)],
+        n=len(ends.places),
+        directed=each,
+        weight_dtype=weights.dtype,
+        labels=ends.labels,
+        coordinates=ends.places,
+        lines=lambda simplify, sorted_rows: roads.lines(arcs, simplify, sorted_rows),
+        crs=roads.crs,
+        weight_unit=unit,
+    )
+    crs_said = "coordinate system unknown, name it (crs, --crs)" if not roads.crs else roads.crs
+    stream.remarks = [
+        f"{roads.name}: {counted(len(ways), 'line')}, {ends.about}, {about_ways}, {about}, {crs_said}",
+        *roads.remarks,
+        *_joined(roads.name, ends),
+    ]
+    yield stream
+
+
+@dataclass
+class _Ends:
+    """The vertices of lines; `labels` and `columns`, of tail and head, are None and () if places are the vertices."""
+
+    tails: np.ndarray
+    heads: np.ndarray
+    places: np.ndarray
+    labels: list[str] | None
+    columns: tuple[str, ...]
+    about: str
+
+
+@dataclass
+class _Arcs:
+    """Arcs in the order of the layer; `numbers` as `Lines.of_arcs`."""
+
+    tails: np.ndarray
+    heads: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+
+class _Roads:
+    """The single lines of a layer: lines of several parts are taken apart."""
+
+    def __init__(self, frame: Any, name: str, crs: str, remarks: list[str]):
+        import shapely
+
+        self.frame, self.name, self.crs, self.remarks = frame, name, crs, remarks
+        self.rows = frame["__row"].to_numpy()  # of the layer, from 0
+        shapes = frame.geometry.to_numpy()
+        self.points, parts = shapely.get_coordinates(shapely.force_2d(shapes), return_index=True)
+        self.offsets = np.searchsorted(parts, np.arange(len(shapes) + 1))
+        bad = ~np.isfinite(self.points).all(axis=1)
+        for part in parts[bad][:1].tolist():
+            raise FormatError(f"{name}, row {self.rows[part]} (from 0): a point is not finite; correct the geometry")
+
+    @classmethod
+    def read(cls, source: Any, layer: str | None, crs: str | None) -> _Roads:
+        need_geopandas("layers of geometries")
+        try:
+            if isinstance(source, str | os.PathLike):
+                frame, name = read_layer(source, layer, "LineString")
+            elif layer is not None:
+                raise ValueError("a GeoDataFrame is one layer; leave out layer")
+            else:
+                frame, name = source, f"the {type(source).__name__}"
+            frame, found = with_known_crs(frame, crs, name)
+        except ValueError as error:
+            raise FormatError(str(error)) from error
+        levels = [level for level in frame.index.names if level is not None]
+        frame = frame.reset_index(level=levels) if levels else frame
+        frame = frame.assign(__row=np.arange(len(frame)))
+        missing = frame.geometry.isna() | frame.geometry.is_empty
+        remarks = []
+        if missing.any():
+            remarks.append(f"{name}: left out {counted(int(missing.sum()), 'row')} without a geometry")
+            frame = frame[~missing]
+        kinds = frame.geom_type
+        for row, kind in zip(frame["__row"], kinds, strict=True):
+            if kind not in ("LineString", "MultiLineString", "LinearRing"):
+                raise FormatError(
+                    f"{name}, row {row} (from 0): is a {kind}, but roads are LineStrings; choose a layer of lines "
+                    "(layer, --layer), or leave the row out"
+                )
+        if (kinds == "MultiLineString").any():
+            before = len(frame)
+            frame = frame.explode(ignore_index=True)
+            if len(frame) > before:
+                remarks.append(f"{name}: took lines of several parts apart: {len(frame) - before:,} lines more")
+        if not len(frame):
+            raise FormatError(f"{name}: has no lines; choose a layer of lines (layer, --layer)")
+        return cls(frame, name, found, remarks)
+
+    @property
+    def names(self) -> list[str]:
+        own = (self.frame.geometry.name, "__row")
+        return [str(column) for column in self.frame.columns if column not in own]
+
+    def column(self, name: str, option: str) -> Any:
+        if name not in self.names:
+            raise FormatError(
+                f"{self.name}: there is no column {name!r:.40}; columns are {listed(self.names)}; choose one "
+                f"({option}, --{option})"
+            )
+        return self.frame[name]
+
+    def ends(self, columns: Sequence[str] | None) -> _Ends:
+        """Return the vertices: the entries of `columns` or of columns with well-known names, else places."""
+        both = np.stack([self.points[self.offsets[:-1]], self.points[self.offsets[1:] - 1]], axis=1) + 0.0
+        if columns is not None:
+            if len(columns) not in (2, 3):
+                raise FormatError(f"{self.name}: give two columns, tail and head, and optionally the weight (columns)")
+            ends = self._named(both, (columns[0], columns[1]))
+            assert ends is not None
+            return ends
+        for tail, head in well_known_pairs(self.names):
+            ends = self._named(both, (self.names[tail], self.names[head]), doubtful=True)
+            if ends is not None:
+                return ends
+        order, found = _in_order_of_appearance(
+            np.unique(both.reshape(-1, 2), axis=0, return_index=True, return_inverse=True)
+        )
+        found = found.reshape(-1, 2)
+        return _Ends(found[:, 0], found[:, 1], both.reshape(-1, 2)[order], None, (), "joined where they end")
+
+    def _named(self, both: np.ndarray, columns: tuple[str, str], doubtful: bool = False) -> _Ends | None:
+        """Return the vertices that columns name; None if `doubtful` and one vertex were in several places."""
+        texts = np.stack([_texts(self.column(name, "columns")) for name in columns], axis=1).ravel()
+        for row in np.flatnonzero(texts == "")[:1].tolist():
+            if doubtful:
+                return None
+            raise FormatError(
+                f"{self.name}, row {self.rows[row // 2]} (from 0): {columns[row % 2]!r} is missing; fill it in"
+            )
+        order, found = _in_order_of_appearance(np.unique(texts, return_index=True, return_inverse=True))
+        places = both.reshape(-1, 2)[order]
+        if doubtful and (np.abs(places[found] - both.reshape(-1, 2)) > 1e-6 * (1 + np.abs(places[found]))).any():
+            return None
+        found = found.reshape(-1, 2)
+        about = f"tails from {columns[0]}, heads from {columns[1]}"
+        return _Ends(found[:, 0], found[:, 1], places, texts[order].tolist(), columns, about)
+
+    def weights(self, name: str | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str, str]:
+        """Return the weights of the lines, their unit, and what they are."""
+        if name is None:
+            others = [each for each in self.names if each not in taken]
+            known = well_known_weights(others)
+            if len(known) > 1:
+                raise FormatError(
+                    f"{self.name}: it is unclear which column holds the weights; columns are {listed(self.names)}; "
+                    f"name it (weight, --weight), or take the lengths of the lines (weight='{GEOMETRY}')"
+                )
+            name = known[0] if known else GEOMETRY
+        if name != GEOMETRY or GEOMETRY in self.names:
+            values = self.column(name, "weight")
+            numbers = _numbers(values)
+            if numbers is None:
+                raise FormatError(f"{self.name}: column {name!r} has text; weights are numbers; convert it")
+            if numbers.dtype.kind == "f":
+                for row in np.flatnonzero(~np.isfinite(numbers))[:1].tolist():
+                    raise FormatError(
+                        f"{self.name}, row {self.rows[row]} (from 0): {name!r} is {numbers[row]}; correct it or leave "
+                        "the row out"
+                    )
+            return (
+                numbers.astype(weight_dtype(f"{self.name}: column {name!r}", numbers.dtype)),
+                name,
+                f"weights from {name}",
+            )
+        lengths, unit = self._lengths()
+        return lengths, unit, f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
+
+    def _lengths(self) -> tuple[np.ndarray, str]:
+        starts, stops = self.points[:-1], self.points[1:]
+        if self.crs == DEGREES:
+            from pyproj import Geod
+
+            _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
+            unit = "m"
+        else:
+            steps = np.hypot(*(stops - starts).T)
+            units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
+            unit = units.pop() if len(units) == 1 else ""
+            unit = "m" if unit == "metre" else unit
+        sums = np.concatenate([[0.0], np.cumsum(steps)])
+        within = np.ones(len(steps), bool)
+        within[self.offsets[1:-1] - 1] = False  # from the last point of a line to the first of the next
+        return np.add.reduceat(np.where(within, steps, 0.0), self.offsets[:-1]) if len(sums) > 1 else sums, unit
+
+    def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
+        """Return in which direction each line leads, and a description."""
+        if name is not None and directed is not None:
+            raise FormatError(
+                f"{self.name}: a column of one-way roads (oneway, --oneway) says where lines lead; leave out directed "
+                "(--directed, --undirected)"
+            )
+        known = [each for each in self.names if each.casefold() == "oneway"]
+        if name is None and directed is None and not taken and len(known) == 1:
+            name = known[0]
+        if name is None:
+            along = bool(taken) if directed is None else directed
+            ways = np.full(len(self.rows), ALONG if along else BOTH)
+            return ways, "each in the direction of its points" if along else "in both directions"
+        entries = np.char.lower(_texts(self.column(name, "oneway")).astype(str))
+        coding = ONE_WAY | (DIGITISED if (entries == "b").any() else {})
+        found = {entry: coding.get(entry) for entry in np.unique(entries).tolist()}
+        for entry, way in found.items():
+            if way is None:
+                row = int(self.rows[np.flatnonzero(entries == entry)[0]])
+                raise FormatError(
+                    f"{self.name}, row {row} (from 0): {name!r} is {entry!r}; write yes, no or -1 (against the line), "
+                    "or choose another column (oneway, --oneway)"
+                )
+        ways = np.array([found[entry] for entry in entries.tolist()], np.int64)
+        return ways, f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
+
+    def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
+        order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
+        return Lines(arcs.numbers[order], self.offsets, self.points)
+
+
+def has_lines(source: Any) -> bool:
+    """Return whether `source` is a GeoDataFrame whose active geometries are lines."""
+    if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
+        return False
+    return source.active_geometry_name is not None and source.geom_type.str.endswith("LineString").any()
+
+
+def stored_order(
+    tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, simplify: bool, sorted_rows: bool
+) -> np.ndarray:
+    """Return the numbers of the arcs in the order in which `pipelines.formats.arc_sort` stores them.
+
+    With `simplify`, these are the first of the lightest parallel arcs, without loops.
+
+    >>> stored_order(np.array([1, 0, 0]), np.array([0, 2, 2]), np.array([5, 4, 3]), False, True)
+    array([1, 2, 0])
+    >>> stored_order(np.array([1, 0, 0]), np.array([0, 2, 2]), np.array([5, 4, 3]), True, True)
+    array([2, 0])
+    """
+    if not simplify:
+        return np.lexsort((heads, tails)) if sorted_rows else np.argsort(tails, kind="stable")
+    order = np.lexsort((weights, heads, tails))
+    order = order[tails[order] != heads[order]]
+    first = np.ones(len(order), bool)
+    first[1:] = (np.diff(tails[order]) != 0) | (np.diff(heads[order]) != 0)
+    return order[first]
+
+
+def _arcs(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, ways: np.ndarray) -> _Arcs:
+    """Return the arcs of lines; the two arcs of a line that leads in both directions are neighbours."""
+    lines = np.repeat(np.arange(len(ways)), np.where(ways == BOTH, 2, 1))
+    second = np.concatenate([[False], np.diff(lines) == 0])
+    against = second | (ways[lines] == AGAINST)
+    return _Arcs(
+        np.where(against, heads[lines], tails[lines]),
+        np.where(against, tails[lines], heads[lines]),
+        weights[lines],
+        np.where(against, -1, 1) * (lines + 1),
+    )
+
+
+def _in_order_of_appearance(unique: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return, of ``np.unique(..., return_index, return_inverse)``, the first places and the numbers, renumbered.
+
+    Values are numbered in the order in which they appear first.
+    """
+    _, first, inverse = unique
+    order = np.argsort(first, kind="stable")
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    return first[order], number[inverse.ravel()]
+
+
+def _texts(column: Any) -> np.ndarray:
+    """Return a column of pandas as text: whole numbers without a point, and "" for a missing entry."""
+    missing = column.isna().to_numpy()
+    values = column.to_numpy(object, copy=True)
+    values[missing] = ""
+    numbers = [isinstance(value, float | np.floating) and float(value).is_integer() for value in values.tolist()]
+    texts = [str(int(v)) if whole else str(v).strip() for v, whole in zip(values.tolist(), numbers, strict=True)]
+    return np.array(texts, object)
+
+
+def _numbers(column: Any) -> np.ndarray | None:
+    """Return a column of numbers of pandas, NaN for a missing entry; None if it has text."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if not is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
+        return None
+    return column.to_numpy(np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
+
+
+def _joined(name: str, ends: _Ends) -> list[str]:
+    """Return a remark if most lines are not joined to each other."""
+    from gpuops import weak_components
+
+    n = len(ends.places)
+    order = np.argsort(ends.tails, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(ends.tails, minlength=n))])
+    sizes = np.bincount(weak_components(indptr, ends.heads[order], compact=True, check=False))
+    if sizes.max() >= LEAST_JOINED * n:
+        return []
+    return [
+        f"{name}: the largest connected part has only {sizes.max():,} of {n:,} vertices, since roads join only where "
+        "lines end; split the lines at their crossings first (in QGIS: Split with lines)"
+    ]

@@ -1,0 +1,103 @@
+"""The vertices at places, for whatever takes vertices: routes, searches, pictures and isochrones."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.od_tables.points import Points, points_from
+from pipelines.od_tables.snapping import Snapping
+from pipelines.stores import Graph, open_graph
+from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
+from pipelines.stores.schema import kind_of
+from pipelines.stores.vertex_names import Positions, positions
+
+
+class Placed(NamedTuple):
+    """The vertices at some places.
+
+    Attributes
+    ----------
+    vertices : Positions
+        The nearest vertices of the largest strongly connected component, for any argument that names vertices.
+    moved : (k,) float64
+        Distances from the places to their vertices: metres on the globe, else units of the coordinates.
+    warning : str or None
+        A line about places that are far from every vertex, or have a nearer vertex outside the component.
+    """
+
+    vertices: Positions
+    moved: np.ndarray
+    warning: str | None
+
+
+def vertices_at(
+    network: HierarchyStore | Graph | str | os.PathLike[str],
+    places: Any,
+    *,
+    snap_limit: float | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> Placed:
+    """Return the vertices at places, for arguments that name vertices.
+
+    Parameters
+    ----------
+    network : HierarchyStore or Graph, or path of such a store
+    places : (lon, lat), or (k, 2) array or list, or data frame or file with such columns
+        Longitude and latitude if the network has degrees, else x and y; for tables see `tilepath.od`.
+    snap_limit : float, optional
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
+    graph : Graph or path, optional
+        The graph of a hierarchy, if it was moved.
+
+    Returns
+    -------
+    Placed
+        With `vertices`, `moved` and `warning`. For a single place, `vertices` name one vertex.
+
+    Raises
+    ------
+    ValueError
+        The network has no coordinates, or a place is wrong.
+
+    Examples
+    --------
+    >>> import tilepath
+    >>> here = tilepath.vertices_at("roads.zarr", (13.37, 52.52))  # doctest: +SKIP
+    >>> tilepath.shortest_path("roads.zarr", here.vertices, "17")  # doctest: +SKIP
+    """
+    opened, snapping = opened_network(network, graph)
+    single = isinstance(places, tuple) and np.ndim(places) == 1
+    if isinstance(places, list | tuple | np.ndarray):
+        places = np.asarray(places, np.float64)
+        if places.shape[-1:] != (2,) or places.ndim > 2:
+            raise ValueError(f"places are of shape {places.shape}; give pairs of numbers, such as (lon, lat)")
+        places = np.atleast_2d(places)
+    points = points_from(places, opened, "place", snap_limit=snap_limit, snapping=snapping)
+    moved = np.zeros(len(points.vertices)) if points.snapped is None else points.snapped
+    return Placed(positions(points.vertices[0] if single else points.vertices), moved, points.warning)
+
+
+def opened_network(
+    network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
+) -> tuple[Graph, Snapping]:
+    """Open the graph of a network, and its vertices by place, which a hierarchy has sorted before."""
+    if isinstance(network, str | os.PathLike):
+        network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
+    if isinstance(network, Graph):
+        if graph is not None:
+            raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")
+        return network, Snapping(network)
+    opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
+    return opened, Snapping(opened, network.by_place(opened))
+
+
+def described(points: Points, text: str, graph: Graph) -> str:
+    """Return what became of the place `text`: the vertex that it was moved to, and how far, and a warning if any."""
+    assert points.snapped is not None
+    far = f"{points.snapped[0]:,.1f} m" if points.on_the_globe else f"{points.snapped[0]:,.6g}"
+    said = f"{text.strip()}: moved {far} to vertex {graph.label(int(points.vertices[0]))}"
+    warned = [line.partition(": ")[2].partition("; ")[0] for line in (points.warning or "").split("\n") if line]
+    return "; ".join([said, *warned])

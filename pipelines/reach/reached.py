@@ -1,0 +1,126 @@
+"""The pieces of arcs that are reached within limits, each cut where a limit ends.
+
+From the distance of its tail on, an arc is walked at a constant pace: at the share s of its length, s times its weight
+later. In an undirected graph the two arcs of an edge are walked towards each other, and each ends where they meet. So
+every piece of a street is reached at one time, the earliest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Pieces(NamedTuple):
+    """Pieces of arcs.
+
+    Attributes
+    ----------
+    arcs : (p,) int64
+        Positions of the arcs in the store.
+    first, last : (p,) float64
+        Where the piece begins and ends on its arc, as shares of the length of the arc.
+    band : (p,) int64
+        The piece lies between the limits ``band - 1`` (or 0) and ``band``.
+    begin, end : (p,) float64
+        When, or how far from the source, the two ends of the piece are reached.
+    """
+
+    arcs: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    band: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+
+
+def reached_pieces(
+    tails: np.ndarray,
+    heads: np.ndarray,
+    weights: np.ndarray,
+    leaving: np.ndarray,
+    limits: np.ndarray,
+    undirected: bool,
+) -> Pieces:
+    """Return the pieces of arcs that are reached within the largest limit.
+
+    Parameters
+    ----------
+    tails, heads, weights : (m,) arcs, with weights of 0 or more
+    leaving : (n,) float64
+        The distance at which arcs leave each vertex; +inf if none does: the vertex is not reached, or closed.
+    limits : (b,) float64, ascending
+    undirected : whether each edge has an arc in each direction, which are walked towards each other
+    """
+    starts, steps = leaving[tails], weights.astype(np.float64)
+    stops = starts + steps
+    if undirected:  # an edge is done when both of its arcs together have been walked for its weight
+        opposite = leaving[heads]
+        both = np.isfinite(starts) & np.isfinite(opposite)
+        meeting = np.where(both, (np.where(both, starts + opposite, 0.0) + steps) / 2, np.inf)
+        stops = np.clip(meeting, starts, stops)
+    bounds = np.concatenate([[0.0], limits])
+    arcs = np.flatnonzero(starts <= limits[-1])
+    starts, stops, steps = starts[arcs], stops[arcs], steps[arcs]
+    pieces = []
+    for band in range(len(limits)):
+        low, high = bounds[band], bounds[band + 1]
+        begin, end = np.maximum(starts, low), np.minimum(stops, high)
+        there = begin < end
+        # An arc of weight 0 is reached at once, in the first band that has its tail.
+        there |= (steps == 0) & (starts <= high) & ((starts > low) | (band == 0))
+        kept = np.flatnonzero(there)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            first = np.where(steps[kept] > 0, (begin[kept] - starts[kept]) / steps[kept], 0.0)
+            last = np.where(steps[kept] > 0, (end[kept] - starts[kept]) / steps[kept], 1.0)
+        last = np.where(end[kept] == starts[kept] + steps[kept], 1.0, np.minimum(last, 1.0))
+        pieces.append((arcs[kept], first, last, np.full(len(kept), band), begin[kept], end[kept]))
+    return Pieces(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+
+
+class Cut(NamedTuple):
+    """Lines: the points of the i-th are ``points[offsets[i] : offsets[i + 1]]``."""
+
+    offsets: np.ndarray
+    points: np.ndarray
+
+
+def cut_lines(
+    offsets: np.ndarray, points: np.ndarray, scale: np.ndarray, lines: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> Cut:
+    """Return pieces of lines.
+
+    Parameters
+    ----------
+    offsets, points : the lines, as `pipelines.stores.lines.points_along` returns them
+    scale : (2,) what an x and a y of the points measure, so that lengths can be compared
+    lines : (p,) the line of each piece
+    first, last : (p,) where a piece begins and ends, as shares of the length of its line
+    """
+    steps = np.hypot(*(np.diff(points, axis=0) * scale).T)
+    steps[offsets[1:-1] - 1] = 0  # from a line to the next
+    along = np.concatenate([[0.0], np.cumsum(steps)])
+    begins, ends = offsets[lines], offsets[lines + 1]
+    base = along[begins]
+    length = along[ends - 1] - base
+    low, high = base + first * length, base + last * length
+    after = np.clip(np.searchsorted(along, low, side="right"), begins + 1, ends)
+    before = np.clip(np.searchsorted(along, high, side="left"), after, ends)
+    before = np.where(last >= 1, np.maximum(ends - 1, after), before)
+    after = np.minimum(after, before)
+
+    def at(place: np.ndarray, following: np.ndarray) -> np.ndarray:
+        point = np.clip(following - 1, begins, ends - 2)
+        step = along[point + 1] - along[point]
+        share = np.clip(np.where(step > 0, (place - along[point]) / np.where(step > 0, step, 1), 0), 0, 1)
+        return points[point] + share[:, None] * (points[point + 1] - points[point])
+
+    inner = before - after
+    counts = np.concatenate([[0], np.cumsum(inner + 2)])
+    found = np.empty((counts[-1], 2))
+    found[counts[:-1]] = np.where((first <= 0)[:, None], points[begins], at(low, after))
+    found[counts[1:] - 1] = np.where((last >= 1)[:, None], points[ends - 1], at(high, before))
+    within = np.arange(inner.sum()) - np.repeat(np.cumsum(inner) - inner, inner)
+    found[np.repeat(counts[:-1] + 1, inner) + within] = points[np.repeat(after, inner) + within]
+    return Cut(counts, found)

@@ -1,0 +1,266 @@
+"""Isochrones: the streets, or the areas, that are reached from some places within limits."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipelines.files.layers import check_layers, need_geopandas, write_layers
+from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
+from pipelines.od_tables.places import opened_network
+from pipelines.od_tables.points import Points, points_from
+from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
+from pipelines.reach.limits import Limits, parse_limits
+from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
+from pipelines.routes.distances import open_rows
+from pipelines.stores import Graph
+from pipelines.stores.coordinates import are_geographic, coordinate_system
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.lines import points_along
+
+if TYPE_CHECKING:
+    import geopandas
+
+KINDS = (*AREAS, "edges")
+
+
+class Reach:
+    """What is reached from some places: the search, whose result becomes edges and areas."""
+
+    def __init__(
+        self,
+        network: HierarchyStore | Graph | str | os.PathLike[str],
+        sources: Any,
+        within: str | float | Sequence[float],
+        *,
+        together: bool = False,
+        snap_limit: float | None = None,
+        graph: Graph | str | os.PathLike[str] | None = None,
+    ):
+        opened, snapping = opened_network(network, graph)
+        self.limits: Limits = parse_limits(within, opened.weight_unit)
+        places = opened.coordinates()
+        if places is None:
+            raise ValueError(
+                f"{opened.path} has no coordinates, so that nothing can be drawn of it; import it with coordinates "
+                "(--coordinates)"
+            )
+        if opened.weight_min < 0:
+            raise ValueError(f"{opened.path} has negative weights; isochrones need weights of 0 or more")
+        self.graph, self.places, self.in_degrees = opened, places, are_geographic(opened, places)
+        self.points: Points = points_from(_listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
+        indptr, self.heads, self.weights = opened.indptr(), opened.indices(), opened.weights()
+        self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
+        there = np.isfinite(places).all(axis=1)
+        self._drawn = there[self.tails] & there[self.heads]
+        rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
+        self.pieces, self.cuts = [], []
+        for vertices in [self.points.vertices] if together else self.points.vertices[:, None]:
+            pieces = self._pieces(rows, vertices)
+            self.pieces.append(pieces)
+            self.cuts.append(self._cut(pieces))
+        self.names = [f"the nearest of {len(self.points.ids)}"] if together else self.points.ids.to_pylist()
+        self.moved = None if self.points.snapped is None or together else self.points.snapped
+
+    def _pieces(self, rows: Any, vertices: np.ndarray) -> Pieces:
+        """Return the pieces that are reached from the nearest of some vertices."""
+        leaving = np.full(self.graph.n, np.inf)
+        for vertex in vertices.tolist():
+            row = rows.row(vertex)
+            far = np.isinf(row) if row.dtype.kind == "f" else row == np.iinfo(row.dtype).max
+            leaving = np.minimum(leaving, np.where(far, np.inf, row.astype(np.float64)))
+        closed = ~self.graph.through()
+        closed[vertices] = False
+        leaving[closed] = np.inf
+        return reached_pieces(
+            self.tails, self.heads, self.weights, leaving, self.limits.in_network, not self.graph.directed
+        )
+
+    def _cut(self, pieces: Pieces) -> Cut:
+        drawn = self._drawn[pieces.arcs]
+        arcs, lines = np.unique(pieces.arcs[drawn], return_inverse=True)
+        offsets, points = points_along(self.graph.lines(), self.places, arcs, self.tails[arcs], self.heads[arcs])
+        scale = plane_scale(points, self.in_degrees)
+        return cut_lines(offsets, points, scale, lines, pieces.first[drawn], pieces.last[drawn])
+
+    def edges(self) -> geopandas.GeoDataFrame:
+        """Return a row for each reached piece of an arc."""
+        import geopandas
+        import pandas
+        import shapely
+
+        factor = self.limits.given[-1] / self.limits.in_network[-1]
+        names = np.array(vertex_names(self.graph).to_pylist(), object)
+        frames = []
+        for name, pieces, cut in zip(self.names, self.pieces, self.cuts, strict=True):
+            drawn = self._drawn[pieces.arcs]
+            arcs = pieces.arcs[drawn]
+            columns = {
+                "source": np.full(len(arcs), name, object),
+                "within": self.limits.given[pieces.band[drawn]],
+                "tail": names[self.tails[arcs]],
+                "head": names[self.heads[arcs]],
+                "begin": pieces.begin[drawn] * factor,
+                "end": pieces.end[drawn] * factor,
+            }
+            shapes = shapely.linestrings(cut.points, indices=np.repeat(np.arange(len(arcs)), np.diff(cut.offsets)))
+            frames.append(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+        frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
+        return self._with_unit(frame)
+
+    def areas(self, kind: str, concavity: float, width: float | None) -> geopandas.GeoDataFrame:
+        """Return a row for each source and limit: the area within the limit, the largest first."""
+        import geopandas
+
+        columns: dict[str, list[Any]] = {"source": [], "within": []}
+        moved, shapes = [], []
+        for i, (name, pieces, cut) in enumerate(zip(self.names, self.pieces, self.cuts, strict=True)):
+            band = pieces.band[self._drawn[pieces.arcs]]
+            scale = plane_scale(cut.points, self.in_degrees)
+            around = default_width(cut.points, self.in_degrees) if width is None else width
+            found = areas_of(cut, band, len(self.limits.given), scale, kind, concavity, around)
+            for limit, area in reversed([*zip(self.limits.given.tolist(), found, strict=True)]):
+                columns["source"].append(name)
+                columns["within"].append(limit)
+                moved.append(0.0 if self.moved is None else float(self.moved[i]))
+                shapes.append(area)
+        if self.moved is not None:
+            columns["moved"] = moved
+        return self._with_unit(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+
+    @property
+    def crs(self) -> str | None:
+        return coordinate_system(self.graph, self.places) or None
+
+    def _with_unit(self, frame: Any) -> Any:
+        frame.attrs = {"unit": self.limits.unit} if self.limits.unit else {}
+        return frame
+
+
+def isochrones(
+    network: HierarchyStore | Graph | str | os.PathLike[str],
+    sources: Any,
+    within: str | float | Sequence[float],
+    *,
+    kind: str = "concave",
+    together: bool = False,
+    concavity: float = 0.3,
+    width: float | None = None,
+    snap_limit: float | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> geopandas.GeoDataFrame:
+    """Return what is reached from some places within limits: areas, or the pieces of streets.
+
+    Parameters
+    ----------
+    network : HierarchyStore or Graph, or path of such a store, with coordinates
+    sources : (lon, lat), or name of a vertex, or list, array, data frame or file as for `tilepath.od`
+        Places are moved to the nearest vertex of the largest strongly connected component.
+    within : float, list of floats, or text
+        Limits in the unit of the network, or in another unit of time or length, as "5,10,15min".
+    kind : {"concave", "convex", "buffers", "edges"}
+        Hulls of the reached streets, buffers around them, or the streets.
+    together : bool
+        Reach from the nearest of all sources, not from each source.
+    concavity : float
+        Of concave hulls, from 0, which follows the streets most closely, to 1, the convex hull.
+    width : float, optional
+        Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of what is
+        reached if coordinates are not longitudes and latitudes.
+    snap_limit : float, optional
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
+    graph : Graph or path, optional
+        The graph of a hierarchy, if it was moved.
+
+    Returns
+    -------
+    geopandas.GeoDataFrame
+        Areas: the columns source, within, moved (of places: how far they were moved) and geometry, a row for each
+        source and limit, the largest limit first. A smaller area lies in the larger one if they are convex hulls or
+        buffers. Where nothing has an area, such as a single straight street, a hull is empty.
+
+        Edges: source, within, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
+        piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
+        walked on its own; in an undirected graph the arcs of an edge end where they meet.
+
+        ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
+
+    Raises
+    ------
+    ValueError
+        An option or a place is wrong; the network has no coordinates, or negative weights.
+    StoreError
+        A vertex does not exist.
+    ImportError
+        GeoPandas is missing.
+
+    Warns
+    -----
+    UserWarning
+        Places are far from the network, or have a nearer vertex outside its largest component.
+    """
+    check_kind(kind, concavity, width)
+    need_geopandas("isochrones")
+    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, graph=graph)
+    if reach.points.warning:
+        warnings.warn(reach.points.warning, stacklevel=2)
+    return reach.edges() if kind == "edges" else reach.areas(kind, concavity, width)
+
+
+def write_isochrones(
+    reach: Reach,
+    out: str | os.PathLike[str],
+    *,
+    kind: str = "concave",
+    concavity: float = 0.3,
+    width: float | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Write isochrones to a file of layers; a GeoPackage has the areas and the edges. Returns the number of rows.
+
+    Parameters
+    ----------
+    reach : Reach
+    out : path of the file: .gpkg, .geojson, .geoparquet or .parquet
+    kind, concavity, width : as for `isochrones`
+    overwrite : replace `out` if it exists
+
+    Raises
+    ------
+    ValueError, FileExistsError, ImportError
+        As `pipelines.files.layers.write_layers`.
+    """
+    check_kind(kind, concavity, width)
+    suffix = check_layers(out, overwrite)
+    layers = {} if kind == "edges" else {"areas": reach.areas(kind, concavity, width)}
+    if kind == "edges" or suffix == ".gpkg":
+        layers["edges"] = reach.edges()
+    write_layers(layers, out, overwrite)
+    return len(next(iter(layers.values())))
+
+
+def check_kind(kind: str, concavity: float, width: float | None) -> None:
+    """Raise ValueError if an option is wrong."""
+    if kind not in KINDS:
+        raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
+    if not 0 <= concavity <= 1:
+        raise ValueError(f"concavity (--concavity) is {concavity:g}; give a number from 0 to 1")
+    if width is not None and not 0 < width < np.inf:
+        raise ValueError(f"width (--width) is {width:g}; give a distance above 0")
+
+
+def _listed(sources: Any) -> Any:
+    """Return sources as `points_from` takes them: a place or a name stands for a list of one."""
+    if isinstance(sources, tuple) and len(sources) == 2 and all(isinstance(each, float | int) for each in sources):
+        return np.array([sources], np.float64)
+    if isinstance(sources, int | np.integer):
+        return [int(sources)]
+    if isinstance(sources, str) and not sources.lower().endswith((*DELIMITERS, *PARQUET)):
+        return [sources]
+    if isinstance(sources, list) and sources and all(isinstance(each, tuple) for each in sources):
+        return np.array(sources, np.float64)
+    return sources

@@ -1,0 +1,275 @@
+"""Roads from layers of lines, and graphs as layers: vertices, directions, lengths and lines, and what is refused."""
+
+import geopandas
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines import StoreError, export_store, import_graph, open_graph, write_forest, write_graph, write_reverse
+from pipelines.formats.graphs import FormatError
+from pipelines.formats.graphs.layers import stored_order
+from pipelines.stores.lines import points_along
+from tilepath.cli import tilepath
+
+UTM = "EPSG:25833"
+
+
+def layer(*lines, crs=UTM, **columns):
+    return geopandas.GeoDataFrame(columns, geometry=[shapely.LineString(line) for line in lines], crs=crs)
+
+
+# The first leads north by a bend, the second back straight, the third goes on to the east.
+NORTH, BACK, EAST = [(0, 0), (3, 4), (3, 10)], [(3, 10), (0, 0)], [(3, 10), (8, 10)]
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(source, **options):
+        return import_graph(source, tmp_path / "store", overwrite=True, **options)
+
+    return load
+
+
+def arcs_of(graph):
+    """Each arc as (points from tail to head, weight), from places and lines."""
+    indptr, heads, weights = graph.indptr(), graph.indices(), graph.weights()
+    tails = np.repeat(np.arange(graph.n), np.diff(indptr))
+    offsets, points = points_along(graph.lines(), graph.coordinates(), np.arange(graph.m), tails, heads)
+    found = []
+    for arc in range(graph.m):
+        line = points[offsets[arc] : offsets[arc + 1]]
+        assert (line[[0, -1]] == graph.coordinates()[[tails[arc], heads[arc]]]).all()
+        found.append((tuple(map(tuple, line.tolist())), weights[arc].item()))
+    return sorted(found)
+
+
+def as_points(line):
+    return tuple((float(x), float(y)) for x, y in line)
+
+
+def test_roads_join_where_they_end_and_lead_both_ways(load):
+    told = []
+    graph = load(layer(NORTH, BACK, EAST), report=told.append)
+    both = [(NORTH, 11.0), (BACK, np.hypot(3, 10)), (EAST, 5.0)]
+    expected = [(as_points(line[::step]), length) for line, length in both for step in (1, -1)]
+    assert arcs_of(graph) == sorted(expected)
+    assert (graph.n, graph.directed, graph.weight_unit, graph.crs) == (3, False, "m", UTM)
+    assert told == [
+        "the GeoDataFrame: 3 lines, joined where they end, in both directions, weights are the lengths of the lines in "
+        "m, EPSG:25833"
+    ]
+    graph.verify()
+
+
+@pytest.mark.parametrize(
+    ("entries", "ways"),
+    [
+        (["yes", "no", "-1"], (1, 0, -1)),
+        ([True, False, None], (1, 0, 0)),
+        ([1, 0, -1], (1, 0, -1)),
+        ([1.0, float("nan"), -1.0], (1, 0, -1)),
+        (["F", "B", "T"], (1, 0, -1)),  # as Geofabrik codes them
+    ],
+)
+def test_one_way_roads(load, entries, ways):
+    lines = [NORTH, BACK, EAST]
+    graph = load(layer(*lines, Oneway=entries, cost=[1, 2, 3]), weight="cost")
+    steps = {1: (1,), -1: (-1,), 0: (1, -1)}
+    expected = [(as_points(lines[i][::s]), i + 1) for i in range(3) for s in steps[ways[i]]]
+    assert arcs_of(graph) == sorted(expected)
+    assert graph.directed
+
+
+def test_columns_of_ends_name_the_vertices(load):
+    named = layer(NORTH, BACK, EAST, u=[70, 9, 9], v=[9, 70, 8], length=[1.5, 2.5, 3.5]).set_index(["u", "v"])
+    graph = load(named)
+    assert graph.names(range(3)) == ["70", "9", "8"]
+    assert arcs_of(graph) == sorted((as_points(line), w) for line, w in ((NORTH, 1.5), (BACK, 2.5), (EAST, 3.5)))
+    # These columns do not agree with the lines, so they are not of vertices.
+    streets = layer(NORTH, BACK, EAST, **{"from": ["A", "A", "A"], "to": ["B", "C", "D"]})
+    assert load(streets).labels() is None
+    with pytest.raises(FormatError, match=r"row 1 \(from 0\): 'v' is missing"):
+        load(layer(NORTH, EAST, u=["a", "b"], v=["b", None]), columns=["u", "v"])
+    assert load(layer(NORTH, EAST, a=[1, 2], b=[2, 3], t=[5, 6]), columns=["a", "b", "t"]).weights().tolist() == [5, 6]
+
+
+places = st.tuples(st.integers(0, 2), st.integers(0, 2))
+roads = st.lists(
+    st.tuples(st.lists(places, min_size=2, max_size=4), st.sampled_from(["yes", "no", "-1"]), st.integers(1, 3)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=12)
+@given(roads, st.booleans(), st.booleans())
+def test_any_roads_keep_their_lines_and_weights(tmp_path_factory, roads, simplify, sorted_rows):
+    frame = layer(*(line for line, _, _ in roads), oneway=[way for _, way, _ in roads], w=[w for _, _, w in roads])
+    arcs = []
+    for line, way, weight in roads:
+        arcs += [(as_points(line), weight)] if way != "-1" else []
+        arcs += [(as_points(line[::-1]), weight)] if way != "yes" else []
+    if simplify:
+        best = {}
+        for points, weight in arcs:
+            ends = points[0], points[-1]
+            if ends[0] != ends[1] and (ends not in best or weight < best[ends][1]):
+                best[ends] = points, weight
+        arcs, sorted_rows = list(best.values()), True
+    path = tmp_path_factory.mktemp("roads") / "g"
+    graph = import_graph(frame, path, weight="w", simplify=simplify, sorted_rows=sorted_rows)
+    assert arcs_of(graph) == sorted(arcs)
+    first = list(dict.fromkeys(as_points(line)[end] for line, _, _ in roads for end in (0, -1)))
+    assert list(map(tuple, graph.coordinates().tolist())) == first
+
+
+def test_lengths_are_geodesic_in_degrees_whatever_the_datum(load):
+    told = []
+    degrees = layer([(13, 52), (13, 53)], [(13, 53), (14, 53)], crs="EPSG:4258")  # of Europe, within decimetres
+    graph = load(degrees, report=told.append)
+    assert (graph.crs, graph.weight_unit) == ("EPSG:4326", "m")
+    # Lengths of a degree on the ellipsoid: of the meridian, and of a geodesic that ends on the parallel.
+    assert sorted({*graph.weights().round(-1).tolist()}) == [67140.0, 111280.0]
+    assert load(layer([(0, 0), (3, 4)], crs=None)).weight_unit == ""
+    assert load(layer([(0, 0), (3, 4)], crs=None), crs=UTM).crs == UTM
+    feet = load(layer([(0, 0), (3, 4)], crs="EPSG:2263"))
+    assert (feet.weight_unit, feet.weights().tolist()) == ("US survey foot", [5.0, 5.0])
+
+
+@pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".geoparquet"])
+def test_a_graph_and_its_layer_are_the_same_roads(load, tmp_path, suffix):
+    crs = "EPSG:4326" if suffix == ".geojson" else UTM
+    graph = load(layer(NORTH, BACK, EAST, oneway=["yes", "yes", "no"], w=[1, 2, 3], crs=crs), weight="w")
+    out = tmp_path / f"roads{suffix}"
+    assert export_store(graph.path, out) == 4
+    with pytest.raises(FileExistsError):
+        export_store(graph.path, out)
+    again = import_graph(out, tmp_path / "again", layer="arcs" if suffix == ".gpkg" else None)
+    assert arcs_of(again) == arcs_of(graph)
+    assert sorted(again.labels().tolist()) == ["0", "1", "2"]
+    if suffix == ".gpkg":
+        points = geopandas.read_file(out, layer="vertices")
+        assert shapely.get_coordinates(points.geometry).tolist() == graph.coordinates().tolist()
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_undirected_graph_is_exported_by_edges(load, tmp_path):
+    graph = load(layer(NORTH, BACK, EAST))
+    assert export_store(graph.path, tmp_path / "e.gpkg") == 3
+    again = import_graph(tmp_path / "e.gpkg", tmp_path / "again", directed=False)
+    assert arcs_of(again) == arcs_of(graph)
+
+
+def test_lines_follow_arcs_into_derived_graphs(load, tmp_path):
+    graph = load(layer(NORTH, BACK, EAST, oneway=["yes", "yes", "no"]))
+    reverse = write_reverse(graph, tmp_path / "reverse")
+    assert arcs_of(reverse) == sorted((points[::-1], weight) for points, weight in arcs_of(graph))
+    for directed in (True, False):
+        graph = load(layer(NORTH, EAST), directed=directed)
+        forest = write_forest(graph, tmp_path / f"forest-{directed}")
+        assert arcs_of(forest) == arcs_of(graph)
+        assert forest.crs == UTM
+
+
+def test_a_parquet_file_of_geometries_is_a_layer_unless_the_format_is_named(load, tmp_path):
+    layer(NORTH, EAST, source=["a", "b"], target=["b", "c"], weight=[1, 2]).to_parquet(tmp_path / "roads.parquet")
+    assert load(tmp_path / "roads.parquet").lines() is not None
+    assert load(tmp_path / "roads.parquet", format="parquet").lines() is None
+
+
+def test_a_crs_is_recorded_for_other_formats(load, tmp_path):
+    (tmp_path / "e.csv").write_text("source,target,weight\na,b,1\n")
+    (tmp_path / "xy.csv").write_text("id,lng,latitude\na,3,4\nb,5,6\n")
+    graph = load(tmp_path / "e.csv", coordinates=tmp_path / "xy.csv", crs="EPSG:32633")
+    assert (graph.crs, graph.coordinates().tolist()) == ("EPSG:32633", [[3, 4], [5, 6]])
+    export_store(graph.path, tmp_path / "e.geojson")
+    assert geopandas.read_file(tmp_path / "e.geojson").geometry.iloc[0].length < 1e-3  # metres became degrees
+    with pytest.raises(ValueError, match=r"crs \(--crs\) is 'nowhere', which is no coordinate system"):
+        load(tmp_path / "e.csv", crs="nowhere")
+
+
+def test_layers_of_a_file(load, tmp_path):
+    path = tmp_path / "two.gpkg"
+    layer(NORTH).to_file(path, layer="roads")
+    layer(EAST).boundary.explode().to_frame("geometry").to_file(path, layer="ends")
+    assert load(path).m == 2
+    layer(EAST).to_file(path, layer="rivers")
+    with pytest.raises(FormatError, match=rf"{path}: 2 layers of LineString .* roads \(LineString\), ends \(Point\)"):
+        load(path)
+    assert load(path, layer="rivers").coordinates().tolist() == [[3, 10], [8, 10]]
+    for option, says in ("paths", "there is no layer 'paths'; its layers are roads"), ("ends", "layer ends, row 0"):
+        with pytest.raises(FormatError, match=says):
+            load(path, layer=option)
+
+
+def test_wrong_layers_are_refused(load, tmp_path):
+    for name in "a.gpkg", "a.geojson", "a.geoparquet", "a.shp":
+        (tmp_path / name).write_text("not a layer")
+        with pytest.raises(FormatError, match=rf"{name}: cannot be read"):
+            load(tmp_path / name)
+    wrong = [
+        (layer(NORTH, oneway=["maybe"]), {}, r"row 0 \(from 0\): 'oneway' is 'maybe'; write yes, no or -1"),
+        (layer(NORTH, w=["fast"]), {"weight": "w"}, "column 'w' has text; weights are numbers"),
+        (layer(NORTH, EAST, w=[1.0, None]), {"weight": "w"}, r"row 1 \(from 0\): 'w' is nan; correct it"),
+        (layer(NORTH), {"weight": "w"}, "there is no column 'w'; columns are"),
+        (layer(NORTH), {"crs": "EPSG:3857"}, "its coordinate system is EPSG:25833, not EPSG:3857"),
+        (layer(NORTH, length=[1], km=[2]), {}, "it is unclear which column holds the weights; columns are length, km"),
+        (layer(NORTH), {"layer": "x"}, "a GeoDataFrame is one layer"),
+        (layer(NORTH), {"directed": True, "oneway": "x"}, "leave out directed"),
+        (layer(NORTH), {"comment": "x"}, "has no meaning"),
+    ]
+    for frame, options, says in wrong:
+        with pytest.raises(FormatError, match=says):
+            load(frame, **options)
+    infinite = layer(NORTH)
+    infinite.geometry = shapely.transform(infinite.geometry, lambda points: points + np.inf)
+    with pytest.raises(FormatError, match="a point is not finite"):
+        load(infinite)
+
+
+def test_what_a_layer_lacks_is_said(load):
+    told = []
+    frame = layer(NORTH, EAST, [(50, 50), (60, 60)], [(70, 70), (80, 80)], [(90, 90), (95, 95)])
+    frame.loc[1, "geometry"] = None
+    frame.loc[0, "geometry"] = shapely.MultiLineString([NORTH, EAST])
+    graph = load(frame, report=told.append)
+    assert graph.m == 10
+    assert told[1:3] == [
+        "the GeoDataFrame: left out 1 row without a geometry",
+        "the GeoDataFrame: took lines of several parts apart: 1 lines more",
+    ]
+    assert "the largest connected part has only 3 of 9 vertices" in told[3]
+
+
+def test_only_maps_are_exported_to_layers(tmp_path, load):
+    bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]))
+    with pytest.raises(StoreError, match="has no coordinates; import it with coordinates"):
+        export_store(bare.path, tmp_path / "o.gpkg")
+    unknown = load(layer([(0, 0), (300, 4)], crs=None))
+    with pytest.raises(ValueError, match=r"the coordinate system of the network is not known; .* \(crs, --crs\)"):
+        export_store(unknown.path, tmp_path / "o.geojson")
+    assert not (tmp_path / "o.geojson").exists()
+
+
+def test_the_commands(tmp_path):
+    layer(NORTH, EAST, crs="EPSG:4326").to_file(tmp_path / "r.geojson")
+    runner = CliRunner()
+    told = runner.invoke(tilepath, ["import", str(tmp_path / "r.geojson"), str(tmp_path / "g"), "--directed"])
+    assert told.exit_code == 0, told.output
+    assert "each in the direction of its points" in told.output
+    assert "with coordinates and lines in EPSG:4326" in told.output
+    told = runner.invoke(tilepath, ["export", str(tmp_path / "g"), str(tmp_path / "o.geoparquet")])
+    assert told.output == f"{tmp_path / 'o.geoparquet'}: 2 rows\n"
+    assert b"geo" in pq.read_schema(tmp_path / "o.geoparquet").metadata
+    assert open_graph(tmp_path / "g").directed
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 9)), max_size=12))
+def test_arcs_are_stored_in_the_order_that_is_foretold(arcs):
+    tails, heads, weights = np.array(arcs, np.int64).reshape(-1, 3).T
+    order = stored_order(tails, heads, weights, False, True).tolist()
+    assert order == sorted(range(len(arcs)), key=lambda i: arcs[i][:2])

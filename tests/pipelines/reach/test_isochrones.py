@@ -1,0 +1,276 @@
+"""Isochrones: the pieces of streets against a walk in small steps, cuts against Shapely, areas, and what is refused."""
+
+import heapq
+import warnings
+
+import geopandas
+import numpy as np
+import pytest
+import shapely
+import shapely.ops
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilepath
+from pipelines import StoreError, build_hierarchy, import_graph, write_graph
+from pipelines.reach.limits import parse_limits
+from pipelines.reach.reached import cut_lines, reached_pieces
+from tilepath.cli import tilepath as command
+
+# --- Pieces: a walk along halves of units -----------------------------------------------------------------------------
+
+
+def times(edges, closed, source):
+    """Earliest times by a heap; `edges` has for each point its (next point, time)."""
+    found, heap = {}, [(0.0, "", source)]
+    while heap:
+        time, _, point = heapq.heappop(heap)
+        if point in found:
+            continue
+        found[point] = time
+        if point == source or point not in closed:
+            for after, step in edges.get(point, ()):
+                heapq.heappush(heap, (time + step, str(after), after))
+    return found
+
+
+def halves(u, v, weight, edge):
+    """The points on an edge that are half a unit apart."""
+    return [u, *((edge, i) for i in range(1, 2 * weight)), v]
+
+
+graphs = st.tuples(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9),
+    st.sets(st.integers(0, 4)),
+    st.integers(0, 4),
+    st.lists(st.integers(1, 20), min_size=1, max_size=3, unique=True).map(sorted),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150)
+@given(graphs)
+def test_pieces_are_the_halves_that_a_walk_reaches(graph):
+    """`edges` (u, v, weight) have an arc, or in an undirected graph two arcs; weights, and so meetings, are halves."""
+    edges, closed, source, limits, undirected = graph
+    limits = np.array(limits) / 2
+    arcs, steps, walked = [], {}, {}
+    for edge, (u, v, weight) in enumerate(edges):
+        for turned in (False, True)[: 1 + undirected]:
+            arcs.append((v, u, weight) if turned else (u, v, weight))
+        points = halves(u, v, weight, edge) if weight else [u, v]
+        for i in range(len(points) - 1):
+            step = 0.5 if weight else 0.0
+            steps.setdefault(points[i], []).append((points[i + 1], step))
+            if undirected:
+                steps.setdefault(points[i + 1], []).append((points[i], step))
+            walked[edge, i] = (points[i], points[i + 1])
+    reached = times(steps, closed, source)
+
+    def leaves(point):
+        """When a walk leaves a point, +inf if it does not."""
+        there = point in reached and (point == source or point not in closed)
+        return reached[point] if there else np.inf
+
+    tails, heads, weights = np.array(arcs).T
+    leaving = np.array([leaves(vertex) for vertex in range(5)])
+    pieces = reached_pieces(tails, heads, weights, leaving, limits, undirected)
+    found = {}
+    for arc, first, last, band, begin, end in zip(*pieces, strict=True):
+        edge, turned = divmod(arc, 2) if undirected else (arc, 0)
+        weight = edges[edge][2]
+        low, high = np.array([first, last]) * max(2 * weight, 1)
+        assert begin <= end <= limits[band]
+        assert band == 0 or begin >= limits[band - 1]
+        assert begin == leaving[tails[arc]] + first * weight
+        assert end == pytest.approx(leaving[tails[arc]] + last * weight)
+        for i in range(round(low), round(high)):
+            place = (edge, 2 * weight - 1 - i if turned and weight else i)
+            found.setdefault(place, []).append(band)
+        assert (round(low), round(high)) == pytest.approx((low, high))
+    expected = {}
+    for place, (a, b) in walked.items():
+        when = min(leaves(a), leaves(b)) if undirected else leaves(a)
+        when += 0.5 if edges[place[0]][2] else 0.0
+        if when <= limits[-1]:
+            expected[place] = int(np.searchsorted(limits, when))
+    assert {place: min(bands) for place, bands in found.items()} == expected
+    assert all(len(bands) == 1 for place, bands in found.items() if edges[place[0]][2])
+
+
+whole = st.integers(0, 3)
+lines = st.lists(st.lists(st.tuples(whole, whole), min_size=2, max_size=5), min_size=1, max_size=4)
+shares = st.lists(
+    st.tuples(st.integers(0, 3), st.floats(0, 1), st.floats(0, 1)).map(lambda s: (s[0], min(s[1:]), max(s[1:]))),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=100)
+@given(lines, shares, st.sampled_from([(1.0, 1.0), (2.0, 0.5)]))
+def test_cuts_are_those_of_shapely(lines, shares, scale):
+    scale = np.array(scale)
+    offsets = np.concatenate([[0], np.cumsum([len(line) for line in lines])])
+    points = np.concatenate([np.array(line, float) for line in lines])
+    which, first, last = (np.array(column) for column in zip(*shares, strict=True))
+    which %= len(lines)
+    cut = cut_lines(offsets, points, scale, which, first, last)
+    for i, line in enumerate(which.tolist()):
+        found = shapely.LineString(cut.points[cut.offsets[i] : cut.offsets[i + 1]] * scale)
+        given = shapely.LineString(np.array(lines[line], float) * scale)
+        expected = shapely.ops.substring(given, first[i], last[i], normalized=True)
+        assert found.length == pytest.approx((last[i] - first[i]) * given.length, abs=1e-9)
+        assert found.hausdorff_distance(expected) < 1e-9
+        if first[i] == 0:
+            assert tuple(cut.points[cut.offsets[i]]) == lines[line][0]
+        if last[i] == 1:
+            assert tuple(cut.points[cut.offsets[i + 1] - 1]) == lines[line][-1]
+
+
+# --- Of a network -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cross(tmp_path_factory):
+    """Four streets of 100 m, each with a bend, from a crossing at (0, 0); 10 s each; the eastern one is one-way."""
+    arms = [[(0, 0), (50, 0), (100, 0)], [(0, 0), (0, 50), (0, 100)], [(0, 0), (-100, 0)], [(0, -100), (0, 0)]]
+    frame = geopandas.GeoDataFrame(
+        {"oneway": ["yes", "no", "no", "no"], "time": [10, 10, 10, 10]},
+        geometry=[shapely.LineString(arm) for arm in arms],
+        crs="EPSG:25833",
+    )
+    return import_graph(frame, tmp_path_factory.mktemp("cross") / "g", weight="time", unit="s")
+
+
+def test_streets_are_cut_where_the_time_ends(cross):
+    edges = tilepath.isochrones(cross, (1.0, 2.0), [6, 3, 100], kind="edges")
+    assert edges.crs == "EPSG:25833"
+    assert edges.attrs == {"unit": "s"}
+    # The place is moved to the crossing, although the end of the one-way street is not in the component.
+    north = edges[(edges["tail"] == "0") & (edges["head"] == "2")].sort_values("begin")
+    assert north.geometry.to_wkt().tolist() == [
+        "LINESTRING (0 0, 0 30)",
+        "LINESTRING (0 30, 0 50, 0 60)",
+        "LINESTRING (0 60, 0 100)",
+    ]
+    assert north[["within", "begin", "end"]].to_numpy().tolist() == [[3, 0, 3], [6, 3, 6], [100, 6, 10]]
+    assert (edges["end"] <= edges["within"]).all()
+    south = edges[(edges["tail"] == "0") & (edges["head"] == "4")]
+    assert south.geometry.iloc[0].coords[0] == (0, 0)  # against its line
+
+
+def test_areas_and_their_columns(cross):
+    for kind, area in ("convex", 60 * 60 * 2), ("concave", None), ("buffers", None):
+        found = tilepath.isochrones(cross, (1.0, 2.0), "6,3", kind=kind, width=5)
+        assert found.columns.tolist() == ["source", "within", "moved", "geometry"]
+        assert found["within"].tolist() == [6, 3]
+        assert found["moved"].tolist() == [pytest.approx(5**0.5)] * 2
+        assert found.geometry.is_valid.all()
+        if area is not None:
+            assert found.area.tolist() == [pytest.approx(area), pytest.approx(area / 4)]
+        if kind == "buffers":
+            assert found.geometry.iloc[0].covers(found.geometry.iloc[1])
+            arms = tilepath.isochrones(cross, (1.0, 2.0), 6, kind="edges").union_all()
+            assert found.geometry.iloc[0].buffer(0.1).covers(arms.buffer(4.8))
+            assert not found.geometry.iloc[0].intersects(shapely.Point(30, 30))
+
+
+def test_from_several_places(cross):
+    names = ["1", "2", "3", "4"]  # the ends; the first has no way out
+    found = tilepath.isochrones(cross, names, 5, kind="edges")
+    assert {*found["source"]} == {"2", "3", "4"}
+    assert "moved" not in tilepath.isochrones(cross, names, 5).columns
+    together = tilepath.isochrones(cross, names, 20, kind="edges", together=True)
+    assert {*together["source"]} == {"the nearest of 4"}
+    assert together["end"].max() == 20  # to the end of the one-way street
+    assert tilepath.isochrones(cross, "2", 5).geometry.is_empty.tolist() == [True]  # a straight street has no area
+
+
+def test_hierarchies_and_degrees(cross, tmp_path, client):
+    hierarchy = build_hierarchy(client, cross, tmp_path / "h")
+    expected = tilepath.isochrones(cross, (1.0, 2.0), "0.1min", kind="buffers")
+    found = tilepath.isochrones(hierarchy, (1.0, 2.0), "0.1min", kind="buffers")
+    assert found.equals(expected)
+    assert expected["within"].tolist() == [0.1]
+    assert expected.attrs == {"unit": "min"}
+    # The same streets at 60 degrees north: a buffer is as wide as it is high.
+    places = np.array([[13, 60], [13.01, 60], [13, 60.005]])
+    graph = write_graph(
+        tmp_path / "g", np.array([0, 2, 2, 2]), np.array([1, 2]), np.array([9.0, 9.0]), coordinates=places
+    )
+    area = tilepath.isochrones(graph, "0", 9, kind="buffers", width=30)
+    assert area.crs == "EPSG:4326"
+    metres = area.to_crs("EPSG:32633")
+    streets = shapely.MultiLineString([places[[0, 1]], places[[0, 2]]])
+    streets = geopandas.GeoSeries([streets], crs="EPSG:4326").to_crs("EPSG:32633")
+    assert metres.symmetric_difference(streets.buffer(30)).area[0] < 0.01 * metres.area[0]
+
+
+def test_what_cannot_be_reached(cross, tmp_path):
+    wrong = [
+        ({"within": "5km"}, r"is in km, but the weights of the network are in s"),
+        ({"within": "5parsec"}, r"is in 'parsec'; units are"),
+        ({"within": [0, 5]}, "give numbers above 0"),
+        ({"within": "a"}, "give numbers above 0"),
+        ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
+        ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
+        ({"width": 0}, r"width \(--width\) is 0"),
+        ({"sources": (500.0, 0.0), "snap_limit": 10}, "more than the limit"),
+    ]
+    for options, says in wrong:
+        with pytest.raises(ValueError, match=says):
+            tilepath.isochrones(cross, **{"sources": "0", "within": 5, **options})
+    with pytest.raises(StoreError, match="no vertex"):
+        tilepath.isochrones(cross, "nowhere", 5)
+    bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]), np.array([1.0]))
+    with pytest.raises(ValueError, match="has no coordinates, so that nothing can be drawn"):
+        tilepath.isochrones(bare, "0", 5)
+    places = np.array([[0.0, 0], [1, 0]])
+    negative = write_graph(tmp_path / "minus", np.array([0, 1, 1]), np.array([1]), np.array([-1.0]), coordinates=places)
+    with pytest.raises(ValueError, match="negative weights"):
+        tilepath.isochrones(negative, "0", 5)
+    with pytest.warns(UserWarning, match="moved past a nearer vertex"):
+        tilepath.isochrones(cross, (99.0, 0.0), 5)
+    with pytest.raises(ValueError, match="'weight', which is no unit"):
+        parse_limits("5min", "weight")
+
+
+def test_vertices_without_coordinates_are_left_out(tmp_path):
+    places = np.array([[0.0, 0], [300, 0], [np.nan, np.nan]])
+    graph = write_graph(
+        tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1.0, 1.0]), coordinates=places
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(tilepath.isochrones(graph, "0", 9, kind="edges")) == 1
+
+
+def test_the_command(cross, tmp_path):
+    def run(*arguments):
+        return CliRunner().invoke(command, ["isochrones", cross.path, *map(str, arguments)])
+
+    out = tmp_path / "o.gpkg"
+    told = run(out, "--from", "1,2", "--from", "-99,0", "--within", "3,6")
+    assert told.exit_code == 0, told.output
+    assert told.output.splitlines() == [
+        "source 1,2: moved 2.2 to vertex 0",
+        "source -99,0: moved 1.0 to vertex 3",
+        f"{out}: 4 areas within 3, 6 s of 2 sources",
+    ]
+    assert geopandas.list_layers(out)["name"].tolist() == ["areas", "edges"]
+    assert geopandas.read_file(out, layer="areas")["source"].tolist() == ["1,2", "1,2", "-99,0", "-99,0"]
+    (tmp_path / "s.csv").write_text("id,x,y\nhere,1,1\n")
+    told = run(tmp_path / "o.geojson", "--from-file", tmp_path / "s.csv", "--within", "3", "--kind", "edges")
+    assert "4 edges within 3 s of 1 source" in told.output
+    assert geopandas.read_file(tmp_path / "o.geojson")["source"].tolist() == ["here"] * 4
+    for arguments, says in (
+        ([out, "--from", "1,2", "--within", "3"], "exists already"),
+        ([tmp_path / "x.tif", "--from", "1,2", "--within", "3"], "choose one"),
+        ([tmp_path / "x.gpkg", "--within", "3"], "name the sources"),
+        ([tmp_path / "x.gpkg", "--from", "0", "--from", "1,2", "--within", "3"], "only places, or only names"),
+    ):
+        told = run(*arguments)
+        assert told.exit_code != 0
+        assert says in told.output + str(told.exception)

@@ -1,0 +1,132 @@
+"""The command `tilepath isochrones`: what is reached from places within limits, as areas and streets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.answers import GRAPH, VERTICES
+from tilepath.cli.help_pages import page
+from tilepath.cli.messages import say
+from tilepath.cli.places import PLACES, place_in
+from tilepath.cli.quantities import NUMBER
+
+SAID = 3  # places of which it is said how far each was moved
+
+
+@page(
+    epilog=f"{VERTICES} {PLACES}",
+    example="tilepath isochrones city.zarr reached.gpkg --from 13.37,52.52 --within 5,10,15min",
+)
+@click.argument("network", metavar="STORE", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option(
+    "--from", "sources", multiple=True, metavar="PLACE", help="Where to start: a place or vertex; repeatable."
+)
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True),
+    help="A table of further sources: a column source or vertex, or lon and lat, or x and y; a column id names them.",
+)
+@click.option(
+    "--within",
+    required=True,
+    metavar="T[,T...][UNIT]",
+    help="Limits, in the unit of the weights, or in a unit of time or length: 5,10,15min or 500,1000m.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["concave", "convex", "buffers", "edges"]),
+    default="concave",
+    show_default=True,
+    help="Hulls of the reached streets, buffers around them, or the streets themselves, cut where the limits end.",
+)
+@click.option("--together", is_flag=True, help="Reach from the nearest source, not from each source.")
+@click.option(
+    "--concavity",
+    type=NUMBER,
+    default=0.3,
+    show_default=True,
+    help="Of concave hulls, from 0 (closest to the streets) to 1 (convex).",
+)
+@click.option(
+    "--width",
+    type=NUMBER,
+    metavar="D",
+    help="From a street to the edge of its buffer; by default 50 m, or a hundredth of the diagonal of what is reached.",
+)
+@click.option(
+    "--snap-limit",
+    type=NUMBER,
+    metavar="D",
+    help="Refuse places farther than D from every vertex, in metres or in units of the coordinates.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@GRAPH
+def isochrones(
+    network: str,
+    out: str,
+    sources: tuple[str, ...],
+    from_file: str | None,
+    within: str,
+    together: bool,
+    snap_limit: float | None,
+    graph: str | None,
+    **options: Any,
+) -> None:
+    """Write what is reached from some places within limits to OUT (.gpkg, .geojson, .geoparquet or .parquet).
+
+    STORE is a graph store with coordinates, or a hierarchy store of it. OUT has an area for each source and limit, the
+    largest first; a .gpkg also has the reached streets, in the layer `edges`.
+    """
+    from pipelines.files.layers import check_layers
+    from pipelines.reach.solve import Reach, check_kind, write_isochrones
+    from pipelines.stores.schema import counted
+
+    check_kind(options["kind"], options["concavity"], options["width"])
+    check_layers(out, options["overwrite"])
+    if bool(sources) == (from_file is not None):
+        raise click.UsageError("name the sources, either with --from or with --from-file")
+    given = from_file if from_file is not None else _sources(network, graph, sources)
+    reach = Reach(network, given, within, together=together, snap_limit=snap_limit, graph=graph)
+    _say_moved(reach)
+    rows = write_isochrones(reach, out, **options)
+    limits = ", ".join(f"{limit:g}" for limit in reach.limits.given)
+    what = "edges" if options["kind"] == "edges" else "areas"
+    unit = f" {reach.limits.unit}" if reach.limits.unit else ""
+    of = reach.names[0] if together else counted(len(reach.names), "source")
+    click.echo(f"{out}: {counted(rows, what[:-1])} within {limits}{unit} of {of}")
+
+
+def _sources(network: str, graph: str | None, names: tuple[str, ...]) -> Any:
+    """Return all sources as a table of places that are named as they were written, or all as names of vertices."""
+    import pyarrow as pa
+
+    from pipelines.od_tables.places import opened_network
+    from pipelines.stores.coordinates import are_geographic
+
+    opened, _ = opened_network(network, graph)
+    found = [None if opened.find([name])[0] >= 0 else place_in(name) for name in names]
+    places = [place for place in found if place is not None]
+    if not places:
+        return list(names)
+    if len(places) < len(names):
+        raise click.UsageError("--from has places and names of vertices; give only places, or only names")
+    coordinates = opened.coordinates()
+    axes = ("lon", "lat") if coordinates is None or are_geographic(opened, coordinates) else ("x", "y")
+    columns = dict(zip(axes, zip(*places, strict=True), strict=True))
+    return pa.table({"id": [name.strip() for name in names], **columns})
+
+
+def _say_moved(reach: Any) -> None:
+    points = reach.points
+    if points.snapped is None:
+        return
+    unit = " m" if points.on_the_globe else ""
+    for name, vertex, moved in list(zip(points.ids, points.vertices, points.snapped, strict=True))[:SAID]:
+        say(f"source {name}: moved {moved:,.1f}{unit} to vertex {reach.graph.label(int(vertex))}", err=True)
+    if len(points.snapped) > SAID:
+        say(f"{len(points.snapped):,} sources: moved by at most {points.snapped.max():,.1f}{unit}", err=True)
+    if points.warning:
+        say(points.warning, err=True)

@@ -1,0 +1,88 @@
+"""Places in arguments that name vertices, such as 13.37,52.52: they become the nearest vertices, and this is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilepath.cli.messages import say
+
+PLACES = (
+    "In a network with coordinates, a place such as 13.37,52.52 (longitude and latitude, or x and y) names the nearest "
+    "vertex of the largest strongly connected component."
+)
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+PLACE = re.compile(rf"\s*({_NUMBER})\s*,\s*({_NUMBER})\s*")
+
+
+def place_in(text: str) -> tuple[float, float] | None:
+    """Return the two numbers of a text such as "13.37,52.52", or None if it is another text.
+
+    >>> place_in("13.37, -52.5"), place_in("a,b")
+    ((13.37, -52.5), None)
+    """
+    found = PLACE.fullmatch(text)
+    return None if found is None else (float(found[1]), float(found[2]))
+
+
+def protected(arguments: list[str]) -> list[str]:
+    """Return arguments in which a place that begins with a minus sign is not taken for an option."""
+    return [f" {each}" if each.startswith("-") and PLACE.fullmatch(each) else each for each in arguments]
+
+
+class AtPlaces:
+    """Turns places into vertices of one graph; other names stay as they are, and a label goes before a place.
+
+    Parameters
+    ----------
+    graph : Graph
+    snapping : the vertices by place, if they are sorted already
+    """
+
+    def __init__(self, graph: Any, snapping: Any = None):
+        self.graph, self._snapping = graph, snapping
+
+    def __call__(self, name: Any, what: str = "place") -> Any:
+        """Return the vertex at a place, as `tilepath.positions`; or `name` itself if it is no place."""
+        if not isinstance(name, str) or (place := place_in(name)) is None or self.graph.find([name])[0] >= 0:
+            return name
+        import numpy as np
+
+        from pipelines import positions
+        from pipelines.od_tables.places import described
+        from pipelines.od_tables.points import points_from
+        from pipelines.od_tables.snapping import Snapping
+
+        self._snapping = self._snapping or Snapping(self.graph)
+        try:
+            points = points_from(np.array([place]), self.graph, what, snapping=self._snapping)
+        except ValueError as error:
+            raise ValueError(str(error).replace(f"the {what}s, row 1", name.strip())) from None
+        say(described(points, name, self.graph), err=True)
+        return positions(points.vertices[0])
+
+    def all(self, names: Sequence[str], what: str) -> list[int]:
+        """Return the vertices that some names or places mean."""
+        return [self.graph.vertex(self(name, what), what) for name in names]
+
+    def in_file(self, file: str, what: str) -> list[int]:
+        """Return the vertices that a file names, or the vertices at the places that it has, each once."""
+        from pipelines.files.listed_vertices import vertices_in_file
+        from pipelines.files.tables import DELIMITERS, PARQUET, has_column
+        from pipelines.od_tables.points import read_points
+        from pipelines.stores.schema import counted
+
+        table = file.lower().endswith((*DELIMITERS, *PARQUET))
+        named = not table or has_column(file, what) or has_column(file, "vertex")
+        if named or not (has_column(file, "lon") or has_column(file, "x")):
+            return vertices_in_file(self.graph, what, file)
+        points = read_points(file, self.graph, what, snapping=self._snapping)
+        found = list(dict.fromkeys(points.vertices.tolist()))
+        assert points.snapped is not None
+        places, unit = counted(len(points.vertices), "place"), " m" if points.on_the_globe else ""
+        moved = f"by at most {points.snapped.max():,.1f}{unit}"
+        say(f"{file}: {places} moved {moved} to {counted(len(found), 'vertex', 'vertices')}", err=True)
+        if points.warning:
+            say(points.warning, err=True)
+        return found
