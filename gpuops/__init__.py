@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from gpuops.hops import hop_distances as hop_distances
     from gpuops.label_setting import dijkstra as dijkstra
     from gpuops.label_setting import dijkstra_rows as dijkstra_rows
+    from gpuops.label_setting.near import distances_within as distances_within
+    from gpuops.label_setting.near import k_nearest as k_nearest
     from gpuops.minplus import minplus_product as minplus_product
     from gpuops.minplus import minplus_update as minplus_update
     from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall

@@ -27,7 +27,6 @@ import numpy as np
 from gpuops.arrays import is_cupy
 from gpuops.csr import check_csr, check_vertices
 from gpuops.label_setting import dijkstra_cuda, dijkstra_numba
-from gpuops.numbers import outside_infinity
 
 METHODS = ("heap", "rounds")
 DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -62,7 +61,7 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
     TypeError, ValueError
         The arrays do not form a graph, a weight is negative or NaN, the source is not a vertex, or CuPy with "heap".
     """
-    _check_graph(indptr, indices, weights)
+    check_graph(indptr, indices, weights)
     n = len(indptr) - 1
     if not 0 <= source < n:
         raise ValueError(f"source {source} is not a vertex; vertices are 0 to {n - 1}")
@@ -124,19 +123,21 @@ def dijkstra_rows(
         As for `dijkstra`. CuPy arrays raise TypeError.
     """
     if check:
-        _check_graph(indptr, indices, weights)
+        check_graph(indptr, indices, weights)
     if is_cupy(weights):
         raise TypeError("a heap runs on a CPU; pass NumPy arrays, or use batched_shortest_distances")
     vertices = check_vertices(sources, len(indptr) - 1)
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
-    kind = weights.dtype.type
-    if kind is np.int32:
-        most = outside_infinity(np.int32)
-        farthest = -1 if math.isnan(limit) else most if limit >= most else math.floor(max(limit, -1))
-    else:
-        farthest = limit
-    found = dijkstra_numba.heap_rows(indptr, indices, weights, vertices, together, kind(farthest), predecessors)
-    return found
+    farthest = farthest_within(limit, weights.dtype)
+    return dijkstra_numba.heap_rows(indptr, indices, weights, vertices, together, farthest, predecessors)
+
+
+def farthest_within(limit: float, dtype: np.dtype) -> Any:
+    """Return the greatest distance of `dtype` that is within a limit; no distance is within NaN."""
+    if dtype.kind == "f":
+        return dtype.type(limit)
+    most = np.iinfo(dtype).max
+    return dtype.type(-1 if math.isnan(limit) else most if limit >= most else math.floor(max(limit, -1)))
 
 
 def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> tuple[Any, Any, int]:
@@ -148,7 +149,8 @@ def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> 
     return getattr(half, method)(indptr, indices, weights, source)
 
 
-def _check_graph(indptr: Any, indices: Any, weights: Any) -> None:
+def check_graph(indptr: Any, indices: Any, weights: Any) -> None:
+    """Refuse arrays that are not a graph that Dijkstra's algorithm can search."""
     check_csr(indptr, indices, weights=weights)
     for name, array in {"indptr": indptr, "indices": indices, "weights": weights}.items():
         if not array.flags.c_contiguous:

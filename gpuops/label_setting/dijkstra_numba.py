@@ -70,22 +70,26 @@ def _by_heap(indptr, indices, weights, source, infinity):
     n = len(indptr) - 1
     distances, predecessors = np.empty(n, weights.dtype), np.empty(n, np.int32)
     queue, place = np.empty(n, np.int32), np.empty(n, np.int32)
-    settled, unfit = _settle(
-        indptr, indices, weights, np.array([source]), infinity, infinity, distances, predecessors, queue, place
-    )
+    distances[:], predecessors[:] = infinity, -1
+    graph = indptr, indices, weights, np.empty(0, np.bool_)
+    settled, unfit = settle(graph, np.array([source]), infinity, infinity, distances, predecessors, queue, place)
     if unfit:
         unfit = _leads_nowhere(indptr, indices, distances, infinity)
     return distances, predecessors, settled, unfit
 
 
 @njit(nogil=True, cache=True)
-def _settle(indptr, indices, weights, sources, limit, infinity, distances, predecessors, queue, place):
+def settle(graph, sources, limit, infinity, distances, predecessors, queue, place):
     """Fill a row of distances from the nearest of `sources`, and of predecessors; queue[place[v]] == v while v waits.
+
+    `graph` is (indptr, indices, weights, through); `through` says which vertices a path may pass through, and is empty
+    if it may pass through all. The caller fills `distances` with `infinity` and `predecessors` with -1 beforehand; only
+    entries of settled vertices change. At the end the last entries of `queue` are the vertices settled.
 
     Returns the number of vertices settled, and whether a distance may have exceeded the range of its dtype.
     """
+    indptr, indices, weights, through = graph
     kind = weights.dtype.type
-    distances[:], predecessors[:] = infinity, -1
     size, settled, unfit = 0, 0, False
     for source in sources:
         if distances[source] == infinity:
@@ -112,7 +116,10 @@ def _settle(indptr, indices, weights, sources, limit, infinity, distances, prede
             hole = nearest
         queue[hole] = vertex
         place[vertex] = hole
+        queue[len(queue) - settled] = tail  # at most n vertices wait or are settled
 
+        if len(through) > 0 and not through[tail] and predecessors[tail] >= 0:
+            continue
         start = distances[tail]
         for arc in range(indptr[tail], indptr[tail + 1]):
             head, length = indices[arc], start + weights[arc]  # int32 sums are int64 here
@@ -143,13 +150,14 @@ def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, dista
     """
     n = len(indptr) - 1
     queue, place, unwanted = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    graph = indptr, indices, weights, np.empty(0, np.bool_)
     lost = False
     for i in range(first, last):
         tree = predecessors[i] if len(predecessors) else unwanted
         begin = ends[i - 1] if i > 0 else 0
-        _, unfit = _settle(
-            indptr, indices, weights, sources[begin : ends[i]], limit, infinity, distances[i], tree, queue, place
-        )
+        distances[i][:], tree[:] = infinity, -1
+        group = sources[begin : ends[i]]
+        _, unfit = settle(graph, group, limit, infinity, distances[i], tree, queue, place)
         if unfit and limit == infinity:
             lost |= _leads_nowhere(indptr, indices, distances[i], infinity)
     return lost

@@ -1,16 +1,18 @@
 """Compute a block of origins: the distances to all destinations, or a value for each origin.
 
-The value is a count, the distance of the nearest destination, a sum, or a decaying sum.
+The distances from an origin are reduced to a count, the distance of the nearest, a sum or a mean; in counts, sums and
+means, weights may fall with the distance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpuops.arrays import library_of
 from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.routes.distances import LANES, SearchedDistances
@@ -22,32 +24,60 @@ Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some
 DEVICE_PAIRS = 1 << 27  # least number of pairs whose distances are computed on a GPU at a time
 
 
+DECAYS = ("linear", "exponential")
+
+
 @dataclass(frozen=True)
 class Reduction:
     """The value that the distances from an origin are reduced to.
 
     Attributes
     ----------
-    name : "count", "sum", "min" or "decay"
+    name : "count", "sum", "mean", "min" or "decay"
     column : column of the destinations whose values are added up; None counts each destination as 1
-    scale : scale of the decay: the value of a destination at the distance d is multiplied by exp(-d / scale)
+    scale : a destination at the distance d has the weight exp(-d / scale), or 1 - d / scale if `linear`; with None, 1
+    linear : whether weights fall linearly
     """
 
     name: str
     column: str | None = None
     scale: float | None = None
+    linear: bool = False
+
+    def weights(self, found: Any) -> Any:
+        """Return the weights of destinations at some distances, NumPy or CuPy, float64."""
+        xp = library_of(found)
+        if self.scale is None:
+            return xp.ones(found.shape)
+        return 1 - found / np.float64(self.scale) if self.linear else xp.exp(-found / np.float64(self.scale))
 
 
-def parse_reduction(text: str) -> Reduction:
-    """Parse ``count``, ``min``, ``sum:COLUMN``, ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
+def parse_reduction(text: str, decay: str | None = None, within: float | None = None) -> Reduction:
+    """Parse ``count``, ``min``, ``sum:COLUMN``, ``mean:COLUMN``, ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
+
+    `decay` ("linear" or "exponential") makes weights fall with the distance on the scale of `within`; it goes with
+    count, sum and mean.
 
     >>> parse_reduction("sum:jobs")
-    Reduction(name='sum', column='jobs', scale=None)
+    Reduction(name='sum', column='jobs', scale=None, linear=False)
     """
+    found = _parsed(text)
+    if decay is None:
+        return found
+    if decay not in DECAYS:
+        raise ValueError(f"decay is {decay!r}; choose {' or '.join(DECAYS)}")
+    if found.name not in ("count", "sum", "mean"):
+        raise ValueError("decay (--decay) goes with count, sum and mean only; leave it out")
+    if within is None or not within > 0:
+        raise ValueError("decay (--decay) needs within (--within), the distance at which it ends")
+    return replace(found, scale=float(within), linear=decay == "linear")
+
+
+def _parsed(text: str) -> Reduction:
     name, *rest = text.split(":")
     if name in ("count", "min") and not rest:
         return Reduction(name)
-    if name == "sum" and len(rest) == 1 and rest[0]:
+    if name in ("sum", "mean") and len(rest) == 1 and rest[0]:
         return Reduction(name, rest[0])
     if name == "decay" and 1 <= len(rest) <= 2:
         try:
@@ -56,11 +86,11 @@ def parse_reduction(text: str) -> Reduction:
             scale = 0.0
         if 0 < scale < np.inf:
             return Reduction(name, rest[1] if len(rest) == 2 else None, scale)
-    raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
+    raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, mean:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
 
 
 def reduced(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
-    """Return one value for each row of distances; the minimum over no destinations is +inf.
+    """Return one value for each row of distances; the minimum over no destinations is +inf, and the mean NaN.
 
     Parameters
     ----------
@@ -75,7 +105,16 @@ def reduced(found: Any, reduction: Reduction, values: Any, within: float | None)
     limit = _limit(found.dtype, within)
     if reduction.name == "min":
         return row_minima(found, limit)
-    return row_totals(found, values, limit, reduction.scale)
+
+    def total(values: Any) -> Any:
+        if not reduction.linear:
+            return row_totals(found, values, limit, reduction.scale)
+        return library_of(found).where(found <= limit, reduction.weights(found), 0.0) @ values
+
+    if reduction.name != "mean":
+        return total(values)
+    with np.errstate(invalid="ignore"):  # NaN where no destination counts
+        return total(values) / total(library_of(found).ones_like(values))
 
 
 def _limit(dtype: np.dtype, within: float | None) -> float:

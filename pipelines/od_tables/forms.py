@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ from pipelines.files.output_file import GrowingFile
 from pipelines.files.tables import PARQUET, legible, number_field, table_writer, vertex_names
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.points import Points, length_of
+from pipelines.od_tables.units import Measured
+from pipelines.routes.along import Along, sums_along
 from pipelines.routes.paths import Walker
-from pipelines.stores import Graph
 from pipelines.workers.capacity import refuse_disk
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
@@ -54,9 +56,9 @@ class TableForm:
 
     suffix: str
     schema: pa.Schema
-    batch: Callable[[slice, np.ndarray], list[pa.Array]]
+    batch: Callable[[slice, Any], list[pa.Array]]
 
-    def append(self, file: GrowingFile, rows: slice, found: np.ndarray) -> int:
+    def append(self, file: GrowingFile, rows: slice, found: Any) -> int:
         """Append the rows of some origins; returns how many rows were appended."""
         batch = pa.RecordBatch.from_arrays(self.batch(rows, found), schema=self.schema)
         if self.suffix not in PARQUET:
@@ -89,57 +91,84 @@ class TableForm:
                         write(piece.read_row_group(group))
 
 
-def pair_table(
-    points: tuple[Points, Points], suffix: str, dtype: np.dtype, unit: str, choose: Choose, routes: PairRoutes | None
-) -> TableForm:
-    """Return the form of a table of pairs: distances in `unit`, paths, and how far places were snapped.
+class Found(NamedTuple):
+    """Rows of a table of pairs.
 
-    `choose` says which pairs of a block the table has. With `routes`, the table has paths, and blocks have the
-    distances to all vertices.
+    Attributes
+    ----------
+    origins, destinations : (k,) int64, numbers of points
+    values : (k,) distances, unreachable as +inf or the integer dtype's maximum
+    walks : (k,) numbers of arcs, and the vertices of all paths, as `Walker.walk` returns them; None without paths
+    """
+
+    origins: np.ndarray
+    destinations: np.ndarray
+    values: np.ndarray
+    walks: tuple[np.ndarray, np.ndarray] | None = None
+
+
+def pair_table(
+    points: tuple[Points, Points],
+    suffix: str,
+    dtype: np.dtype,
+    value: Measured,
+    choose: Choose,
+    routes: PairRoutes | None,
+) -> TableForm:
+    """Return the form of a table of pairs: distances, what their paths have, and how far places were snapped.
+
+    A block is what `Found` has, or a matrix, of which `choose` says which pairs the table has. With `routes`, matrices
+    have the distances to all vertices.
     """
     origins, destinations = points
     # Every name is once in the dictionaries: Arrow would write uninitialized bytes for a name that is there twice.
     encoded = [p.ids.dictionary_encode() for p in points]
     codes, names = ([getattr(e, part) for e in encoded] for part in ("indices", "dictionary"))
-    fields = [pa.field("origin", NAMES), pa.field("destination", NAMES), number_field("distance", dtype, unit)]
+    fields = [pa.field("origin", NAMES), pa.field("destination", NAMES)]
+    fields += [number_field(value.name, value.dtype(dtype), value.unit)]
     fields += [] if routes is None else routes.fields()
     snaps = [snapped_column(p, what, suffix) for p, what in zip(points, ("origin", "destination"), strict=True)]
     fields += [snap[0] for snap in snaps if snap is not None]
 
-    def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
+    def chosen(rows: slice, found: np.ndarray) -> Found:
         block = found if routes is None else found[:, destinations.vertices]
-        chosen = choose(block)
-        if chosen is None:
+        kept = choose(block)
+        walks = None if routes is None else routes.walk(origins, destinations, rows, found, kept)
+        if kept is None:
             i, j = np.divmod(np.arange(block.size), block.shape[1])
-            values = block.ravel()
-        else:
-            i, j = chosen
-            values = block[i, j]
+            return Found(i + rows.start, j, block.ravel(), walks)
+        return Found(kept[0] + rows.start, kept[1], block[kept], walks)
+
+    def batch(rows: slice, block: np.ndarray | Found) -> list[pa.Array]:
+        found = block if isinstance(block, Found) else chosen(rows, block)
+        i, j = found.origins, found.destinations
         columns = [
-            pa.DictionaryArray.from_arrays(codes[0].take(pa.array(i + rows.start)), names[0]),
+            pa.DictionaryArray.from_arrays(codes[0].take(pa.array(i)), names[0]),
             pa.DictionaryArray.from_arrays(codes[1].take(pa.array(j)), names[1]),
-            pa.array(values, mask=values == outside_infinity(dtype)),
+            pa.array(value.of(found.values), mask=found.values == outside_infinity(dtype)),
         ]
         if routes is not None:
-            columns += routes.columns(origins.vertices[rows], found, i, destinations.vertices[j])
-        columns += [snap[1].take(pa.array(k)) for snap, k in zip(snaps, (i + rows.start, j), strict=True) if snap]
+            assert found.walks is not None
+            columns += routes.columns(*found.walks)
+        columns += [snap[1].take(pa.array(k)) for snap, k in zip(snaps, (i, j), strict=True) if snap]
         return columns
 
     return TableForm(suffix, pa.schema(fields), batch)
 
 
-def reduced_table(origins: Points, suffix: str, unit: str, reduction: Reduction) -> TableForm:
-    """Return the form of a table with one value for each origin; the minimum over no destinations is null.
+def reduced_table(origins: Points, suffix: str, value: Measured, reduction: Reduction) -> TableForm:
+    """Return the form of a table with one value for each origin.
 
-    `unit` is the unit of distances.
+    The minimum and the mean over no destinations are null.
     """
-    name = reduction.name if reduction.column is None else f"{reduction.name}_{reduction.column}"
-    fields = [pa.field("origin", pa.large_string()), number_field(name, np.float64, unit if name == "min" else "")]
+    name, nearest = reduction.name, reduction.name == "min"
+    name = name if reduction.column is None else f"{name}_{reduction.column}"
+    fields = [pa.field("origin", pa.large_string()), number_field(name, np.float64, value.unit if nearest else "")]
     snap = snapped_column(origins, "origin", suffix)
     fields += [] if snap is None else [snap[0]]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
-        columns = [origins.ids[rows], pa.array(found, mask=np.isinf(found))]
+        columns = [origins.ids[rows], pa.array(value.of(found) if nearest else found, mask=~np.isfinite(found))]
         return columns if snap is None else [*columns, snap[1][rows]]
 
     return TableForm(suffix, pa.schema(fields), batch)
@@ -174,52 +203,74 @@ def choices(found: np.ndarray, within: float | None, nearest: int | None) -> Cho
 
 
 class PairRoutes:
-    """Finds the paths of pairs from rows of distances.
+    """Finds the paths of pairs from rows of distances, and what the table has of each path.
 
     Parameters
     ----------
-    graph : Graph
-    dtype : dtype of the distances
+    walker : Walker
     on_the_globe : bool or None
         Whether coordinates are longitudes and latitudes; with None, `are_geographic` decides.
     suffix : suffix of the table
+    paths : whether the table has the vertices of each path and, if the graph has coordinates, its length
+    along : the weights whose sums along each path the table has
     """
 
-    def __init__(self, graph: Graph, dtype: np.dtype, on_the_globe: bool | None, suffix: str):
-        self._walker = Walker(graph, dtype)
-        self._names = vertex_names(graph)
-        self._apart, self._unit = length_of(graph, on_the_globe)
-        self._suffix = suffix
+    def __init__(
+        self, walker: Walker, on_the_globe: bool | None, suffix: str, *, paths: bool, along: Sequence[Along] = ()
+    ):
+        self._walker, self._suffix, self._along = walker, suffix, along
+        self._names = vertex_names(walker.graph) if paths else None
+        self._apart, self._unit = length_of(walker.graph, on_the_globe) if paths else (None, "")
+        if any(each.name == "length" for each in along):
+            self._apart = None  # the column is the length that the user has
 
     def fields(self) -> list[pa.Field]:
-        """Return the columns: the length of a path, if the graph has coordinates, and the vertices along the path."""
+        """Return the columns: the sums, the length by the coordinates, and the vertices along the path."""
+        sums = [number_field(each.name, each.weights.dtype, each.unit) for each in self._along]
         length = [] if self._apart is None else [number_field("length", np.float64, self._unit)]
-        return [*length, pa.field("path", PATHS)]
+        return [*sums, *length, *([] if self._names is None else [pa.field("path", PATHS)])]
 
-    def columns(self, sources: np.ndarray, rows: np.ndarray, i: np.ndarray, targets: np.ndarray) -> list[pa.Array]:
-        """Return the values of the columns for some pairs; null if no path joins a pair.
+    def walk(
+        self, origins: Points, destinations: Points, rows: slice, found: np.ndarray, kept: Choice | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the paths of some pairs of a block, as `Walker.walk` returns the paths of one source.
 
         Parameters
         ----------
-        sources, rows : (k,) vertices, and (k, n) distances from these vertices
-        i, targets : pairs: (l,) numbers of rows, ascending, and (l,) vertices
+        rows, found : the origins of the block, and their distances (k, n) to all vertices
+        kept : numbers of rows of the block, rising, and of destinations; None for all pairs
         """
-        starts = np.searchsorted(i, np.arange(len(sources) + 1))
+        sources = origins.vertices[rows]
+        ends, starts = destinations.vertices, np.arange(len(sources) + 1) * len(destinations.vertices)
+        if kept is not None:
+            ends, starts = ends[kept[1]], np.searchsorted(kept[0], np.arange(len(sources) + 1))
+
+        def walk(k: int) -> tuple[np.ndarray, np.ndarray]:
+            targets = ends if kept is None else ends[starts[k] : starts[k + 1]]
+            return self._walker.walk(int(sources[k]), found[k], targets)
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            walks = list(
-                pool.map(
-                    lambda k: self._walker.walk(int(sources[k]), rows[k], targets[starts[k] : starts[k + 1]]),
-                    range(len(sources)),
-                )
-            )
+            walks = list(pool.map(walk, range(len(sources))))
         none = np.empty(0, np.int64)
         hops, vertices = (np.concatenate([none, *(walk[part] for walk in walks)]) for part in (0, 1))
+        return hops, vertices
+
+    def columns(self, hops: np.ndarray, vertices: np.ndarray) -> list[pa.Array]:
+        """Return the values of the columns for some paths; null where there is no path (`hops` is negative)."""
         missing = hops < 0
+        found = []
+        if self._along:
+            arcs = self._walker.arcs(hops, vertices)
+            for each in self._along:
+                sums = legible(sums_along(arcs, hops, each.weights), each.unit, self._suffix)
+                found.append(pa.array(sums, mask=missing))
+        if self._names is None:
+            return found
         ends = np.cumsum(np.where(missing, 0, hops + 1))
         offsets = np.concatenate([[0], ends])
         names = self._names.take(pa.array(vertices))
         path = pa.LargeListArray.from_arrays(offsets, names, mask=pa.array(missing))
-        return [*self._lengths(vertices, ends, missing), path]
+        return [*found, *self._lengths(vertices, ends, missing), path]
 
     def _lengths(self, vertices: np.ndarray, ends: np.ndarray, missing: np.ndarray) -> list[pa.Array]:
         if self._apart is None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
-from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.forms import TableForm
-from pipelines.od_tables.points import Points, points_from
-from pipelines.od_tables.snapping import Snapping
-from pipelines.od_tables.write import compute_blocks, plan_table, refuse_options
-from pipelines.stores import Graph, open_graph
-from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
-from pipelines.stores.schema import kind_of
+from pipelines.od_tables.given import Given, open_network, read_given
+from pipelines.od_tables.plan import Asked, asked_of, plan_table
+from pipelines.od_tables.write import compute_blocks
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
 
 if TYPE_CHECKING:
     import pandas
@@ -27,13 +26,17 @@ PAIR_BYTES = 40  # bytes of a pair of a table in memory, and of what exists with
 
 def od(
     network: HierarchyStore | Graph | str | os.PathLike[str],
-    origins: Any,
+    origins: Any = None,
     destinations: Any = None,
     *,
+    pairs: Any = None,
     within: float | None = None,
     nearest: int | None = None,
     reduce: str | None = None,
+    decay: str | None = None,
     paths: bool = False,
+    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None = None,
+    unit: str | None = None,
     snap_limit: float | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -44,21 +47,34 @@ def od(
     ----------
     network : HierarchyStore or Graph, or path of such a store
         A hierarchy answers from its tables; a graph is searched from each origin, in this process.
-    origins, destinations : data frame, (k, 2) array, list, or path
+    origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
         A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with a column `origin` (`destination`) or
         `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places; a column `id` may
-        name the points. Or an array of places: longitude and latitude if the network has degrees, else x and y. Or a
-        list of names of vertices, or `tilepath.positions`. Places are snapped to the nearest vertex of the largest
-        strongly connected component. By default, destinations are the origins.
+        name the points. Or a GeoDataFrame or GeoSeries of points. Or an array of places: longitude and latitude if the
+        network has degrees, else x and y. Or a list of names of vertices, or `tilepath.positions`. Places are snapped
+        to the nearest vertex of the largest strongly connected component. Without destinations, these are the origins;
+        without origins, every vertex is an origin.
+    pairs : data frame, (k, 2) array, or path, optional
+        Pairs that are answered row by row: with columns `origin` and `destination` of names of vertices, or of ids of
+        `origins` and `destinations` if these are given; or with columns of places, `origin_lon`, `origin_lat`,
+        `destination_lon` and `destination_lat` (or `_x` and `_y`). The result has the rows and the index of `pairs`.
     within : float, optional
         Leave out destinations farther away, or unreachable.
     nearest : int, optional
-        Keep this number of destinations of each origin, the nearest first.
+        Keep this number of destinations of each origin, the nearest first; of equally near ones, the first.
     reduce : str, optional
-        One value for each origin: "count", "min", "sum:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN", where COLUMN
-        is a column of the destinations. Destinations beyond `within` do not count.
+        One value for each origin: "count", "min", "sum:COLUMN", "mean:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN",
+        where COLUMN is a column of the destinations. Destinations beyond `within` do not count.
+    decay : {"linear", "exponential"}, optional
+        Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
+        exp(-d / within). A mean is divided by the sum of the weights.
     paths : bool
         Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
+    also : mapping, optional
+        What else adds up along the same path, such as ``{"length": "length.zarr", "toll": tolls}``: for each column a
+        graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``.
+    unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
+        Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
     snap_limit : float, optional
         Refuse places farther than this from every vertex, in metres or in units of the coordinates.
     graph : Graph or path, optional
@@ -69,10 +85,10 @@ def od(
     Returns
     -------
     pandas.DataFrame
-        Columns origin, destination and distance (NaN if unreachable), then length and path if asked for, and
-        origin_snapped and destination_snapped of places. With `reduce`: origin, one value, and origin_snapped if
-        the origins are places. Points that were named by integers stay integers (names in CSV are text), and places
-        without names are numbered from 1.
+        Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
+        those of `also`, length and path if asked for, and origin_snapped and destination_snapped of places. With
+        `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
+        stay integers (names in CSV are text), and places without names are numbered from 1.
         ``frame.attrs["unit"]`` is the unit of distances, if it is known.
 
     Raises
@@ -87,55 +103,54 @@ def od(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component.
+
+    Notes
+    -----
+    A search that ends at the limit answers for every vertex, from a hierarchy if it takes less time than the tables. It
+    adds up floats in another order, so that their last bits may differ.
     """
-    refuse_options(within, nearest, reduction := None if reduce is None else parse_reduction(reduce), paths)
-    if isinstance(network, str | os.PathLike):
-        network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
-    if isinstance(network, Graph):
-        if graph is not None:
-            raise ValueError(f"{network.path} is a graph itself; leave out graph")
-        opened, snapping = network, Snapping(network)
-    else:
-        opened = network.graph(graph)
-        snapping = Snapping(opened, network.by_place(opened))
-    columns = [] if reduction is None or reduction.column is None else [reduction.column]
-    points = (
-        points_from(origins, opened, "origin", snap_limit=snap_limit, snapping=snapping),
-        points_from(
-            origins if destinations is None else destinations,
-            opened,
-            "origin" if destinations is None else "destination",
-            columns,
-            snap_limit=snap_limit,
-            snapping=snapping,
-        ),
-    )
-    for warning in dict.fromkeys(each.warning for each in points if each.warning):
+    given = read_given(
+        open_network(network, graph), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,
+        snap_limit=snap_limit,
+    )  # fmt: skip
+    asked = asked_of(
+        given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
+        pairs=pairs is not None,
+    )  # fmt: skip
+    for warning in given.warnings:
         warnings.warn(warning, stacklevel=2)
-    table = plan_table(
-        network, opened, points, ".parquet", within=within, nearest=nearest, reduction=reduction, paths=paths
-    )
-    form = table.form
-    assert isinstance(form, TableForm)
-    _refuse_large(points, nearest, reduce)
-    batches: list[pa.RecordBatch] = []
-
-    def keep(start: int, found: np.ndarray) -> None:
-        rows = slice(start, start + len(found))
-        batches.append(pa.RecordBatch.from_arrays(form.batch(rows, found), schema=form.schema))
-
-    compute_blocks(table.ask, points, range(0, len(points[0].vertices), table.step), table.step, keep, progress)
-    frame = pa.Table.from_batches(batches, form.schema).to_pandas()
-    for what, each in zip(("origin", "destination"), points, strict=True):
+    frame = _computed(given, asked, progress)
+    for what, points in zip(("origin", "destination"), given.points, strict=True):
         if what in frame:
-            frame[what] = frame[what].astype("int64" if each.numbered else "object")
-    frame.attrs = {"unit": opened.weight_unit} if opened.weight_unit else {}
+            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+    if pairs is not None and hasattr(pairs, "iloc"):
+        frame.index = pairs.index
+    frame.attrs = {"unit": asked.value.unit} if asked.value.unit else {}
     return frame
 
 
-def _refuse_large(points: tuple[Points, Points], nearest: int | None, reduce: str | None) -> None:
+def _computed(given: Given, asked: Asked, progress: bool | None) -> pandas.DataFrame:
+    """Compute the table, which must fit in memory."""
+    _refuse_large(given, asked)
+    table, count = plan_table(given.source, given.graph, given.points, ".parquet", asked), len(given.points[0].vertices)
+    form = table.form
+    assert isinstance(form, TableForm)
+    batches: list[pa.RecordBatch] = []
+
+    def keep(start: int, found: Any) -> None:
+        rows = slice(start, min(start + table.step, count))
+        batches.append(pa.RecordBatch.from_arrays(form.batch(rows, found), schema=form.schema))
+
+    compute_blocks(table, count, range(0, count, table.step), keep, progress)
+    return pa.Table.from_batches(batches, form.schema).to_pandas()
+
+
+def _refuse_large(given: Given, asked: Asked) -> None:
     """Refuse a table that memory cannot hold; of `within` it is not known beforehand how many pairs it leaves."""
-    count, width = (len(each.vertices) for each in points)
-    kept = 1 if reduce is not None else width if nearest is None else min(width, nearest)
+    count, width = (len(each.vertices) for each in given.points)
+    width = 1 if asked.pairs else width
+    kept = 1 if asked.reduction is not None else width if asked.nearest is None else min(width, asked.nearest)
+    if asked.within is not None and given.points[0].everywhere:
+        return
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"
     refuse_beyond_memory(count * kept * PAIR_BYTES, f"a table of {count:,} origins takes", cure)

@@ -20,6 +20,7 @@ from pipelines.files.tables import (
     select_columns,
     vertex_names,
 )
+from pipelines.od_tables.geo_points import placed_table
 from pipelines.od_tables.snapping import (
     Network,
     Snapping,
@@ -56,6 +57,8 @@ class Points(NamedTuple):
         have a nearer vertex outside the largest strongly connected component; None if there are no such places.
     numbered : bool
         Whether the points were named by integers, or are places without names, which are numbered.
+    everywhere : bool
+        Whether the points are all vertices of the graph, in their order.
     """
 
     ids: pa.Array
@@ -65,6 +68,17 @@ class Points(NamedTuple):
     on_the_globe: bool | None = None
     warning: str | None = None
     numbered: bool = False
+    everywhere: bool = False
+
+    def take(self, rows: np.ndarray) -> Points:
+        """Return the points with these numbers."""
+        return self._replace(
+            ids=self.ids.take(pa.array(rows)),
+            vertices=self.vertices[rows],
+            snapped=None if self.snapped is None else self.snapped[rows],
+            columns={name: values[rows] for name, values in self.columns.items()},
+            everywhere=False,
+        )
 
     def digest(self) -> str:
         """Return a hash of the points, which is equal for equal points."""
@@ -120,17 +134,19 @@ def points_from(
 
     Parameters
     ----------
-    given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or an array
+    given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or a
+        GeoDataFrame or GeoSeries of points, which are brought to longitude and latitude; or an array
         (k, 2) of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y; or a list of
         names of vertices, or `tilepath.positions`
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
     if isinstance(given, str | os.PathLike):
         return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
-    if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
-        table = pa.Table.from_pandas(given, preserve_index=False)
-    elif hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
-        table = pa.table(given)
+    name = f"the {what}s"
+    if hasattr(given, "geom_type"):
+        table = placed_table(given, graph, name)
+    elif (frame := frame_table(given)) is not None:
+        table = frame
     elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
         places = graph.coordinates()
         axes = ("lon", "lat") if places is not None and are_geographic(graph, places) else ("x", "y")
@@ -140,9 +156,35 @@ def points_from(
         numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
         ids = _text(vertex_names(graph).take(pa.array(vertices)))
         return Points(ids, vertices, None, {}, numbered=numbered)
-    name = f"the {what}s"
     chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
+
+
+def every_vertex(graph: Graph) -> Points:
+    """Return all vertices as points."""
+    return Points(_text(vertex_names(graph)), np.arange(graph.n), None, {}, everywhere=True)
+
+
+def frame_table(given: Any) -> pa.Table | None:
+    """Return a data frame of pandas, Polars or Arrow as a table; None if it is none."""
+    if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
+        return pa.Table.from_pandas(given, preserve_index=False)
+    if hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
+        return pa.table(given)
+    return None
+
+
+def points_in_table(
+    table: pa.Table,
+    name: str,
+    graph: Graph,
+    what: str,
+    *,
+    snap_limit: float | None = None,
+    snapping: Snapping | None = None,
+) -> Points:
+    """Return points from a table with the columns of `read_points`; messages call it `name`."""
+    return _points_in(table, name, lambda: table.column_names, graph, what, (), snap_limit, snapping)
 
 
 def _known(what: str) -> tuple[str, ...]:

@@ -39,8 +39,9 @@ from gpuops.errors import VerificationError
 from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
 from gpuops.numbers import distance_limit
 from pipelines.files.tables import check_output, write_table
+from pipelines.routes.along import arcs_along
 from pipelines.routes.distances import RowsLike, open_rows
-from pipelines.routes.pairs import PairsLike, read_pairs, rows_of, table_of_walks, walk_pairs
+from pipelines.routes.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import VertexName, VertexNameList
@@ -115,15 +116,13 @@ class Walker:
             )
         return hops, vertices
 
+    def arcs(self, hops: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+        """Return the number of each arc of some paths, given as `walk` returns them: of parallel arcs the lightest."""
+        return arcs_along(*self._out_arcs, hops, vertices)
+
     def weights(self, vertices: np.ndarray) -> np.ndarray:
         """Return the weight of each arc of a path: of parallel arcs the smallest."""
-        indptr, indices, weights = self._out_arcs
-        tails, heads = vertices[:-1], vertices[1:]
-        counts = indptr[tails + 1] - indptr[tails]
-        steps = np.repeat(np.arange(len(tails)), counts)
-        arcs = np.arange(len(steps)) + np.repeat(indptr[tails] - np.cumsum(counts) + counts, counts)
-        there = indices[arcs] == heads[steps]
-        return np.minimum.reduceat(weights[arcs[there]], np.searchsorted(steps[there], np.arange(len(tails))))
+        return self._out_arcs[2][self.arcs(np.array([len(vertices) - 1]), vertices)]
 
 
 class PathFinder(Walker):
@@ -269,10 +268,20 @@ def paths_of_pairs(
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
     finder = PathFinder(distances, graph)
     given = read_pairs(pairs, finder.graph)
-    sources, targets = given.sources, given.targets
-    assert sources is not None
+    assert given.sources is not None
+    walks = walks_of_pairs(finder, given.sources, given.targets, given.name)
+    table = table_of_walks(finder.graph, given.sources, given.targets, walks)
+    if out is not None:
+        write_table(table, out, overwrite)
+    return table
 
-    rows, store = rows_of(finder.distances, sources, finder.graph, given.name), finder.distances
+
+def walks_of_pairs(finder: PathFinder, sources: np.ndarray, targets: np.ndarray, name: str = "pairs") -> Walks:
+    """Return distances and shortest paths of pairs of vertices, int64 (P) each; messages call the pairs `name`.
+
+    From a hierarchy store, no row is computed for few pairs.
+    """
+    rows, store = rows_of(finder.distances, sources, finder.graph, name), finder.distances
     few = isinstance(store, HierarchyStore) and _few(len(rows), len(np.unique(rows)), store.n)
 
     def read(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -282,11 +291,7 @@ def paths_of_pairs(
         source = int(sources[pairs[0]])
         return finder.paths(source, finder.row_of(source) if few else row, targets[pairs])
 
-    walks = walk_pairs(rows, read, walk, store.dtype)
-    table = table_of_walks(finder.graph, sources, targets, walks)
-    if out is not None:
-        write_table(table, out, overwrite)
-    return table
+    return walk_pairs(rows, read, walk, store.dtype)
 
 
 def _few(pairs: int, sources: int, n: int) -> bool:

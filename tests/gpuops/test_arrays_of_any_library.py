@@ -53,6 +53,8 @@ CALLS = {
     "minplus_update": lambda f, of: f(of(MATRIX), of(MATRIX), of(MATRIX)),
     "floyd_warshall": lambda f, of: f(of(MATRIX)),
     "dijkstra": lambda f, of: f(*map(of, GRAPH), 0),
+    "distances_within": lambda f, of: f(*map(of, GRAPH), [0, 2], 4),
+    "k_nearest": lambda f, of: f(*map(of, GRAPH), [0, 2], 1),
     "dijkstra_rows": lambda f, of: f(*map(of, GRAPH), [0, 2], predecessors=True),
     "degrees": lambda f, of: f(*map(of, GRAPH[:2])),
     "edge_expansion": lambda f, of: f(*map(of, GRAPH[:2])),
@@ -106,8 +108,9 @@ CALLS = {
     "train_online": lambda f, of: f(of(SAMPLES[:4]), of(SAMPLES), of(np.arange(20)), GRID, 1.0, 0.5),
 }
 TAKE_NO_ARRAYS = {"peptide_masses"}
-HIERARCHIES = {name for name in CALLS if name.startswith(("hierarchy", "close_h", "one_to", "distance"))}
-ON_CPUS = {"dijkstra_rows", "hop_distances", "train_online", "fixed_point"} | HIERARCHIES  # and nowhere else
+HIERARCHIES = {name for name in CALLS if name.startswith(("hierarchy", "close_h", "one_to", "distance_"))}
+ON_CPUS = {"dijkstra_rows", "distances_within", "k_nearest", "hop_distances", "train_online", "fixed_point"}
+ON_CPUS |= HIERARCHIES  # and nowhere else
 
 
 def improved(improve_distances, graph, row):

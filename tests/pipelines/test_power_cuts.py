@@ -87,7 +87,7 @@ def often():
         patch.setattr("pipelines.som.training.MOST_EPOCHS", 2)
         patch.setattr("pipelines.stores.mapping.LEAST_ROWS", 64)
         patch.setattr("pipelines.od_tables.write.CHUNK_ROWS", 16)
-        patch.setattr("pipelines.od_tables.write.BLOCK_BYTES", 8 * N * 16)
+        patch.setattr("pipelines.od_tables.plan.BLOCK_BYTES", 8 * N * 16)
         yield
 
 

@@ -246,6 +246,41 @@ def test_a_zero_cycle_that_rounds_to_less_is_no_negative_cycle():
         np.testing.assert_allclose(ours.shortest_path(zero, method), expected, atol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("limit", [2.5, np.inf])
+def test_near_vertices_as_a_sparse_array(limit, directed, dtype):
+    matrix = sp.random_array((40, 40), density=0.06, format="csr", rng=np.random.default_rng(3))
+    matrix.data = np.ceil(matrix.data * 3)
+    matrix.data[::7] = 0  # stored zeros are arcs
+    for indices in None, [3, -1, 3], []:
+        found = ours.dijkstra(matrix, directed, indices, limit=limit, sparse=True, dtype=dtype)
+        expected = theirs.dijkstra(matrix, directed, indices, limit=limit)
+        assert isinstance(found, sp.csr_array)
+        assert (found.shape, found.dtype) == (expected.shape, dtype)
+        rows, columns = np.nonzero(np.isfinite(expected))
+        np.testing.assert_array_equal(found.indices, columns)
+        np.testing.assert_array_equal(np.repeat(np.arange(len(expected)), np.diff(found.indptr)), rows)
+        np.testing.assert_array_equal(found.data, expected[rows, columns])
+
+
+def test_what_does_not_go_with_a_sparse_result():
+    matrix = graph([(0, 1, 1), (1, 2, 2)])
+    for options, fault in (
+        ({"min_only": True}, "leave out min_only"),
+        ({"return_predecessors": True}, "leave out min_only, return_predecessors"),
+        ({"indices": [[0]]}, "pass a list of vertices"),
+        ({"device": "gpu"}, "run on the CPU"),
+        ({"limit": -1}, "limit must be >= 0"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            ours.dijkstra(matrix, sparse=True, **options)
+    with pytest.raises(ValueError, match="leave out sparse"):
+        ours.dijkstra(-matrix, sparse=True)
+    with pytest.raises(OverflowError, match="may exceed"):
+        ours.dijkstra(graph([(0, 1, 2.0**24), (1, 2, 1)]), sparse=True, dtype="float32")
+
+
 def test_min_only_with_negative_weights_is_right():
     matrix = graph([(0, 1, 4), (2, 1, 5), (1, 3, -3), (3, 4, 1), (2, 4, -1)], 6)
     rows = theirs.johnson(matrix, indices=[0, 2])
@@ -472,7 +507,8 @@ def test_every_other_name_is_scipys():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_signatures_are_scipys_and_two_keywords(name):
     mine, expected = (inspect.signature(getattr(module, name)).parameters for module in (ours, theirs))
-    *common, dtype, device = [(p.name, p.default) for p in mine.values()]
+    *common, dtype, device = [(p.name, p.default) for p in mine.values() if p.name != "sparse"]
+    assert ("sparse" in mine) == (name == "dijkstra")
     assert common == [(p.name, p.default) for p in expected.values()]
     assert (dtype, device) == (("dtype", "float64"), ("device", "auto"))
 

@@ -22,19 +22,44 @@ POINTS = (
 @page(example="tilepath od roads.hierarchy.zarr times.parquet --origins homes.csv --destinations schools.csv")
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--origins", required=True, type=click.Path(exists=True), help=POINTS.format("origin"))
+@click.option("--origins", type=click.Path(exists=True), help=f"{POINTS.format('origin')} By default, every vertex.")
 @click.option(
     "--destinations",
     type=click.Path(exists=True),
     help="A table like --origins, with a column destination instead of origin; by default, the origins.",
+)
+@click.option(
+    "--pairs",
+    type=click.Path(exists=True),
+    help="A table with a row for each pair, which is answered row by row: columns origin and destination, of vertices, "
+    "or of ids of --origins and --destinations; or origin_lon, origin_lat, destination_lon and destination_lat, or the "
+    "same with x and y.",
 )
 @click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
     metavar="HOW",
-    help="Write one value for each origin over its destinations: count, min (distance of the nearest), sum:COLUMN, or "
-    "decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE).",
+    help="Write one value for each origin over its destinations: count, min (distance of the nearest), sum:COLUMN, "
+    "mean:COLUMN, or decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE).",
+)
+@click.option(
+    "--decay",
+    type=click.Choice(["linear", "exponential"]),
+    help="Weight each destination in count, sum and mean by 1 - distance / T or exp(-distance / T), T being --within.",
+)
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="NAME=GRAPH",
+    help="Add a column NAME: what the weights of GRAPH add up to along the same path. GRAPH is the same network, "
+    "imported with another weight. May be given several times.",
+)
+@click.option(
+    "--unit",
+    metavar="UNIT",
+    help="Write distances in this unit, and read T and SCALE in it: s, min or h; or m, km, mi or ft. By default, the "
+    "unit of the network.",
 )
 @click.option(
     "--paths",
@@ -54,9 +79,11 @@ POINTS = (
 def od(
     store: str,
     out: str,
-    origins: str,
+    origins: str | None,
     destinations: str | None,
+    pairs: str | None,
     reduce: str | None,
+    also: tuple[str, ...],
     snap_limit: float | None,
     graph: str | None,
     open_client: OpenClient,
@@ -65,54 +92,65 @@ def od(
     """Write the distances from origins to destinations to the table OUT, or as a matrix if OUT ends in .npy or .zarr.
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
-    snapped to the nearest vertex of the largest strongly connected component. Distances are in the unit of the weights;
-    turn costs and timetables are not modelled. By default this process makes the table on its CPU. With --device gpu,
-    --workers or another cluster option, the workers of that cluster make the table; this needs --reduce and a hierarchy
-    store.
+    snapped to the nearest vertex of the largest strongly connected component. The column of distances is travel_time if
+    the unit of the network is s, min or h, else distance; turn costs and timetables are not modelled. With --nearest or
+    --within and without --origins, one row per vertex and near destination is found by searches that end there.
+    By default this process makes the table on its CPU. With --device gpu, --workers or another cluster option, the
+    workers of that cluster make the table; this needs --reduce and a hierarchy store.
     """
-    from pipelines import open_graph, open_hierarchy
     from pipelines.files.tables import has_column
-    from pipelines.od_tables.blocks import parse_reduction
-    from pipelines.od_tables.points import read_points
-    from pipelines.od_tables.snapping import Snapping
+    from pipelines.od_tables.given import open_network, read_given
     from pipelines.od_tables.write import refuse_workers, write_od_table
     from pipelines.stores.place import refuse_inputs
-    from pipelines.stores.schema import counted, kind_of
+    from pipelines.stores.schema import counted
 
     asked = is_asked_for()
-    refuse_inputs(out, [origins, destinations])
-    computed = kind_of(store).schema == "hierarchy/1"
-    source: Any = open_hierarchy(store) if computed else open_graph(store)
-    opened = source.graph(graph) if computed else source
+    refuse_inputs(out, [path for path in (origins, destinations, pairs) if path])
+    network = open_network(store, graph)
     if asked:
-        refuse_workers(source, reduce)
-    column = parse_reduction(reduce).column if reduce else None
-    snapping = Snapping(opened, source.by_place(opened) if computed else None)
-    begins = read_points(origins, opened, "origin", snap_limit=snap_limit, snapping=snapping)
-    what = "destination" if destinations else "origin"
-    columns = [column] if column else []
-    ends = read_points(destinations or origins, opened, what, columns, snap_limit=snap_limit, snapping=snapping)
-    for warning in dict.fromkeys(points.warning for points in (begins, ends) if points.warning):
+        refuse_workers(network.source, reduce)
+    given = read_given(
+        network, origins, destinations, pairs, reduce=reduce, decay=options["decay"], within=options["within"],
+        snap_limit=snap_limit,
+    )  # fmt: skip
+    for warning in given.warnings:
         say(warning, err=True)
-    if destinations is None and has_column(origins, "destination"):
+    if origins and destinations is None and pairs is None and has_column(origins, "destination"):
         click.echo(
             f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "
-            "a table of destinations (--destinations), or use tilepath path --pairs for the pairs of the file",
+            "a table of destinations (--destinations), or pass the file as --pairs for a row for each of its pairs",
             err=True,
         )
-    if source is opened:
+    if given.source is given.graph:
         click.echo(
             f"{store} is a graph, which is searched from each origin; a hierarchy store is faster (tilepath hierarchy)",
             err=True,
         )
+    begins, ends = given.points
     with open_client() if asked else nullcontext() as client:
         began = time.perf_counter()
-        written = write_od_table(source, begins, ends, out, reduce=reduce, graph=opened, client=client, **options)
+        written = write_od_table(
+            given.source, begins, ends, out, reduce=reduce, graph=given.graph, client=client, pairs=pairs is not None,
+            also=_named_graphs(also), **options,
+        )  # fmt: skip
         seconds = time.perf_counter() - began
     if written is None:
         recorded = "" if out.rstrip("/").lower().endswith(".zarr") else ", and does not record its inputs"
         click.echo(f"{out} is already complete{recorded}; to make it again, pass --overwrite instead of --resume")
         return
     counts = f"{counted(len(begins.vertices), 'origin')}, {counted(len(ends.vertices), 'destination')}"
-    unit = f", distances in {opened.weight_unit}" if opened.weight_unit else ""
+    counts = counted(len(begins.vertices), "pair") if pairs else counts
+    unit = options["unit"] or given.graph.weight_unit
+    unit = f", distances in {unit}" if unit else ""
     click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {written.pairs / seconds:,.0f} pairs/s")
+
+
+def _named_graphs(also: tuple[str, ...]) -> dict[str, str]:
+    """Return the graph of each column that --also names."""
+    found = {}
+    for text in also:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f"--also {text}: give NAME=GRAPH, such as length=length.zarr")
+        found[name] = path
+    return found

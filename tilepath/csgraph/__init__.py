@@ -3,7 +3,7 @@
     from tilepath import csgraph           # instead of: from scipy.sparse import csgraph
 
 tilepath implements `shortest_path`, `floyd_warshall`, `dijkstra`, `bellman_ford` and `johnson`; every other name is
-SciPy's own. These five functions take two more keywords:
+SciPy's own. These five functions take two more keywords; `dijkstra` also takes `sparse`:
 
 dtype : {"float64", "float32", "int32"}
     Dtype of the distances; by default float64, as in SciPy. Whole numbers stay exact, or OverflowError is raised.
@@ -27,10 +27,11 @@ from gpuops.numbers import outside_infinity
 
 try:
     import scipy.sparse.csgraph as _scipy
+    from scipy.sparse import csr_array
 except ImportError as error:
     raise ImportError("tilepath.csgraph needs SciPy: pip install 'tilepath[csgraph]'") from error
 
-from tilepath.csgraph.arcs import DTYPES, read_arcs, refuse_rounded
+from tilepath.csgraph.arcs import DTYPES, Arcs, read_arcs, refuse_rounded
 from tilepath.csgraph.engines import Question, solve
 
 METHODS = ("auto", "FW", "D", "BF", "J")
@@ -135,6 +136,7 @@ def dijkstra(
     limit: float = math.inf,
     min_only: bool = False,
     *,
+    sparse: bool = False,
     dtype: Any = "float64",
     device: str = "auto",
 ) -> Any:
@@ -149,17 +151,27 @@ def dijkstra(
         Vertices farther than this count as unreachable.
     min_only : bool
         Find distances from the nearest of the sources, not from each source.
+    sparse : bool
+        Return a sparse array that has an entry for each vertex within `limit` and no others. Memory and time are those
+        of the entries, so that all vertices can be sources of a large graph. `indices` are then a list, or None.
+        Searches run on the CPU. Not with `min_only`, `return_predecessors` or negative weights.
 
     Returns
     -------
     distances, predecessors
         As for `shortest_path`; of shape (N,) with `min_only`.
+    distances : scipy.sparse.csr_array (k, N)
+        Only with `sparse`. The distance of a source from itself is an entry, too: a stored 0. Columns rise in each row.
     sources : (N,) array of int32
         Only with `min_only` and `return_predecessors`: the source nearest to each vertex, -9999 where unreachable.
     """
     limit = float(limit)
     if limit < 0:
         raise ValueError(f"limit must be >= 0, not {limit:g}")
+    if sparse:
+        if min_only or return_predecessors:
+            raise ValueError("sparse=True returns distances from each source; leave out min_only, return_predecessors")
+        return _near(csgraph, directed, indices, unweighted, dtype, device, limit)
     return _rows(
         csgraph, directed, indices, return_predecessors, unweighted, dtype, device, method="D",
         limit=limit, together=bool(min_only),
@@ -231,13 +243,7 @@ def _rows(
     **options: Any,
 ) -> Any:
     """Read the graph, solve for all sources, and return rows in the shape of `indices`; shared by all functions."""
-    dtype = np.dtype(dtype)
-    if dtype not in DTYPES:
-        raise TypeError(f"dtype is {dtype}; distances are {', '.join(map(str, DTYPES))}")
-    if device not in DEVICES:
-        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
-    arcs = read_arcs(csgraph, directed, unweighted, dtype)
-    sources = _sources(indices, arcs.n)
+    dtype, arcs, sources = _asked(csgraph, directed, indices, unweighted, dtype, device)
     if method == "D" and bool((arcs.weights < 0).any()):
         warnings.warn(
             "the graph has negative weights: the distances are correct, but use johnson or bellman_ford instead",
@@ -270,6 +276,35 @@ def _rows(
         target[...] = distances
         distances = target
     return (distances, _scipys(trees).reshape(shape)) if trees is not None else distances
+
+
+def _near(
+    csgraph: Any, directed: bool, indices: Any, unweighted: bool, dtype: Any, device: str, limit: float
+) -> csr_array:
+    """Return the distances within a limit as a sparse array."""
+    _, arcs, sources = _asked(csgraph, directed, indices, unweighted, dtype, device)
+    if device == "gpu":
+        raise ValueError("searches with sparse=True run on the CPU; leave out device")
+    if sources.ndim != 1:
+        raise ValueError(f"indices have the shape {sources.shape}; with sparse=True pass a list of vertices")
+    if bool((arcs.weights < 0).any()):
+        raise ValueError("with negative weights a path may leave the limit and come back; leave out sparse")
+    starts, vertices, distances = gpuops.distances_within(arcs.indptr, arcs.indices, arcs.weights, sources, limit)
+    refuse_rounded(arcs, distances)
+    return csr_array((distances, vertices, starts), shape=(len(sources), arcs.n))
+
+
+def _asked(
+    csgraph: Any, directed: bool, indices: Any, unweighted: bool, dtype: Any, device: str
+) -> tuple[np.dtype, Arcs, np.ndarray]:
+    """Check the arguments that all functions share. Returns the dtype, the arcs and the sources."""
+    dtype = np.dtype(dtype)
+    if dtype not in DTYPES:
+        raise TypeError(f"dtype is {dtype}; distances are {', '.join(map(str, DTYPES))}")
+    if device not in DEVICES:
+        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
+    arcs = read_arcs(csgraph, directed, unweighted, dtype)
+    return dtype, arcs, _sources(indices, arcs.n)
 
 
 def _sources(indices: Any, n: int) -> np.ndarray:

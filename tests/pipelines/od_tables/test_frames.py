@@ -12,7 +12,7 @@ import pipelines
 from gpuops import memory
 from pipelines import StoreError, build_hierarchy, generate, od, positions
 from pipelines.generators import Grid, Road
-from pipelines.od_tables import write
+from pipelines.od_tables import plan
 from pipelines.od_tables.points import read_points
 from pipelines.od_tables.write import write_od_table
 
@@ -44,7 +44,7 @@ def roads(client, tmp_path_factory):
     ids=str,
 )
 def test_a_frame_has_the_rows_of_the_file(roads, tmp_path, monkeypatch, network, options):
-    monkeypatch.setattr(write, "BLOCK_BYTES", 16)  # several blocks
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 16)  # several blocks
     graph = pipelines.open_graph(roads / "graph")
     for name, frame in ("homes", HOMES), ("schools", SCHOOLS):
         frame.to_parquet(tmp_path / f"{name}.parquet")

@@ -15,64 +15,24 @@ import pyarrow.parquet
 import pytest
 import zarr
 from click.testing import CliRunner
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.files.output_file import growing_file
-from pipelines.od_tables import forms, on_workers, snapping
-from pipelines.od_tables import write as od_tables
-from pipelines.od_tables.blocks import Reducing
+from pipelines.od_tables import forms, on_workers, plan, snapping
+from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import TableForm
+from pipelines.od_tables.near import Near
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
 from pipelines.od_tables.points import points_from, read_points
 from pipelines.od_tables.snapping import Snapping
-from pipelines.od_tables.write import Reduction, parse_reduction, write_od_table
+from pipelines.od_tables.write import write_od_table
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
 from pipelines.workers.capacity import DoesNotFitError, measure_workers
 from tilepath.cli import tilepath
 
 N = 60
-
-
-@pytest.fixture(scope="module")
-def graph(tmp_path_factory):
-    """A strongly connected graph of 50 vertices, and 10 that lead into it, with labels, longitudes and latitudes."""
-    rng = np.random.default_rng(4)
-    tails = np.concatenate([np.arange(50), rng.integers(0, 50, 100), np.arange(50, 60)])
-    heads = np.concatenate([(np.arange(50) + 1) % 50, rng.integers(0, 50, 100), np.arange(10)])
-    order = np.argsort(tails, kind="stable")
-    indptr = np.searchsorted(tails[order], np.arange(N + 1))
-    return write_graph(
-        tmp_path_factory.mktemp("graph") / "g.zarr",
-        indptr,
-        heads[order],
-        rng.integers(1, 50, len(tails)).astype("int32"),
-        labels=np.array([f"v{v}" for v in range(N)]),
-        coordinates=np.stack([rng.uniform(5, 15, N), rng.uniform(45, 55, N)], axis=1),
-        weight_unit="s",
-    )
-
-
-@pytest.fixture(scope="module")
-def store(client, graph, tmp_path_factory):
-    return build_hierarchy(client, graph, tmp_path_factory.mktemp("store") / "s.zarr")
-
-
-@pytest.fixture(scope="module", params=["hierarchy", "graph"])
-def source(request, graph, store):
-    return graph if request.param == "graph" else store
-
-
-@pytest.fixture(scope="module")
-def matrix(graph):
-    """(n, n) float64; unreachable is +inf."""
-    indptr, indices, weights = graph.rows()
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
 
 
 def points_of(graph, vertices):
@@ -101,7 +61,7 @@ def rows_of(path):
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "tsv.gz"])
 def test_all_pairs_in_order_with_null_where_nothing_leads(source, matrix, points, tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)  # several blocks
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 5 * N * 8)  # several blocks
     count = write_od_table(source, *points, tmp_path / f"od.{suffix}").rows
     expected = expected_pairs(matrix, *points, lambda block: np.ndindex(block.shape))
     assert count == len(expected) == 18 * N
@@ -282,7 +242,7 @@ def test_the_unit_is_named_and_text_has_metres_to_a_tenth(graph, tmp_path):
     assert (metres != metres.round(1)).all()
     units = {field.name: field.metadata for field in table.schema if field.metadata}
     metre = {b"unit": b"m"}
-    assert units == {"distance": {b"unit": b"s"}, "origin_snapped": metre, "destination_snapped": metre}
+    assert units == {"travel_time": {b"unit": b"s"}, "origin_snapped": metre, "destination_snapped": metre}
     assert pa.parquet.read_schema(tmp_path / "least.parquet").field("min").metadata == {b"unit": b"s"}
 
 
@@ -350,7 +310,7 @@ def test_what_exists_is_kept_until_the_new_table_is_whole(source, points, tmp_pa
     with pytest.raises(FileExistsError):
         write_od_table(source, *points, out)
     with monkeypatch.context() as patched:
-        patched.setattr(od_tables, "choices", lambda *_, **_options: 1 / 0)
+        patched.setattr(plan, "choices", lambda *_, **_options: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write_od_table(source, *points, out, overwrite=True)
     assert [file.name for file in tmp_path.iterdir()] == ["od.parquet"]
@@ -423,9 +383,9 @@ def contents(path):
 
 @pytest.fixture
 def in_blocks(monkeypatch):
-    monkeypatch.setattr(od_tables, "BLOCK_BYTES", 5 * N * 8)
-    monkeypatch.setattr(od_tables, "PATH_VERTICES", 1)
-    monkeypatch.setattr(od_tables, "REDUCED_PAIRS", (5 * N, 5 * N))
+    monkeypatch.setattr(plan, "BLOCK_BYTES", 5 * N * 8)
+    monkeypatch.setattr(plan, "PATH_VERTICES", 1)
+    monkeypatch.setattr(plan, "REDUCED_PAIRS", (5 * N, 5 * N))
 
 
 @pytest.mark.parametrize(("name", "options"), FORMS)
@@ -434,7 +394,7 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
     calm.parent.mkdir()
     count = write_od_table(source, *points, calm, **options)
     assert write_od_table(source, *points, calm, **options, resume=True) is None
-    asked, init = [], od_tables.Distances.__init__
+    asked, init = [], Distances.__init__
 
     def begin(self, *arguments):
         init(self, *arguments)
@@ -448,7 +408,16 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
 
         self.rows = some
 
-    monkeypatch.setattr(od_tables.Distances, "__init__", begin)
+    reached = Near._reached
+
+    def reach(self, rows):
+        asked.append(rows.stop - rows.start)
+        if len(asked) == 3:
+            raise RuntimeError("stopped")
+        return reached(self, rows)
+
+    monkeypatch.setattr(Distances, "__init__", begin)
+    monkeypatch.setattr(Near, "_reached", reach)
     with pytest.raises(RuntimeError, match="stopped"):
         write_od_table(source, *points, out, **options)
     assert not out.exists() or out.suffix == ".zarr"
@@ -622,7 +591,7 @@ def test_two_gpus_reduce_a_table_as_one(two_gpus, gpu_client, store, with_jobs, 
 
 def test_a_run_that_is_not_resumed_begins_again(source, points, tmp_path, in_blocks, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(od_tables.TableForm, "finish", lambda *_: 1 / 0)
+        patched.setattr(TableForm, "finish", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             write_od_table(source, *points, tmp_path / "od.csv")
     write_od_table(source, *points, tmp_path / "od.csv", nearest=2)
@@ -697,14 +666,14 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
     write_od_table(source, *points, tmp_path / "od.parquet", paths=True, **options)
     write_od_table(source, *points, tmp_path / "plain.parquet", **options)
     table = pa.parquet.read_table(tmp_path / "od.parquet")
-    assert table.column_names == ["origin", "destination", "distance", "length", "path"]
+    assert table.column_names == ["origin", "destination", "travel_time", "length", "path"]
     plain = pa.parquet.read_table(tmp_path / "plain.parquet")
-    assert table.select(["origin", "destination", "distance"]).equals(plain)
+    assert table.select(["origin", "destination", "travel_time"]).equals(plain)
     indptr, indices, weights = graph.rows()
     lon, lat = np.radians(graph.coordinates()).T
     seen = set()
     for row in table.to_pylist():
-        if row["distance"] is None:
+        if row["travel_time"] is None:
             assert row["path"] is row["length"] is None
             continue
         vertices = [int(name[1:]) for name in row["path"]]
@@ -716,7 +685,7 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
             half = np.sin((lat[u] - lat[v]) / 2) ** 2
             half += np.cos(lat[u]) * np.cos(lat[v]) * np.sin((lon[u] - lon[v]) / 2) ** 2
             metres += 2 * EARTH_RADIUS * np.arcsin(np.sqrt(half))
-        assert total == row["distance"]
+        assert total == row["travel_time"]
         assert row["length"] == pytest.approx(metres, rel=1e-9, abs=1e-6)
         seen.add(len(vertices))
     assert len(seen) > 3

@@ -1,0 +1,92 @@
+"""What a table is asked about: the network, its origins and its destinations, opened and read once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pipelines.od_tables.blocks import parse_reduction
+from pipelines.od_tables.points import Points, every_vertex, points_from
+from pipelines.od_tables.row_by_row import read_pairs_of_points
+from pipelines.od_tables.snapping import Snapping
+from pipelines.stores import Graph, open_graph
+from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
+from pipelines.stores.schema import kind_of
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A network and points.
+
+    Attributes
+    ----------
+    source : the store that answers
+    graph : its graph, or the store itself
+    points : origins and destinations
+    """
+
+    source: HierarchyStore | Graph
+    graph: Graph
+    points: tuple[Points, Points]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines about places that are far from the network or were moved, each once."""
+        return list(dict.fromkeys(each.warning for each in self.points if each.warning))
+
+
+class OpenNetwork(NamedTuple):
+    """A store that answers, its graph, and what snaps places to the vertices of the graph."""
+
+    source: HierarchyStore | Graph
+    graph: Graph
+    snapping: Snapping
+
+
+def open_network(
+    network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
+) -> OpenNetwork:
+    """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved."""
+    if isinstance(network, str | os.PathLike):
+        network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
+    if isinstance(network, HierarchyStore):
+        opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
+        return OpenNetwork(network, opened, Snapping(opened, network.by_place(opened)))
+    if graph is not None:
+        raise ValueError(f"{network.path} is a graph itself; leave out graph")
+    return OpenNetwork(network, network, Snapping(network))
+
+
+def read_given(
+    network: OpenNetwork,
+    origins: Any,
+    destinations: Any,
+    pairs: Any,
+    *,
+    reduce: str | None = None,
+    decay: str | None = None,
+    within: float | None = None,
+    snap_limit: float | None = None,
+) -> Given:
+    """Read the points; parameters and errors are those of `pipelines.od_tables.frames.od`."""
+    reduction = None if reduce is None else parse_reduction(reduce, decay, within)
+    columns = [] if reduction is None or reduction.column is None else [reduction.column]
+    if origins is None and destinations is None and pairs is None:
+        raise ValueError("nothing is asked for; give origins (--origins), destinations (--destinations), or pairs")
+    source, opened, snapping = network
+
+    def read(given: Any, what: str, wanted: list[str]) -> Points:
+        return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=snapping)
+
+    if pairs is not None:
+        known = (
+            None if origins is None else read(origins, "origin", []),
+            None if destinations is None else read(destinations, "destination", []),
+        )
+        points = read_pairs_of_points(pairs, opened, known, snap_limit=snap_limit, snapping=snapping)
+        return Given(source, opened, points)
+    if destinations is None:
+        return Given(source, opened, (read(origins, "origin", []), read(origins, "origin", columns)))
+    begins = every_vertex(opened) if origins is None else read(origins, "origin", [])
+    return Given(source, opened, (begins, read(destinations, "destination", columns)))

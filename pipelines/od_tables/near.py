@@ -1,0 +1,122 @@
+"""Tables of what is near, by searches that end there: the k nearest of every vertex, and what lies within a limit.
+
+A search from an origin that ends at the limit of `within` takes the time of what it reaches, however many destinations
+there are. One search finds the k nearest destinations of every vertex.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpuops import csr, distances_within, k_nearest
+from gpuops.errors import WeightRangeError
+from gpuops.numbers import outside_infinity
+from pipelines.od_tables.blocks import Reduction
+from pipelines.od_tables.forms import Found
+from pipelines.od_tables.points import Points
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
+
+PROBES = 16  # searches that estimate what a search reaches
+REACHED_WORK = 100  # time to reach a vertex, in distances that a hierarchy store computes
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Searches for destinations in one graph.
+
+    Attributes
+    ----------
+    dtype : dtype of the distances in the table
+    within : destinations farther away do not count; None for any distance
+    """
+
+    graph: Graph
+    dtype: np.dtype
+    origins: Points
+    destinations: Points
+    within: float | None
+
+    @cached_property
+    def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The graph, with weights of a dtype that can be searched."""
+        indptr, indices, weights = self.graph.rows()
+        wide = np.dtype(np.int32) if self.dtype.kind == "i" else self.dtype
+        if wide.kind == "i" and len(weights) and int(weights.max()) >= outside_infinity(wide):
+            raise WeightRangeError(f"{self.graph.path}: a weight does not fit int32; import it with weights of float64")
+        return indptr, indices, weights.astype(wide, copy=False)
+
+    @cached_property
+    def limit(self) -> float:
+        """The greatest distance that counts, in the dtype of the distances."""
+        if self.within is None:
+            return np.inf
+        return self.within if self.dtype.kind == "i" else float(self.dtype.type(self.within))
+
+    @cached_property
+    def at(self) -> tuple[np.ndarray, np.ndarray]:
+        """The destinations, sorted by vertex; and where those at each vertex begin, int64 (n + 1)."""
+        vertices = self.destinations.vertices
+        return np.argsort(vertices, kind="stable"), csr.row_starts(vertices, self.graph.n)
+
+    def is_faster_than(self, store: HierarchyStore) -> bool:
+        """Return whether searches from all origins take less time than a hierarchy store; by some searches."""
+        probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
+        reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
+        return reached * REACHED_WORK < len(np.unique(self.destinations.vertices))
+
+    def pairs(self, rows: slice) -> Found:
+        """Return the destinations within the limit of some origins, in the order of the destinations."""
+        starts, vertices, distances = self._reached(rows)
+        order, first = self.at
+        there = first[vertices + 1] - first[vertices]
+        owners = np.repeat(np.arange(rows.start, rows.start + len(starts) - 1), np.diff(starts))
+        i, values = np.repeat(owners, there), np.repeat(distances, there)
+        j = order[np.arange(len(i)) + np.repeat(first[vertices] - np.cumsum(there) + there, there)]
+        rank = np.lexsort((j, i))
+        return Found(i[rank], j[rank], values[rank].astype(self.dtype))
+
+    def reduced(self, reduction: Reduction, values: np.ndarray, rows: slice) -> np.ndarray:
+        """Return one value for each origin, as `pipelines.od_tables.blocks.reduced`."""
+        starts, vertices, distances = self._reached(rows)
+        n, ends = self.graph.n, self.destinations.vertices
+        counts, sums = np.bincount(ends, minlength=n), np.bincount(ends, values, minlength=n)
+        if reduction.name == "min":
+            lengths = np.where(counts[vertices] > 0, distances, np.inf)
+            return np.minimum.reduceat(lengths, starts[:-1]) if len(starts) > 1 else lengths
+        weights = reduction.weights(distances)
+
+        def total(of: np.ndarray) -> np.ndarray:  # an origin is within every limit, so that no row is empty
+            return np.add.reduceat(of[vertices] * weights, starts[:-1])
+
+        if reduction.name != "mean":
+            return total(sums)
+        with np.errstate(invalid="ignore"):  # NaN where no destination counts
+            return total(sums) / total(counts.astype(float))
+
+    def nearest(self, k: int) -> Found:
+        """Return the k nearest destinations of every vertex, which are the origins.
+
+        Floats are added up in float64, from the destination back, and rounded once to the dtype of the table.
+        """
+        indptr, indices, weights = self.graph.rows()
+        limit = self.limit * (1 + 1e-6)  # what rounding brings within the limit is kept, the rest removed below
+        places = self.destinations.vertices
+        found, lengths = k_nearest(indptr, indices, weights, places, k, limit=limit, through=self.graph.through())
+        i, column = np.nonzero(found >= 0)
+        j, values = found[i, column].astype(np.int64), lengths[i, column]
+        if self.dtype.kind == "i" and len(values) and int(values.max()) >= outside_infinity(self.dtype):
+            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}")
+        values = values.astype(self.dtype)
+        near = values <= self.limit
+        return Found(i[near], j[near], values[near])
+
+    def _reached(self, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        sources = self.origins.vertices[rows]
+        try:
+            return distances_within(*self.arcs, sources, self.limit, through=self.graph.through())
+        except OverflowError:
+            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}") from None

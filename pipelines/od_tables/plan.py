@@ -1,0 +1,233 @@
+"""Plan a table: check what is asked of it, and choose how blocks of origins are computed and become rows."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
+from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
+from pipelines.od_tables.near import Near
+from pipelines.od_tables.points import Points
+from pipelines.od_tables.row_by_row import PAIRS, RowByRow
+from pipelines.od_tables.units import Measured, measured
+from pipelines.routes.along import Along, read_along
+from pipelines.routes.paths import Walker
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
+
+BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
+# A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
+REDUCED_BLOCKS = 64
+REDUCED_PAIRS = 1 << 28, 1 << 31
+PATH_VERTICES = 64  # vertices assumed for a path when the bytes of paths are estimated
+OWN_COLUMNS = ("origin", "destination", "distance", "travel_time", "path", "origin_snapped", "destination_snapped")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of a table; distances are in the unit of the network. `asked_of` checks it.
+
+    Attributes
+    ----------
+    value : what the distances in the table are
+    within, nearest, paths, pairs : as for `pipelines.od_tables.write.write_od_table`
+    reduction : None for a table of pairs
+    along : the weights whose sums along paths the table has
+    """
+
+    value: Measured
+    within: float | None
+    nearest: int | None
+    reduction: Reduction | None
+    paths: bool
+    along: list[Along]
+    pairs: bool
+
+    @property
+    def walks(self) -> bool:
+        """Whether the table needs paths."""
+        return self.paths or bool(self.along)
+
+    @property
+    def all_distances(self) -> bool:
+        """Whether the table has all distances as they are, as a matrix has."""
+        few = self.within is not None or self.nearest is not None or self.reduction is not None
+        return not (few or self.walks or self.pairs or self.value.per != 1)
+
+    @property
+    def more(self) -> bool:
+        """Whether options are used that earlier versions did not have."""
+        decays = self.reduction is not None and self.reduction.name != "decay" and self.reduction.scale is not None
+        return bool(self.along) or self.pairs or self.value.per != 1 or decays
+
+    def digest(self) -> dict[str, str]:
+        """Return a hash of each of the weights that are added up along paths."""
+        return {each.name: hashlib.blake2b(each.weights.data, digest_size=16).hexdigest() for each in self.along}
+
+
+def asked_of(
+    graph: Graph,
+    *,
+    within: float | None,
+    nearest: int | None,
+    reduce: str | None,
+    decay: str | None,
+    paths: bool,
+    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None,
+    unit: str | None,
+    pairs: bool,
+) -> Asked:
+    """Return what is asked of a table; raise ValueError if an option is wrong, or options do not go together."""
+    if within is not None and not within >= 0:
+        raise ValueError(f"within is {within:g}; give a distance of 0 or more")
+    if nearest is not None and nearest < 1:
+        raise ValueError(f"nearest is {nearest}; give a whole number from 1")
+    if decay is not None and reduce is None:
+        raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
+    reduction = None if reduce is None else parse_reduction(reduce, decay, within)
+    for name, given in ("nearest", nearest is not None), ("paths", paths), ("also", bool(also)), ("pairs", pairs):
+        if reduction is not None and given:
+            raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
+    for name, given in ("within", within is not None), ("nearest", nearest is not None):
+        if pairs and given:
+            raise ValueError(f"{name} (--{name}) does not go with pairs (--pairs); filter the rows of the result")
+    if also is not None and not isinstance(also, Mapping):
+        raise ValueError(f"also is {also!r}; name the column and a graph with its weights: {{'toll': 'toll.zarr'}}")
+    for name in also or ():
+        if name in OWN_COLUMNS:
+            raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
+    value = measured(graph.weight_unit, unit)
+    if reduction is not None and reduction.scale is not None:
+        reduction = replace(reduction, scale=value.in_network(reduction.scale))
+    along = read_along(graph, also or {})
+    return Asked(value, value.in_network(within), nearest, reduction, paths, along, pairs)
+
+
+class PlannedTable(NamedTuple):
+    """How a table is made: a block of `step` rows at a time, which `ask` computes and `form` makes into rows.
+
+    `width` is the number of pairs of places for each row, and `reducing` the work of a reduced table, for workers, or
+    None for other tables.
+    """
+
+    form: ArrayForm | TableForm
+    ask: Callable[[slice], Any]
+    step: int
+    width: int
+    reducing: Reducing | None = None
+
+
+def plan_table(
+    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
+) -> PlannedTable:
+    """Plan a table of origins and destinations in a file with this suffix."""
+    if asked.pairs:
+        return _row_by_row(source, graph, points, suffix, asked)
+    near = _near(source, graph, points, asked)
+    return _in_blocks(source, graph, points, suffix, asked) if near is None else _by_reach(near, suffix, asked)
+
+
+def _row_by_row(
+    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
+) -> PlannedTable:
+    rows = RowByRow(source, graph, *points, walks=asked.walks)
+    routes = None
+    if asked.walks:
+        routes = PairRoutes(rows.walker, points[0].on_the_globe, suffix, paths=asked.paths, along=asked.along)
+    form = pair_table(points, suffix, rows.dtype, asked.value, lambda block: None, routes)
+    return PlannedTable(form, rows.ask, PAIRS, 1)
+
+
+def _near(source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], asked: Asked) -> Near | None:
+    """Return searches that end at what is near, if the table is made faster by them; None otherwise."""
+    if asked.walks or graph.weight_min < 0:
+        return None
+    dtype = source.dtype if isinstance(source, HierarchyStore) else _searched_dtype(source)
+    near = Near(graph, dtype, *points, asked.within)
+    if asked.nearest is not None:
+        return near if points[0].everywhere else None
+    if asked.within is None:
+        return None
+    if isinstance(source, Graph):
+        return near
+    return near if points[0].everywhere and near.is_faster_than(source) else None
+
+
+def _searched_dtype(graph: Graph) -> np.dtype:
+    return np.dtype(np.int32) if graph.weight_dtype.kind in "iu" else graph.weight_dtype
+
+
+def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
+    points, width = (near.origins, near.destinations), len(near.destinations.vertices)
+    count = len(near.origins.vertices)
+    step = rows_in_block(count, min(width, near.graph.n), count)
+    if asked.reduction is not None:
+        values = _values(near.destinations, asked.reduction)
+        form = reduced_table(near.origins, suffix, asked.value, asked.reduction)
+        return PlannedTable(form, partial(near.reduced, asked.reduction, values), step, width)
+    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None)
+    if asked.nearest is None:
+        return PlannedTable(form, near.pairs, step, width)
+    return PlannedTable(form, _NearestOfEach(near, asked.nearest), step, width)
+
+
+class _NearestOfEach:
+    """Cuts the nearest destinations of all vertices, found at the first use, into blocks of origins."""
+
+    def __init__(self, near: Near, k: int):
+        self._near, self._k = near, k
+        self._found: Found | None = None
+
+    def __call__(self, rows: slice) -> Found:
+        found = self._found = self._found or self._near.nearest(self._k)
+        first, last = np.searchsorted(found.origins, [rows.start, rows.stop]).tolist()
+        return Found(found.origins[first:last], found.destinations[first:last], found.values[first:last])
+
+
+def _in_blocks(
+    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
+) -> PlannedTable:
+    origins, destinations = points
+    rows_of = Distances(source, np.arange(graph.n) if asked.walks else destinations.vertices)
+    count, width = (len(p.vertices) for p in points)
+    step = rows_in_block(count, max(graph.n, PATH_VERTICES * width) if asked.walks else width, count)
+
+    def ask(rows: slice) -> np.ndarray:
+        return rows_of.rows(origins.vertices[rows])
+
+    if suffix == ".npy":
+        return PlannedTable(ArrayForm((count, width), rows_of.dtype), ask, step, width)
+    if asked.reduction is None:
+        routes = None
+        if asked.walks:
+            walker = Walker(graph, rows_of.dtype)
+            routes = PairRoutes(walker, origins.on_the_globe, suffix, paths=asked.paths, along=asked.along)
+        chosen = partial(choices, within=asked.within, nearest=asked.nearest)
+        return PlannedTable(pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes), ask, step, width)
+    values = _values(destinations, asked.reduction)
+    reducing = Reducing(destinations.vertices, values, asked.reduction, asked.within, step)
+    # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
+    if isinstance(source, HierarchyStore):
+        least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
+        step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
+    form, reduce = reduced_table(origins, suffix, asked.value, asked.reduction), reducing.of(rows_of)
+    return PlannedTable(form, lambda rows: reduce(origins.vertices[rows]), step, width, reducing)
+
+
+def _values(destinations: Points, reduction: Reduction) -> np.ndarray:
+    """Return the value of each destination."""
+    if reduction.column is None:
+        return np.ones(len(destinations.vertices))
+    return destinations.columns[reduction.column]
+
+
+def rows_in_block(count: int, width: int, most: int) -> int:
+    """Return the number of origins in a block."""
+    return max(1, min(count, most, BLOCK_BYTES // (8 * max(1, width))))

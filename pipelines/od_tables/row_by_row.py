@@ -1,0 +1,172 @@
+"""Pairs of an origin and a destination in one table: read them, and answer each row.
+
+Rows with the same origin are answered together. A hierarchy store computes a block of distances for some origins and
+all of their destinations, of which each row takes one: more distances than rows, but far fewer than for all origins and
+all destinations, and a block takes less time for a distance than a single distance does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.files.tables import read_columns, select_columns
+from pipelines.od_tables.forms import Found
+from pipelines.od_tables.points import Points, frame_table, points_from, points_in_table
+from pipelines.od_tables.snapping import Snapping
+from pipelines.routes.distances import LANES, SearchedDistances
+from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.vertex_names import Positions, positions
+
+PAIRS = 1 << 18  # rows that are answered at a time
+TOGETHER = 256  # origins of a block of a hierarchy store
+WASTE = 64  # distances that may be computed for each row
+SIDES = {"origin": ("origin", "source", "from"), "destination": ("destination", "target", "to")}
+AXES = ("lon", "lat", "x", "y")
+
+
+def read_pairs_of_points(
+    given: Any,
+    graph: Graph,
+    points: tuple[Points | None, Points | None] = (None, None),
+    *,
+    snap_limit: float | None = None,
+    snapping: Snapping | None = None,
+) -> tuple[Points, Points]:
+    """Return the origins and the destinations of a table of pairs, as many as it has rows.
+
+    Parameters
+    ----------
+    given : data frame, or file, with the columns ``origin`` and ``destination`` (or ``source`` and ``target``) of names
+        of vertices; or with ``origin_lon``, ``origin_lat``, ``destination_lon`` and ``destination_lat`` (or ``_x`` and
+        ``_y``) of places; or an array (k, 2) of names of vertices, or `tilepath.positions` of one
+    points : origins, destinations: points whose names the columns have, in place of names of vertices; None for none
+
+    Raises
+    ------
+    ValueError
+        A column is missing, or an entry names nothing; the message names the row.
+    """
+    name = os.fspath(given) if isinstance(given, str | os.PathLike) else "the pairs"
+    wanted = [column for side in SIDES for column in _columns(side)]
+    if isinstance(given, str | os.PathLike):
+        table = read_columns(given, wanted, wanted)
+    elif (frame := frame_table(given)) is not None:
+        table = select_columns(frame, wanted, name, wanted)
+    elif isinstance(given, Positions):
+        return _at_positions(np.asarray(given.indices), graph)
+    else:
+        values = np.asarray(given)
+        if values.ndim != 2 or values.shape[1] != 2:
+            raise ValueError(f"pairs have the shape {values.shape}; give a table, or an array of shape (k, 2)")
+        table = pa.table(dict(zip(SIDES, values.T, strict=True)))
+    if not len(table):
+        raise ValueError(f"{name}: no rows; give at least one pair")
+    sides = []
+    for side, known in zip(SIDES, points, strict=True):
+        part = _side(table, side, name)
+        if known is None:
+            sides.append(points_in_table(part, name, graph, side, snap_limit=snap_limit, snapping=snapping))
+        elif side not in part.column_names:
+            raise ValueError(f"{name}: no column `{side}`; name the {side}s of the pairs there by their ids")
+        else:
+            sides.append(_named(part[side], known, side, name))
+    return sides[0], sides[1]
+
+
+def _at_positions(pairs: np.ndarray, graph: Graph) -> tuple[Points, Points]:
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs have the shape {pairs.shape}; give a table, or an array of shape (k, 2)")
+    origins, destinations = (points_from(positions(pairs[:, k]), graph, side) for k, side in enumerate(SIDES))
+    return origins, destinations
+
+
+def _columns(side: str) -> list[str]:
+    return [*SIDES[side], *(f"{side}_{axis}" for axis in AXES)]
+
+
+def _side(table: pa.Table, side: str, name: str) -> pa.Table:
+    """Return the columns of one side, named as the columns of points are."""
+    new = dict.fromkeys(SIDES[side], side) | {f"{side}_{axis}": axis for axis in AXES}
+    there = [column for column in new if column in table.column_names]
+    named = [column for column in there if new[column] == side][:1]
+    chosen = named or there
+    if not chosen:
+        raise ValueError(
+            f"{name}: no column `{side}`, nor `{side}_lon` and `{side}_lat`, nor `{side}_x` and `{side}_y`; rename the"
+            " columns"
+        )
+    return table.select(chosen).rename_columns([new[column] for column in chosen])
+
+
+def _named(column: pa.ChunkedArray, known: Points, side: str, name: str) -> Points:
+    """Return the points that a column names."""
+    names = column.combine_chunks().cast(pa.large_string())
+    if pc.count_distinct(known.ids).as_py() < len(known.ids):
+        raise ValueError(f"the {side}s: an id occurs twice; pairs need ids that name one {side}")
+    rows = pc.index_in(names, value_set=known.ids)
+    for row in np.flatnonzero(rows.is_null().to_numpy(zero_copy_only=False))[:1].tolist():
+        raise ValueError(f"{name}, row {row + 1}: the {side}s have no id {names[row].as_py()!r}; correct it")
+    return known.take(rows.to_numpy())
+
+
+class RowByRow:
+    """Distances of pairs, and their paths if `walks`; origin i goes to destination i.
+
+    Attributes
+    ----------
+    dtype : dtype of the distances
+    """
+
+    def __init__(
+        self, source: HierarchyStore | Graph, graph: Graph, origins: Points, destinations: Points, *, walks: bool
+    ):
+        self._source, self._ends = source, (origins.vertices, destinations.vertices)
+        self._finder = PathFinder(source, graph if isinstance(source, HierarchyStore) else None) if walks else None
+        self._searched = SearchedDistances(source) if isinstance(source, Graph) and not walks else None
+        found = self._finder.distances if self._finder else self._searched or source
+        self.dtype: np.dtype = found.dtype  # type: ignore[union-attr]
+
+    @property
+    def walker(self) -> Walker:
+        """Finds the paths."""
+        assert self._finder is not None
+        return self._finder
+
+    def ask(self, rows: slice) -> Found:
+        """Return the distances, and the paths, of some rows."""
+        origins, destinations = (vertices[rows] for vertices in self._ends)
+        numbers = np.arange(rows.start, rows.start + len(origins))
+        if self._finder is None:
+            return Found(numbers, numbers, self._distances(origins, destinations))
+        walks = walks_of_pairs(self._finder, origins, destinations)
+        return Found(numbers, numbers, walks.distances, (walks.hops, walks.paths.flatten().to_numpy()))
+
+    def _distances(self, origins: np.ndarray, destinations: np.ndarray) -> np.ndarray:
+        found = np.empty(len(origins), self.dtype)
+        for some in self._groups(origins, destinations):
+            starts, row = np.unique(origins[some], return_inverse=True)
+            if self._searched is not None:
+                found[some] = self._searched.search(starts)[row, destinations[some]]
+                continue
+            assert isinstance(self._source, HierarchyStore)
+            ends, column = np.unique(destinations[some], return_inverse=True)
+            found[some] = self._source.between(starts, ends)[row, column]
+        return found
+
+    def _groups(self, origins: np.ndarray, destinations: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield numbers of rows in groups with few origins each."""
+        different, number = np.unique(origins, return_inverse=True)
+        most = LANES if self._searched is not None else TOGETHER
+        if self._searched is None and len(different) * len(np.unique(destinations)) <= WASTE * len(origins):
+            most = len(different)
+        order = np.argsort(number, kind="stable")
+        cuts = np.searchsorted(number[order], np.arange(0, len(different), most))
+        yield from np.split(order, cuts[1:])

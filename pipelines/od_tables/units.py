@@ -1,0 +1,76 @@
+"""What the distances of a network are called in a table, and in which unit a table has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
+_OTHER_NAMES = {
+    "s": ("sec", "second", "seconds"),
+    "min": ("minute", "minutes"),
+    "h": ("hr", "hour", "hours"),
+    "m": ("metre", "metres", "meter", "meters"),
+    "km": ("kilometre", "kilometres", "kilometer", "kilometers"),
+    "mi": ("mile", "miles"),
+    "ft": ("foot", "feet"),
+}
+_SHORT = {name: short for short, names in _OTHER_NAMES.items() for name in (short, *names)}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the distances in a table are.
+
+    Attributes
+    ----------
+    name : name of the column: "travel_time" if the unit is one of time, else "distance"
+    unit : unit of the column, "" if it is not known
+    per : how many units of the network make one unit of the column
+    """
+
+    name: str
+    unit: str
+    per: float = 1.0
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Return distances of the network in the unit of the column."""
+        return values if self.per == 1 else values.astype(np.float64) / self.per
+
+    def dtype(self, dtype: np.dtype) -> np.dtype:
+        """Return the dtype of the column, given the dtype of the distances."""
+        return dtype if self.per == 1 else np.dtype(np.float64)
+
+    def in_network(self, distance: float | None) -> float | None:
+        """Return a distance that is in the unit of the column in the unit of the network."""
+        return distance if distance is None or self.per == 1 else distance * self.per
+
+
+def measured(network_unit: str, unit: str | None) -> Measured:
+    """Return what a table in `unit` has; None means the unit of the network.
+
+    >>> measured("s", "min")
+    Measured(name='travel_time', unit='min', per=60.0)
+
+    Raises
+    ------
+    ValueError
+        `unit` is not known, or is not a unit of what the network measures.
+    """
+    own = _SHORT.get(network_unit.strip().casefold())
+    name = "travel_time" if own in _SECONDS else "distance"
+    if unit is None:
+        return Measured(name, network_unit)
+    wanted = _SHORT.get(unit.strip().casefold())
+    units = next((each for each in (_SECONDS, _METRES) if own in each), None)
+    if units is None or own is None:
+        recorded = f"is {network_unit!r}, which is not known here" if network_unit else "is not recorded"
+        raise ValueError(
+            f"unit (--unit) is {unit!r}, but the unit of the network {recorded}; import the network with its unit"
+            f" (tilepath import --unit), one of {', '.join((*_SECONDS, *_METRES))}"
+        )
+    if wanted not in units:
+        raise ValueError(f"unit (--unit) is {unit!r}, and the network is in {network_unit}; choose {', '.join(units)}")
+    return Measured(name, wanted, units[wanted] / units[own])

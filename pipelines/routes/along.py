@@ -1,0 +1,109 @@
+"""What adds up along shortest paths: the sums of other weights over the arcs of each path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple, no_type_check
+
+import numpy as np
+from numba import njit
+
+from pipelines.stores import Graph, open_graph
+
+
+class Along(NamedTuple):
+    """Weights that are added up along paths.
+
+    Attributes
+    ----------
+    name : name of the column
+    weights : (m,) int64 or float64, in the order of the arcs of `Graph.rows`
+    unit : unit of the weights, "" if it is not known
+    """
+
+    name: str
+    weights: np.ndarray
+    unit: str
+
+
+def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray]) -> list[Along]:
+    """Return the weights that `also` names, for the arcs of `graph`.
+
+    Parameters
+    ----------
+    also : for each name a graph store with the same arcs, such as the same file imported with another weight; or an
+        array (m,) with a number for each arc, in the order of ``graph.rows()``
+
+    Raises
+    ------
+    ValueError
+        A graph has other arcs, or arcs were merged by their weights at the import; or an array has another shape.
+    """
+    found = []
+    for name, given in also.items():
+        if isinstance(given, str | os.PathLike | Graph):
+            other = given if isinstance(given, Graph) else open_graph(given)
+            weights, unit = _of_same_arcs(graph, other, name), other.weight_unit
+        else:
+            weights, unit = np.asarray(given), ""
+            if weights.shape != (graph.m,) or weights.dtype.kind not in "iuf":
+                raise ValueError(
+                    f"also: {name} is {weights.dtype} of shape {weights.shape}; give one number for each of the"
+                    f" {graph.m:,} arcs of {graph.path}"
+                )
+        found.append(Along(name, weights.astype(np.float64 if weights.dtype.kind == "f" else np.int64), unit))
+    return found
+
+
+def _of_same_arcs(graph: Graph, other: Graph, name: str) -> np.ndarray:
+    """Return the weights of a graph after checking that it has the arcs of another graph."""
+    for each in (graph, other):
+        if each.simplified and each.m != each.input_edges * (1 if each.directed else 2):
+            raise ValueError(
+                f"also: the import of {each.path} kept only the lightest of parallel arcs; import {graph.path} and"
+                f" {other.path} without simplify (--simplify), so that their arcs correspond"
+            )
+    fault = f"also: {other.path}, whose weights are {name}, does not have the arcs of {graph.path}"
+    cure = "import both from the same file, with other weights (tilepath import, weight, --weight)"
+    if (graph.n, graph.m, graph.directed) != (other.n, other.m, other.directed):
+        raise ValueError(f"{fault}; {cure}")
+    own, (starts, heads, weights) = graph.rows(), other.rows()
+    if not (np.array_equal(own[0], starts) and np.array_equal(own[1], heads)):
+        raise ValueError(f"{fault}; {cure}")
+    return weights
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def arcs_along(indptr, indices, weights, hops, vertices):
+    """Return the number of each arc of some paths: of parallel arcs the lightest, of equal weights the first.
+
+    `hops` has the number of arcs of each path, negative where there is no path, and `vertices` the vertices of all
+    paths, one path after the other.
+    """
+    arcs, used, at = np.empty(max(0, len(vertices)), np.int64), 0, 0
+    for i in range(len(hops)):
+        if hops[i] < 0:
+            continue
+        for step in range(at, at + hops[i]):
+            tail, head, best = vertices[step], vertices[step + 1], -1
+            for arc in range(indptr[tail], indptr[tail + 1]):
+                if indices[arc] == head and (best < 0 or weights[arc] < weights[best]):
+                    best = arc
+            arcs[used] = best
+            used += 1
+        at += hops[i] + 1
+    return arcs[:used]
+
+
+@njit(nogil=True, cache=True)
+@no_type_check
+def sums_along(arcs, hops, values):
+    """Return the sum of the values of the arcs of each path, added up from the first arc on; 0 without a path."""
+    sums, at = np.zeros(len(hops), values.dtype), 0
+    for i in range(len(hops)):
+        for step in range(at, at + max(0, hops[i])):
+            sums[i] += values[arcs[step]]
+        at += max(0, hops[i])
+    return sums

@@ -1,0 +1,99 @@
+"""Tables of every vertex, and of what is near, against the matrix of all distances."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipelines import od, positions
+from pipelines.od_tables import near
+from pipelines.od_tables.blocks import Distances
+from tilepath.cli import tilepath
+
+N = 60
+FIXED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+VERTICES = st.lists(st.integers(0, N - 1), min_size=1, max_size=12)
+
+
+@FIXED
+@given(VERTICES, st.integers(1, 5), st.sampled_from([None, 0, 25, 60.5]))
+def test_the_nearest_of_every_vertex(source, matrix, places, k, within):
+    found = od(source, None, positions(places), nearest=k, within=within)
+    block = matrix[:, places]
+    expected = [
+        (f"v{i}", f"v{places[j]}", block[i, j])
+        for i in range(N)
+        for j in np.argsort(block[i], kind="stable")[:k]
+        if block[i, j] <= (1e9 if within is None else within)
+    ]
+    assert list(found.itertuples(index=False, name=None)) == expected
+
+
+@FIXED
+@given(VERTICES, st.sampled_from([0, 25, 60.5]), st.booleans(), st.booleans())
+def test_what_is_within_a_limit(source, matrix, monkeypatch, places, within, everywhere, searched):
+    monkeypatch.setattr(near, "REACHED_WORK", 0 if searched else 1e9)
+    origins = None if everywhere else positions([4, 4, 55, 7])
+    found = od(source, origins, positions(places), within=within)
+    rows = range(N) if everywhere else [4, 4, 55, 7]
+    expected = [(f"v{i}", f"v{j}", matrix[i, j]) for i in rows for j in places if matrix[i, j] <= within]
+    assert list(found.itertuples(index=False, name=None)) == expected
+
+
+@pytest.mark.parametrize("searched", [True, False])
+@pytest.mark.parametrize("decay", [None, "linear", "exponential"])
+@pytest.mark.parametrize("how", ["count", "sum:jobs", "mean:jobs", "min", "decay:20:jobs"])
+def test_aggregates_of_every_vertex(source, matrix, monkeypatch, how, decay, searched):
+    monkeypatch.setattr(near, "REACHED_WORK", 0 if searched else 1e9)
+    rng = np.random.default_rng(6)
+    places, within = rng.integers(0, N, 25), 45
+    jobs = pd.DataFrame({"vertex": [f"v{v}" for v in places], "jobs": rng.uniform(0, 9, 25)})
+    if decay and how.startswith(("min", "decay")):
+        with pytest.raises(ValueError, match="goes with count, sum and mean only"):
+            od(source, None, jobs, reduce=how, within=within, decay=decay)
+        return
+    found = od(source, None, jobs, reduce=how, within=within, decay=decay)
+    d = matrix[:, places]
+    weights = {None: np.ones_like(d), "linear": 1 - d / within, "exponential": np.exp(-d / within)}[decay]
+    weights = np.where(d <= within, weights, 0)
+    with np.errstate(invalid="ignore"):
+        expected = {
+            "count": weights.sum(1),
+            "sum:jobs": weights @ jobs["jobs"],
+            "mean:jobs": weights @ jobs["jobs"] / weights.sum(1),
+            "min": np.where(d <= within, d, np.inf).min(1),
+            "decay:20:jobs": (d <= within) * np.exp(-d / 20) @ jobs["jobs"],
+        }[how]
+    assert found["origin"].tolist() == [f"v{v}" for v in range(N)]
+    np.testing.assert_allclose(found.iloc[:, 1], np.where(np.isfinite(expected), expected, np.nan))
+
+
+def test_searches_end_at_the_limit_and_cost_no_table(source, monkeypatch):
+    monkeypatch.setattr(near, "REACHED_WORK", 0)
+    monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
+    for options in {"within": 5}, {"nearest": 2}, {"within": 9, "reduce": "count"}:
+        assert len(od(source, None, positions([3, 9]), **options))
+
+
+def test_options_of_decay_are_checked(source):
+    for options, message in (
+        ({"decay": "linear"}, "needs reduce"),
+        ({"decay": "steep", "reduce": "count", "within": 3}, "choose linear or exponential"),
+        ({"decay": "linear", "reduce": "count"}, "needs within"),
+        ({"decay": "linear", "reduce": "count", "within": 0}, "needs within"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(source, None, positions([3]), **options)
+
+
+def test_the_command_without_origins_answers_for_every_vertex(source, matrix, tmp_path):
+    (tmp_path / "d.csv").write_text("vertex,jobs\nv3,2.5\nv9,4\n")
+    arguments = ["--destinations", str(tmp_path / "d.csv"), "--reduce", "mean:jobs", "--within", "50"]
+    done = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "o.csv"), *arguments, "--decay", "linear"])
+    assert done.exit_code == 0, done.output
+    found = pd.read_csv(tmp_path / "o.csv")["mean_jobs"]
+    weights = np.maximum(0, 1 - matrix[:, [3, 9]] / 50)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(found, weights @ [2.5, 4] / weights.sum(1))
