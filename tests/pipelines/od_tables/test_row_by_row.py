@@ -130,8 +130,17 @@ def test_points_in_degrees_need_a_network_in_degrees(tmp_path):
     )  # fmt: skip
     points = gpd.GeoSeries(gpd.points_from_xy([0.0], [4999.0]))
     assert od(plain, points, [0])["distance"].tolist() == [1]
-    with pytest.raises(ValueError, match="are longitudes and latitudes, and the coordinates of .* are not"):
+    with pytest.raises(ValueError, match="are longitudes and latitudes, and the coordinates of .* are in no known system"):
         od(plain, points.set_crs(4326), [0])
+
+
+def test_points_are_brought_to_the_system_of_the_network(tmp_path):
+    plane = write_graph(
+        tmp_path / "g.zarr", np.array([0, 1, 2]), np.array([1, 0]), np.array([1, 1]),
+        coordinates=np.array([[1_000_000.0, 6_000_000], [1_000_000, 6_005_000]]), crs="EPSG:3857",
+    )  # fmt: skip
+    points = gpd.GeoSeries(gpd.points_from_xy([1_000_000.0], [6_004_999.0]), crs=3857).to_crs(4326)
+    assert od(plane, points, [0])["distance"].tolist() == [1]
 
 
 def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
