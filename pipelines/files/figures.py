@@ -52,7 +52,7 @@ def figure_file(
 
     margins: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
 
-    class Shown(Figure):
+    class NotebookFigure(Figure):
         def _repr_png_(self) -> bytes:
             image = io.BytesIO()
             self.savefig(image, format="png", **margins)
@@ -60,7 +60,7 @@ def figure_file(
 
     if dpi is not None and not 10 <= dpi <= MOST_DPI:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to {MOST_DPI:,} pixels per inch")
-    figure = Shown(dpi=dpi or 150, **options)
+    figure = NotebookFigure(dpi=dpi or 150, **options)
     if path is None:
         FigureCanvasAgg(figure)
         yield figure

@@ -36,7 +36,7 @@ from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors, remove_leftovers
-from pipelines.stores.table_stores import Columns, TableStore, with_columns
+from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 
 if TYPE_CHECKING:
     import xarray
@@ -85,7 +85,7 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Codebook(TableStore, FinishedStore):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
@@ -123,6 +123,9 @@ class Codebook(TableStore, FinishedStore):
                 f"{self.path}: only the codebooks of the epochs from {self.first_kept} on were kept; choose one of them"
             )
         return StoredArray(self.path, "codebooks")[epoch]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return as_array(self.path, self.units(), dtype, copy)
 
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""

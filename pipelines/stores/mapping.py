@@ -29,7 +29,7 @@ from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, record
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
-from pipelines.stores.table_stores import Columns, TableStore
+from pipelines.stores.table_stores import Columns, TableStore, as_array
 from pipelines.stores.whole_chunks import WholeChunks
 
 LEAST_ROWS = 4096  # least number of rows of a chunk
@@ -63,7 +63,7 @@ DECLARED = Schema(
 SCHEMA = DECLARED.name
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mapping(TableStore, FinishedStore):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
@@ -103,6 +103,9 @@ class Mapping(TableStore, FinishedStore):
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the units of the samples from `start` to `stop` (excluded), int32 (k, t)."""
         return _array(self.path, "units", self.grid)[start : self.n if stop is None else stop]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return as_array(self.path, self.units(), dtype, copy)
 
     def distances(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the distances of the samples from `start` to `stop` (excluded) to their units, (k, t)."""

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 import zarr
 
+from gpuops.memory import refuse_beyond_memory
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
 from pipelines.stores.frames import as_matrix, columns_of
@@ -35,7 +36,7 @@ from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
 from pipelines.stores.schema import TEXT, StoreError, counted, open_store
-from pipelines.stores.table_stores import Columns, TableStore, with_columns
+from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
@@ -80,7 +81,7 @@ DECLARED = Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Samples(TableStore):
     """A samples store, opened by `open_samples`: attributes in memory, rows read on demand.
 
@@ -122,6 +123,15 @@ class Samples(TableStore):
         if self.seen_in is not None:
             values[...] = self.seen_in.apply(self.scaling.undo(values))
         return values
+
+    def to_numpy(self) -> np.ndarray:
+        """Return all values (N, d), as stored; raises ValueError if memory cannot hold them."""
+        cure = "read some rows (samples.values(0, 1000))"
+        refuse_beyond_memory(2 * self.n * self.d * self.dtype.itemsize, f"{self.path}: its values take", cure)
+        return self.values()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return as_array(self.path, self.to_numpy(), dtype, copy)
 
     def in_scaling(self, scaling: Scaling) -> Samples:
         """Return these samples with `values` in another scaling.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,10 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     import pandas
+
+SHOWN = 5  # rows shown of a table
+MOST_COLUMNS = 12  # columns shown
+LETTERS = 24  # letters shown of a name
 
 Columns = dict[str, Any]  # NumPy or Arrow arrays of equal length, by name
 
@@ -27,6 +32,38 @@ class TableStore(ABC):
     def table_rows(self) -> int:
         """The number of rows of the table."""
 
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a one-line description of the store, for display."""
+
+    def __repr__(self) -> str:
+        try:
+            rows = self._first_rows()
+        except (ValueError, OSError) as error:  # a text is for looking into faults, too
+            return f"<{self.describe()}>\nrows cannot be read: {error}"
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        more = [f"and {self.table_rows - SHOWN:,} more"] if self.table_rows > SHOWN else []
+        return "\n".join([f"<{self.describe()}>", *lines, *more])
+
+    def _repr_html_(self) -> str:
+        try:
+            head, *rows = self._first_rows()
+        except (ValueError, OSError):
+            return f"<pre>{escape(repr(self))}</pre>"
+        lines = ["".join(f"<th>{escape(name)}</th>" for name in head)]
+        lines += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        more = f"<p>and {self.table_rows - SHOWN:,} more</p>" if self.table_rows > SHOWN else ""
+        return f"<p>{escape(self.describe())}</p><table><tr>{'</tr><tr>'.join(lines)}</tr></table>{more}"
+
+    def _first_rows(self) -> list[list[str]]:
+        """Return the names of the first columns, and their values in the first rows, as text."""
+        columns = self.table_columns(0, min(SHOWN, self.table_rows))
+        names = list(columns)[:MOST_COLUMNS]
+        cells = [[shown(value) for value in _values(columns[name]).tolist()] for name in names]
+        table = [list(map(shown, names)), *map(list, zip(*cells, strict=True))]
+        return [[*row, "..."] for row in table] if len(columns) > MOST_COLUMNS else table
+
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a DataFrame, with the columns that `tilepath export` writes."""
         import pandas
@@ -42,6 +79,20 @@ def with_columns(columns: Columns, names: Iterable[str], values: Iterable[Any]) 
             name += "_"
         found[name] = column
     return found
+
+
+def as_array(path: str, values: np.ndarray, dtype: Any, copy: bool | None) -> np.ndarray:
+    """Return the values of the store at `path` as ``__array__`` of NumPy has to."""
+    if copy is False:
+        raise ValueError(f"{path}: a store cannot be an array without a copy; pass copy=None")
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+def shown(value: Any) -> str:
+    """Return a value of a table as text on one line."""
+    text = f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
 
 
 def _values(column: Any) -> np.ndarray:

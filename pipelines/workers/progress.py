@@ -1,4 +1,7 @@
-"""Progress of long work on standard error: stage, rate, time left. A terminal gets one live line, a log rare lines."""
+"""Progress of long work: stage, rate, time left.
+
+A terminal gets one live line on standard error, a log rare lines, and a cell of a notebook one line that is replaced.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import time
 from typing import Any
 
 from gpuops.memory import size as size
+from pipelines.workers.notebook import NotebookLine, in_notebook
 
 LINE_SECONDS = 10.0  # seconds between two lines where there is no terminal, as in the log of a batch job
 
@@ -21,20 +25,24 @@ class Progress:
     unit : str
         Name of a unit, such as "relaxations", for the rate.
     show : bool or None
-        None shows progress if standard error is a terminal.
+        None shows progress if standard error is a terminal, and in a notebook.
     """
 
     def __init__(self, total: int, unit: str, show: bool | None = None):
         self.total, self.unit = max(total, 1), unit
-        self.show = sys.stderr.isatty() if show is None else show
+        self.show = sys.stderr.isatty() or in_notebook() if show is None else show
         self._done = 0
         self._begin = self._line = time.monotonic()
         self._counted = 0
         self._stage = "starting"
         self._live: Any = None
+        self._cell: NotebookLine | None = None
 
     def __enter__(self) -> Progress:
-        if self.show and sys.stderr.isatty():
+        self._entered = time.monotonic()
+        if self.show and in_notebook():
+            self._cell = NotebookLine()
+        elif self.show and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn
             from rich.progress import Progress as Live
@@ -48,13 +56,17 @@ class Progress:
     def __exit__(self, *exc: Any) -> None:
         if self._live is not None:
             self._live.stop()
+        if self._cell is not None:
+            took = duration(time.monotonic() - self._entered)
+            self._cell.show(f"{'stopped' if exc[0] else 'done'} after {took}", at_once=True)
 
     def note(self, text: str) -> None:
         """Print a line that stays."""
         if self._live is not None:
             self._live.console.print(text, highlight=False, soft_wrap=True)
         elif self.show:
-            print(text, file=sys.stderr, flush=True)
+            # A notebook shows standard error on red ground, as if something were wrong.
+            print(text, file=sys.stderr if self._cell is None else sys.stdout, flush=True)
 
     def start(self, done: int) -> None:
         """Begin, or begin again, with `done` units already done; the rate counts from here."""
@@ -76,6 +88,9 @@ class Progress:
             return
         if self._live is not None:
             self._live.update(self._task, completed=self._done, description=self._stage, facts=self._facts())
+        elif self._cell is not None:
+            part = min(1.0, self._done / self.total)
+            self._cell.show(f"{self._stage} {_bar(part)} {self._facts()}")
         elif time.monotonic() - self._line > LINE_SECONDS:
             self._line = time.monotonic()
             print(f"{self._stage}: {self._facts()}", file=sys.stderr, flush=True)
@@ -87,6 +102,16 @@ class Progress:
             left = (self.total - self._done) / rate
             facts += f", {with_prefix(rate)} {self.unit}/s, {duration(left)} left"
         return facts
+
+
+def _bar(part: float, width: int = 24) -> str:
+    """Return a bar of letters.
+
+    >>> _bar(0.5, 8)
+    '████░░░░'
+    """
+    full = round(part * width)
+    return "█" * full + "░" * (width - full)
 
 
 def with_prefix(value: float) -> str:

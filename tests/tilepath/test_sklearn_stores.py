@@ -31,6 +31,7 @@ def test_commands_read_what_an_estimator_has_saved(client, tmp_path, monkeypatch
     assert "4 x 5 hexagonal map of 4 columns, 3 epochs" in run("info map.zarr")
     assert "every value is finite" in run("verify map.zarr")
     FRAME.to_csv("iris.csv", index=False)
+    assert open_codebook("map.zarr").samples_path == ""
     # The units of the command line are those of the estimator.
     run("som import iris.csv iris.zarr --like map.zarr")
     mapped = map_samples(client, "map.zarr", "iris.zarr", "units.zarr")

@@ -213,10 +213,7 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
         assert adjusted_rand_score(by_hand, means) == 1
     for kind in ("clusters", "umatrix", "pmatrix", "ustar", "pies", "tree"):
         run(f"som plot m.zarr {kind}.png --kind {kind} --clusters c.csv --mapping p.zarr")
-    run(
-        "som plot m.zarr way.png --clusters c.csv --text --mapping p.zarr --way 0:9 --way 60:65"
-        " --size 4x3 --colours hot"
-    )
+    run("som plot m.zarr way.png --clusters c.csv --text --mapping p.zarr --way 0:9 --way 60:65 --size 4x3")
     assert "give the width and the height in inches" in run("som plot m.zarr x.png --size 4", 2)
     assert "give the first row" in run("som plot m.zarr way.png --mapping p.zarr --way 9", 2)
     assert "not a table of units" in run("som plot m.zarr x.png --clusters of_samples.csv", 1)

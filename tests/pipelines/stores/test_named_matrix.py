@@ -17,7 +17,7 @@ from pipelines.stores import StoreError, open_distances, open_paths
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.matrix import open_matrix
-from pipelines.stores.samples import open_samples
+from pipelines.stores.samples import open_samples, write_samples
 
 NAMES = ["a", "b", "č", "d d", "e"]
 
@@ -136,3 +136,41 @@ def test_samples_maps_and_mappings_as_frames(tiny_stores):
     frame = mapping.to_pandas()
     assert list(frame) == ["sample", "unit", "distance", "unit2", "distance2"][: 1 + 2 * mapping.top]
     np.testing.assert_array_equal(frame["unit"], mapping.units()[:, 0])
+
+
+def test_samples_maps_and_mappings_as_arrays_and_as_text(tiny_stores, monkeypatch):
+    samples, codebook = open_samples(tiny_stores / "samples"), open_codebook(tiny_stores / "codebook")
+    mapping = open_mapping(tiny_stores / "mapping")
+    np.testing.assert_array_equal(np.asarray(samples), samples.values())
+    assert np.asarray(samples, "f8").dtype == "f8"
+    np.testing.assert_array_equal(np.asarray(codebook), codebook.units())
+    np.testing.assert_array_equal(np.asarray(mapping), mapping.units())
+    with pytest.raises(ValueError, match="cannot be an array without a copy"):
+        np.asarray(samples, copy=False)
+    title, head, first, *_ = repr(samples).splitlines()
+    assert title == f"<{samples.describe()}>"
+    assert head.split() == ["x", "y", "label", "weight"]
+    assert first.split() == [*(f"{value:.6g}" for value in samples.values()[0]), "setosa", "1"]
+    assert f"<td>{samples.values()[1, 1]:.6g}</td>" in samples._repr_html_()
+    for store in codebook, mapping:
+        assert repr(store).startswith(f"<{store.describe()}>")
+        assert "<table>" in store._repr_html_()
+    monkeypatch.setattr(memory, "_SMALL", 10)
+    monkeypatch.setattr(memory, "available_memory", lambda: 20)
+    with pytest.raises(ValueError, match=r"its values take 64 B.*read some rows \(samples.values\(0, 1000\)\)"):
+        np.asarray(samples)
+
+
+def test_the_text_of_a_table_is_short_and_says_what_is_wrong(tmp_path):
+    values = np.arange(7.0 * 20).reshape(7, 20)
+    columns = [f"a <column>\n{number:030}" for number in range(20)]
+    samples = write_samples(tmp_path / "s", values, columns=columns)
+    lines = repr(samples).splitlines()
+    assert len(lines) == 8
+    assert lines[-1] == "and 2 more"
+    assert lines[2].split() == [*map(str, range(12)), "..."]
+    assert all(len(word) < 40 for word in lines[1].split("  "))
+    assert "a &lt;column&gt; 0" in samples._repr_html_()
+    (tmp_path / "s" / "values" / "c" / "0" / "0").unlink()
+    assert "rows cannot be read: " in repr(samples)
+    assert samples._repr_html_().startswith("<pre>&lt;")
