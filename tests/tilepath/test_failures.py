@@ -162,7 +162,12 @@ def let_tasks_end(client):
     async def others():
         await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
-    while any(worker.state.executing for worker in client.cluster.workers.values()):
+    scheduler, workers = client.cluster.scheduler, client.cluster.workers.values()
+    while (
+        any(worker.state.executing or worker.state.ready for worker in workers)
+        or any(task.state in ("waiting", "processing") for task in [*scheduler.tasks.values()])
+        or any(key not in scheduler.tasks for worker in workers for key in [*worker.state.tasks])
+    ):
         time.sleep(0.001)
     zarr.core.sync.sync(others())
 
@@ -234,9 +239,12 @@ class Sweep:
             name, found = path.name, None if path.name.startswith(".") else content(path)
             if overwrite and name in self.outs and found == self.old[name]:
                 continue
-            if operation == "change" and path.suffix == ".replaced":  # the disk failed between two renames, and after
+            if path.suffix == ".replaced":  # the next run removes it, or restores it if the place is empty
                 (replaced,) = (each for each in self.outs if name.startswith(f".{each}."))
+                new = self.here / replaced
                 assert content(path) == self.old.get(replaced), f"{about}: {replaced} is lost"
+                # The place is empty only if the disk fails for good; the new store is in it if it was not made durable.
+                assert operation == "change" or (new.exists() and content(new) == self.want[replaced]), about
                 continue
             begun.append(name)
             if found is None:
