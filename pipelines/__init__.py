@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.od_tables.frames import od as od
+    from pipelines.od_tables.what_if import changes as changes
+    from pipelines.od_tables.what_if import criticality as criticality
     from pipelines.pictures.distances import picture_distances as picture_distances
     from pipelines.pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.pictures.euler_stages import picture_partitions as picture_partitions

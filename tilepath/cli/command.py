@@ -30,6 +30,7 @@ from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
 from tilepath.cli.stores import export, info, verify
 from tilepath.cli.warm import warm
+from tilepath.cli.what_if import what_if
 
 
 def main() -> None:
@@ -104,7 +105,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats"],
-    "Road networks": ["hierarchy", "od"],
+    "Road networks": ["hierarchy", "od", "what-if"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -130,6 +131,7 @@ for command in (
     sssp,
     hierarchy,
     od,
+    what_if,
     euler,
     assemble,
     sequence,
