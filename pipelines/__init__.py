@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from pipelines.od_tables.frames import od as od
     from pipelines.od_tables.places import Placed as Placed
     from pipelines.od_tables.places import vertices_at as vertices_at
+    from pipelines.od_tables.what_if import changes as changes
+    from pipelines.od_tables.what_if import criticality as criticality
     from pipelines.pictures.distances import picture_distances as picture_distances
     from pipelines.pictures.euler_stages import picture_euler_stages as picture_euler_stages
     from pipelines.pictures.euler_stages import picture_partitions as picture_partitions

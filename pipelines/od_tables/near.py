@@ -21,7 +21,7 @@ from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
 PROBES = 16  # searches that estimate what a search reaches
-REACHED_WORK = 100  # time to reach a vertex, in distances that a hierarchy store computes
+REACHED_WORK = 10  # time to reach a vertex, in distances that a hierarchy store computes and reduces
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Near:
         """Return whether searches from all origins take less time than a hierarchy store; by some searches."""
         probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
         reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
-        return reached * REACHED_WORK < len(np.unique(self.destinations.vertices))
+        return reached * REACHED_WORK < len(self.destinations.vertices)
 
     def pairs(self, rows: slice) -> Found:
         """Return the destinations within the limit of some origins, in the order of the destinations."""

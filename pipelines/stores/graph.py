@@ -258,6 +258,35 @@ class Graph(NamedRows):
         found = self._array("labels")[places] if "labels" in self.optional and places.size else places
         return [str(name) for name in found]
 
+    def with_weights(self, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> Graph:
+        """Return the graph with other weights, or without some arcs, in memory; the store stays as it is.
+
+        Parameters
+        ----------
+        weights : array, Graph, path or mapping, optional
+            An array (m,) with the weight of each arc of `rows`; a graph with the same vertices, whose arcs and weights
+            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from the one
+            to the other (of an undirected graph, in both directions).
+        closed : list of pairs, or positions, optional
+            Roads without their arcs: pairs of names of vertices (or `tilepath.positions` of an array (k, 2)), or by
+            `tilepath.positions` of an array (k,) the numbers of single arcs of `rows`.
+        one_way : bool
+            Close a road that is named by its ends only from the first to the second end, not in both directions.
+
+        Returns
+        -------
+        Graph
+            Without the numbers of arcs of this graph: arcs that are closed are not there.
+
+        Raises
+        ------
+        ValueError
+            An arc does not exist, or weights are not one number for each arc.
+        """
+        from pipelines.stores.changed import changed_graph  # imports Numba, which stores do not need
+
+        return changed_graph(self, weights, closed=closed, one_way=one_way)
+
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"

@@ -197,6 +197,29 @@ class HierarchyStore(FinishedStore, OfGraph):
         """The hierarchy with its tables on the current GPU, copied there at the first access."""
         return self.hierarchy.on_gpu()
 
+    def with_weights(
+        self, weights: Any = None, *, closed: Any = None, one_way: bool = False, graph: Graph | None = None
+    ) -> HierarchyStore:
+        """Return the hierarchy of the graph with other weights, or without some arcs, in memory.
+
+        The order and the structure are those of this store. The tables are computed at the first answer, which takes
+        part of the time of making the store.
+
+        Parameters
+        ----------
+        weights, closed, one_way : as for `Graph.with_weights`
+        graph : the graph of the store, if it was moved or opened before
+
+        Raises
+        ------
+        ValueError
+            As for `Graph.with_weights`, a weight is negative, or (at the first answer) the structure has no room for an
+            arc.
+        """
+        from pipelines.stores.changed import changed_graph, changed_hierarchy
+
+        return changed_hierarchy(self, changed_graph(graph or self.graph(), weights, closed=closed, one_way=one_way))
+
     def between(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the distances (k, l) from k sources to l targets, in outside form.
 

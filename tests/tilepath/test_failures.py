@@ -81,6 +81,8 @@ hierarchy IN/g OUT --like IN/h
 od IN/h OUT.csv --origins IN/v.csv
 od IN/h OUT.csv.gz --origins IN/v.csv
 od IN/h OUT.tsv --origins IN/v.csv --reduce min
+od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
+what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 som cluster IN/m OUT.csv --clusters 2
 export IN/d OUT.npy
 """
@@ -118,6 +120,7 @@ def inputs(tmp_path_factory, client):
         "e.csv": ["source,target,weight", *(f"{a},{b},{1 + (a + b) % 7}" for a, b in ends)],
         "many.csv": ["source,target", *(f"{a},{b}" for a, b in rng.integers(0, 500, (60_000, 2)).tolist())],
         "xy.csv": ["node,x,y", *(f"{i},{i % 4},{i // 4}" for i in range(n))],
+        "p.csv": ["source,target", "0,1", "4,5"],
         "v.csv": ["vertex", *map(str, range(n))],
         "s.csv": ["x,y,kind", *(f"{x:.3f},{y:.3f},{'ab'[x > 0]}" for x, y in rng.normal(size=(40, 2)).tolist())],
     }.items():

@@ -31,6 +31,7 @@ from tilepath.cli.sequence import sequence
 from tilepath.cli.som import som
 from tilepath.cli.stores import export, info, verify
 from tilepath.cli.warm import warm
+from tilepath.cli.what_if import what_if
 
 
 def main() -> None:
@@ -105,7 +106,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats"],
-    "Road networks": ["hierarchy", "od", "isochrones"],
+    "Road networks": ["hierarchy", "od", "isochrones", "what-if"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -132,6 +133,7 @@ for command in (
     hierarchy,
     od,
     isochrones,
+    what_if,
     euler,
     assemble,
     sequence,

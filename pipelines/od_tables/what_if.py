@@ -1,0 +1,259 @@
+"""What if roads were closed: a table of the distances that change, and how critical each of some roads is.
+
+Closing an arc (u, v) of weight w changes the distance from o to d only if the arc is on a shortest path: if
+d(o, u) + w + d(v, d) = d(o, d), up to rounding. Only these pairs are answered again. A hierarchy store is closed again
+for each road, on its structure.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gpuops.memory import refuse_beyond_memory
+from gpuops.numbers import outside_infinity
+from pipelines.files.tables import number_field
+from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.given import Given, OpenNetwork, open_network, read_given
+from pipelines.od_tables.points import every_vertex, frame_table
+from pipelines.od_tables.row_by_row import RowByRow
+from pipelines.od_tables.units import Measured, measured
+from pipelines.routes.pairs import read_pairs
+from pipelines.stores import Graph
+from pipelines.stores.changed import closed_arcs
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.vertex_names import positions
+from pipelines.workers.interruption import boundaries, stop_if_asked
+from pipelines.workers.progress import Progress
+
+if TYPE_CHECKING:
+    import pandas
+
+ROUNDING = {"f4": 1e-5, "f8": 1e-12}  # relative; smaller differences of floats are taken for rounding
+BLOCK_BYTES = 24  # bytes of a pair of places in memory
+
+
+def changes(
+    network: HierarchyStore | Graph | str | os.PathLike[str],
+    after: HierarchyStore | Graph,
+    origins: Any = None,
+    destinations: Any = None,
+    *,
+    pairs: Any = None,
+    unit: str | None = None,
+    snap_limit: float | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
+) -> pandas.DataFrame:
+    """Return the distances that differ between a network and the network after a change.
+
+    Parameters
+    ----------
+    network : HierarchyStore or Graph, or path of such a store
+    after : HierarchyStore or Graph
+        The network after the change, such as ``network.with_weights(closed=[("a", "b")])``.
+    origins, destinations, pairs, unit, snap_limit, graph : as for `pipelines.od`
+        Places are snapped by the network before the change.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each pair whose distance changed: origin, destination, travel_time_before and travel_time_after (or
+        distance_before and distance_after; NaN if unreachable) and change. Floats that differ by rounding only are
+        equal.
+    """
+    opened = open_network(network, graph)
+    given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
+    for warning in given.warnings:
+        warnings.warn(warning, stacklevel=2)
+    value = measured(opened.graph.weight_unit, unit)
+    frame = change_table(given, after, value, pairs=pairs is not None).to_pandas()
+    for what, points in zip(("origin", "destination"), given.points, strict=True):
+        frame[what] = frame[what].astype("int64" if points.numbered else "object")
+    frame.attrs = {"unit": value.unit} if value.unit else {}
+    return frame
+
+
+def change_table(given: Given, after: HierarchyStore | Graph, value: Measured, *, pairs: bool) -> pa.Table:
+    """Return the table of `changes`; with `pairs`, origin i goes to destination i."""
+    begins, ends = given.points
+    if pairs:
+        rows, both = slice(0, len(begins.vertices)), (given.source, after)
+        found = [RowByRow(each, given.graph, begins, ends, walks=False).ask(rows).values for each in both]
+        i = j = np.flatnonzero(_differ(*found))
+        before, later = (each[i] for each in found)
+    else:
+        _refuse_large(given)
+        found = [Distances(each, ends.vertices).rows(begins.vertices) for each in (given.source, after)]
+        i, j = np.nonzero(_differ(*found))
+        before, later = (each[i, j] for each in found)
+    before, later = (value.of(_as_floats(each)) for each in (before, later))
+    columns = {f"{value.name}_before": before, f"{value.name}_after": later, "change": later - before}
+    fields = [number_field(name, np.float64, value.unit) for name in columns]
+    names = [pa.field("origin", pa.large_string()), pa.field("destination", pa.large_string())]
+    numbers = [pa.array(values, mask=np.isnan(values)) for values in columns.values()]
+    ids = [points.ids.take(pa.array(rows)) for points, rows in ((begins, i), (ends, j))]
+    return pa.Table.from_arrays([*ids, *numbers], schema=pa.schema([*names, *fields]))
+
+
+def criticality(
+    network: HierarchyStore | Graph | str | os.PathLike[str],
+    roads: Any,
+    origins: Any = None,
+    destinations: Any = None,
+    *,
+    one_way: bool = False,
+    unit: str | None = None,
+    snap_limit: float | None = None,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> pandas.DataFrame:
+    """Return, for each of some roads, how far distances grow if this road alone is closed.
+
+    Parameters
+    ----------
+    network : HierarchyStore or Graph, or path of such a store
+        Weights must not be negative.
+    roads : array (k, 2) of names of vertices, or `tilepath.positions` of one, or table or file
+        The ends of each road; a table has columns `source` and `target`.
+    origins, destinations : optional
+        As for `pipelines.od`. Without both, all pairs of vertices.
+    one_way : bool
+        Close the road from its first to its second end only, not in both directions.
+    unit, snap_limit, graph, progress : as for `pipelines.od`
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each road: source, target, `longer` and `cut`, the numbers of pairs whose distance grows and of pairs
+        that are no longer joined; `total` and `largest`, the sum and the largest of the growths of distances.
+        ``frame.attrs["unit"]`` is the unit of both, if it is known.
+    """
+    opened = open_network(network, graph)
+    given = given_or_everywhere(opened, origins, destinations, snap_limit)
+    for warning in given.warnings:
+        warnings.warn(warning, stacklevel=2)
+    value = measured(opened.graph.weight_unit, unit)
+    frame = criticality_table(given, roads, value, one_way=one_way, progress=progress).to_pandas()
+    for what in "source", "target":
+        frame[what] = frame[what].astype("object")
+    frame.attrs = {"unit": value.unit} if value.unit else {}
+    return frame
+
+
+def criticality_table(
+    given: Given, roads: Any, value: Measured, *, one_way: bool, progress: bool | None = None
+) -> pa.Table:
+    """Return the table of `criticality`."""
+    if given.graph.weight_min < 0:
+        raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
+    table = frame_table(roads)
+    named = read_pairs(roads if table is None else table, given.graph)
+    assert named.sources is not None
+    _refuse_large(given)
+    ends, found = np.stack([named.sources, named.targets], axis=1), []
+    closing = Closing(given, ends, one_way=one_way)
+    with Progress(len(named), "roads", progress) as shown, boundaries():
+        shown.start(0)
+        shown.stage("closing roads")
+        for road in range(len(ends)):
+            found.append(closing.without(road))
+            shown.advance(1)
+            stop_if_asked()
+    longer, cut, total, largest = (np.array(part) for part in zip(*found, strict=True))
+    columns: dict[str, Any] = {"source": given.graph.names(named.sources), "target": given.graph.names(named.targets)}
+    columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
+    fields = [pa.field(name, pa.large_string()) for name in ("source", "target")]
+    fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]
+    fields += [number_field(name, np.float64, value.unit) for name in ("total", "largest")]
+    return pa.Table.from_arrays([pa.array(each) for each in columns.values()], names=list(columns)).cast(
+        pa.schema(fields)
+    )
+
+
+class Closing:
+    """Closes single roads of a network, and compares distances.
+
+    Parameters
+    ----------
+    given : the network, and the origins and destinations whose distances are compared
+    ends : (k, 2) int64, the vertices at the ends of each road
+    """
+
+    def __init__(self, given: Given, ends: np.ndarray, *, one_way: bool):
+        self._given, self._ends, self._one_way = given, ends, one_way
+        self._rows = given.graph.rows()
+        self._vertices = np.unique(ends)
+        origins, destinations = (each.vertices for each in given.points)
+        self._before = Distances(given.source, destinations).rows(origins)
+        self._from_origins = _as_floats(Distances(given.source, self._vertices).rows(origins))
+        self._to_destinations = _as_floats(Distances(given.source, destinations).rows(self._vertices))
+
+    def without(self, road: int) -> tuple[int, int, float, float]:
+        """Return the numbers of pairs that grow and are cut, and the sum and the largest of the growths."""
+        graph, closed = self._given.graph, positions(self._ends[[road]])
+        arcs = closed_arcs(graph, self._rows[:2], closed, one_way=self._one_way)
+        i, j = self._affected(arcs)
+        if not len(i):
+            return 0, 0, 0.0, 0.0
+        origins, destinations = (each.vertices for each in self._given.points)
+        (rows, row), (columns, column) = (np.unique(each, return_inverse=True) for each in (i, j))
+        source = self._given.source
+        if isinstance(source, HierarchyStore):
+            changed: HierarchyStore | Graph = source.with_weights(closed=positions(arcs), graph=graph)
+        else:
+            changed = source.with_weights(closed=positions(arcs))
+        after = Distances(changed, destinations[columns]).rows(origins[rows])[row, column]
+        before = self._before[i, j]
+        grown = _differ(before, after)
+        cut = grown & (after == outside_infinity(after.dtype))
+        growths = after[grown & ~cut].astype(np.float64) - before[grown & ~cut]
+        return len(growths), int(cut.sum()), float(growths.sum()), float(growths.max(initial=0.0))
+
+    def _affected(self, arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs with a shortest path along one of some arcs, up to rounding."""
+        indptr, heads, weights = self._rows
+        tails = np.searchsorted(indptr, arcs, side="right") - 1
+        first, last = (np.searchsorted(self._vertices, each) for each in (tails, heads[arcs]))
+        on = np.zeros(self._before.shape, bool)
+        limit = _as_floats(self._before) * (1 + ROUNDING.get(self._before.dtype.str[1:], 0.0))
+        with np.errstate(invalid="ignore"):  # NaN: a pair that is not joined, and is not affected
+            for k, arc in enumerate(arcs):
+                path = self._from_origins[:, first[k], None] + float(weights[arc]) + self._to_destinations[last[k]]
+                on |= path <= limit
+        i, j = np.nonzero(on)
+        return i, j
+
+
+def _differ(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Return where distances differ by more than rounding."""
+    if before.dtype == after.dtype and before.dtype.kind == "i":
+        return before != after
+    one, other = _as_floats(before), _as_floats(after)
+    kinds = (each.dtype.str[1:] for each in (before, after))
+    slack = max(ROUNDING.get(kind, 0.0) for kind in kinds)
+    with np.errstate(invalid="ignore"):  # NaN: a pair that is not joined
+        far = np.abs(one - other) > slack * np.maximum(one, other)
+    return far | (np.isnan(one) != np.isnan(other))
+
+
+def _as_floats(found: np.ndarray) -> np.ndarray:
+    """Return distances as float64, NaN for unreachable."""
+    return np.where(found == outside_infinity(found.dtype), np.nan, found.astype(np.float64))
+
+
+def given_or_everywhere(network: OpenNetwork, origins: Any, destinations: Any, snap_limit: float | None) -> Given:
+    """Read the points; without origins and destinations, both are all vertices."""
+    if origins is None and destinations is None:
+        everywhere = every_vertex(network.graph)
+        return Given(network.source, network.graph, (everywhere, everywhere))
+    return read_given(network, origins, destinations, None, snap_limit=snap_limit)
+
+
+def _refuse_large(given: Given) -> None:
+    begins, ends = (len(each.vertices) for each in given.points)
+    cure = "name fewer origins or destinations"
+    refuse_beyond_memory(begins * ends * BLOCK_BYTES, f"the distances from {begins:,} origins take", cure)

@@ -1,0 +1,206 @@
+"""A graph or a hierarchy with other weights, or without some arcs, in memory: what if a bridge were closed?
+
+The stores stay as they are. A changed hierarchy keeps the order and the structure of its store, and its tables are
+computed again when they are first used. It answers as the store does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpuops.errors import WeightRangeError
+from gpuops.hierarchy import Hierarchy, close_hierarchy
+from gpuops.numbers import distance_limit
+from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.vertex_names import Positions
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ChangedGraph(Graph):
+    """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
+
+    Vertices, names and coordinates are those of the store at `path`. Arcs are sorted by head within a row.
+    """
+
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
+
+    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        return self.arrays[1][start:stop].copy()
+
+    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        return self.arrays[2][start:stop].copy()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ChangedHierarchy(HierarchyStore):
+    """A hierarchy store whose graph was changed in memory; made by `changed_hierarchy`.
+
+    Attributes
+    ----------
+    base : the store, whose order and structure are used
+    changed : the graph
+    """
+
+    base: HierarchyStore
+    changed: ChangedGraph
+
+    @property
+    def digest(self) -> str:
+        """A hash of the changed graph."""
+        return self.changed.digest
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The hierarchy, closed at the first access."""
+        indptr, indices, weights = self.changed.rows()
+        if self.dtype.kind == "i" and len(weights) and int(weights.max()) >= distance_limit(self.dtype):
+            raise WeightRangeError(f"{self.path}: a weight does not fit {self.dtype}; give weights of float64")
+        weights = weights.astype(self.dtype, copy=False)
+        try:
+            return close_hierarchy(self.base.hierarchy.structure, indptr, indices, weights)
+        except OverflowError as error:
+            raise WeightRangeError(f"{self.path}: {error}; give weights of float64") from None
+
+    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
+        """Return the changed graph; it is in memory, so that it cannot have moved."""
+        return self.changed
+
+
+def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> ChangedGraph:
+    """Return a graph with other weights, or without some arcs; parameters are those of `Graph.with_weights`."""
+    indptr, heads, own = graph.rows()
+    if isinstance(weights, Graph | str | os.PathLike):
+        other = weights if isinstance(weights, Graph) else open_graph(weights)
+        if (other.n, other.directed) != (graph.n, graph.directed):
+            raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
+        (indptr, heads, own), unit = other.rows(), other.weight_unit
+    else:
+        own, unit = _reweighted(graph, (indptr, heads, own), weights), graph.weight_unit
+    kept = np.ones(len(heads), bool)
+    if closed is not None:
+        kept[closed_arcs(graph, (indptr, heads), closed, one_way=one_way)] = False
+    starts = np.concatenate([[0], np.cumsum(kept)])[indptr]
+    arrays = starts, heads[kept], own[kept]
+    found = hashlib.blake2b(graph.digest.encode(), digest_size=16)
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).data)
+    low, high = (float(arrays[2].min()), float(arrays[2].max())) if len(arrays[2]) else (np.inf, -np.inf)
+    parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
+    parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
+    parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
+    return ChangedGraph(**parts, arrays=arrays)
+
+
+def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHierarchy:
+    """Return a hierarchy of a changed graph, with the order and the structure of a store.
+
+    Raises
+    ------
+    ValueError
+        A weight is negative.
+    """
+    if graph.weight_min < 0:
+        raise ValueError(
+            "a weight is negative; make a hierarchy store of the changed graph (tilepath hierarchy --like)"
+        )
+    dtype = store.dtype
+    if dtype.kind != ("f" if graph.weight_dtype.kind == "f" else "i"):
+        dtype = graph.weight_dtype if graph.weight_dtype.kind == "f" else np.dtype(np.int32)
+    base = store.base if isinstance(store, ChangedHierarchy) else store
+    parts = {each.name: getattr(store, each.name) for each in fields(HierarchyStore)}
+    parts |= {"dtype": dtype, "graph_digest": graph.digest}
+    return ChangedHierarchy(**parts, base=base, changed=graph)
+
+
+def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, *, one_way: bool = False) -> np.ndarray:
+    """Return the numbers of the arcs of closed roads, int64; parameters are those of `Graph.with_weights`."""
+    if isinstance(closed, Positions) and np.ndim(closed.indices) == 1:
+        arcs = np.asarray(closed.indices, np.int64)
+        for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
+            raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
+        return arcs
+    tails, heads = _ends(graph, closed, "closed")
+    first, last = arcs_between(rows, tails, heads)
+    if not one_way or not graph.directed:
+        back = arcs_between(rows, heads, tails)
+        _refuse_missing(graph, tails, heads, (first == last) & (back[0] == back[1]), "closed")
+        first, last = np.concatenate([first, back[0]]), np.concatenate([last, back[1]])
+    else:
+        _refuse_missing(graph, tails, heads, first == last, "closed")
+    return np.unique(_ranges(first, last))
+
+
+def arcs_between(
+    rows: tuple[np.ndarray, np.ndarray], tails: np.ndarray, heads: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the arcs from each tail to its head begin and end, int64; `rows` are sorted by head."""
+    indptr, indices = rows
+    n = np.int64(len(indptr) - 1)
+    keys = np.repeat(np.arange(n) * n, np.diff(indptr)) + indices
+    wanted = tails.astype(np.int64) * n + heads
+    return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+
+
+def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], weights: Any) -> np.ndarray:
+    """Return the weights of all arcs of a graph after a change: none, an array, or some by the ends of their arcs."""
+    if weights is None:
+        return rows[2]
+    if not isinstance(weights, Mapping):
+        found = np.asarray(weights)
+        if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
+            raise ValueError(
+                f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
+                " rows(), a graph, or a mapping from (tail, head) to the weight"
+            )
+        return found
+    if not weights:
+        return rows[2]
+    tails, heads = _ends(graph, list(weights), "weights")
+    values = np.array(list(weights.values()))
+    if values.dtype.kind not in "iuf" or np.isnan(values).any():
+        raise ValueError("weights: a weight is not a number")
+    whole = values.dtype.kind != "f" or rows[2].dtype.kind == "f"  # a float array takes every number
+    found = rows[2].astype(rows[2].dtype if whole else np.float64)
+    if found.dtype.kind in "iu" and not np.array_equal(values.astype(found.dtype), values):
+        raise WeightRangeError(f"weights: a weight does not fit {found.dtype}")
+    for reversed_ in (False, True)[: 1 if graph.directed else 2]:
+        first, last = arcs_between(rows[:2], *((heads, tails) if reversed_ else (tails, heads)))
+        _refuse_missing(graph, tails, heads, first == last, "weights")
+        found[_ranges(first, last)] = np.repeat(values, last - first)
+    return found
+
+
+def _ends(graph: Graph, pairs: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vertices at both ends of arcs that are named by pairs of vertices."""
+    given = np.asarray(pairs.indices) if isinstance(pairs, Positions) else np.array(list(pairs), object)
+    given = given.reshape(-1, 2) if given.size == 0 else given
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise ValueError(f"{what} has the shape {given.shape}; name each road by its two ends, as [('a', 'b')]")
+    wrap = Positions if isinstance(pairs, Positions) else list
+    tails, heads = (graph.vertices(wrap(given[:, k]), what) for k in (0, 1))
+    return tails, heads
+
+
+def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return the numbers of all ranges, one range after the other."""
+    counts = last - first
+    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+
+
+def _refuse_missing(graph: Graph, tails: np.ndarray, heads: np.ndarray, missing: np.ndarray, what: str) -> None:
+    for i in np.flatnonzero(missing)[:1].tolist():
+        raise ValueError(
+            f"{what}: no arc leads from vertex {graph.label(tails[i])} to vertex {graph.label(heads[i])}; name the ends"
+            " of an arc"
+        )

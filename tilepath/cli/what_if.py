@@ -1,0 +1,107 @@
+"""The command `tilepath what-if`: what changes if roads are closed, or have other weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.help_pages import page
+from tilepath.cli.messages import say
+from tilepath.cli.od import POINTS
+from tilepath.cli.quantities import NUMBER
+
+
+@page("what-if", example="tilepath what-if roads.hierarchy.zarr longer.csv --closed bridges.csv --origins homes.csv")
+@click.argument("store", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option(
+    "--closed", type=click.Path(exists=True), help="A table of roads: columns source and target, of vertices."
+)
+@click.option(
+    "--weights", type=click.Path(exists=True), help="A graph store of the same vertices, whose weights count."
+)
+@click.option(
+    "--each",
+    is_flag=True,
+    help="Close each road alone, and write a row for each: how many pairs of places get longer or are cut, and the sum "
+    "and the largest of what is added.",
+)
+@click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
+@click.option("--origins", type=click.Path(exists=True), help=POINTS.format("origin"))
+@click.option("--destinations", type=click.Path(exists=True), help="A table like --origins; by default, the origins.")
+@click.option(
+    "--pairs", type=click.Path(exists=True), help="A table of pairs of places, as of tilepath od; not --each."
+)
+@click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
+@click.option(
+    "--snap-limit",
+    type=NUMBER,
+    metavar="METRES",
+    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
+)
+@click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+def what_if(
+    store: str,
+    out: str,
+    closed: str | None,
+    weights: str | None,
+    each: bool,
+    one_way: bool,
+    origins: str | None,
+    destinations: str | None,
+    pairs: str | None,
+    unit: str | None,
+    snap_limit: float | None,
+    graph: str | None,
+    overwrite: bool,
+) -> None:
+    """Write what changes if roads are closed to the table OUT: the distance of each pair of places, before and after.
+
+    STORE is a hierarchy store or a graph store; it stays as it is. Only pairs whose distance changes are written.
+    With --each and without --origins and --destinations, all pairs of vertices are compared.
+    """
+    from pipelines.files.tables import check_output, write_table
+    from pipelines.od_tables.given import open_network, read_given
+    from pipelines.od_tables.units import measured
+    from pipelines.od_tables.what_if import change_table, criticality_table, given_or_everywhere
+    from pipelines.routes.pairs import read_pairs
+    from pipelines.stores.hierarchy import HierarchyStore
+    from pipelines.stores.place import refuse_inputs
+    from pipelines.stores.schema import counted
+    from pipelines.stores.vertex_names import positions
+
+    if closed is None and (each or weights is None):
+        raise click.UsageError(
+            "name the roads to close (--closed)" + ("" if each else ", or other weights (--weights)")
+        )
+    if each and (weights or pairs):
+        raise click.UsageError("--each closes one road at a time; leave out --weights and --pairs")
+    refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
+    check_output(out, overwrite)
+    network = open_network(store, graph)
+    value = measured(network.graph.weight_unit, unit)
+    if each:
+        given = given_or_everywhere(network, origins, destinations, snap_limit)
+    else:
+        given = read_given(network, origins, destinations, pairs, snap_limit=snap_limit)
+    for warning in given.warnings:
+        say(warning, err=True)
+    count, width = (len(points.vertices) for points in given.points)
+    compared = counted(count if pairs else count * width, "pair")
+    unit_text = f", in {value.unit}" if value.unit else ""
+    if each:
+        table: Any = criticality_table(given, closed, value, one_way=one_way)
+        write_table(table, out, overwrite)
+        click.echo(f"{out}: {counted(len(table), 'road')}, each closed alone, {compared} compared{unit_text}")
+        return
+    roads = None
+    if closed is not None:
+        named = read_pairs(closed, network.graph)
+        roads = positions(list(zip(named.sources.tolist(), named.targets.tolist(), strict=True)))  # type: ignore[union-attr]
+    options: Any = {"closed": roads, "one_way": one_way}
+    options |= {"graph": network.graph} if isinstance(network.source, HierarchyStore) else {}
+    table = change_table(given, network.source.with_weights(weights, **options), value, pairs=pairs is not None)
+    write_table(table, out, overwrite)
+    click.echo(f"{out}: {len(table):,} of {compared} changed{unit_text}")
