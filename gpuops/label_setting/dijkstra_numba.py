@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 
@@ -42,12 +43,12 @@ def heap_rows(
     size = -(-len(ends) // (_TASKS_A_THREAD * numba.config.NUMBA_NUM_THREADS))
     lost: list[bool] = []
 
-    def settle(first: int) -> None:
+    def fill(first: int) -> None:
         rows = first, min(first + size, len(ends))
         arrays = indptr, indices, weights, sources, ends
         lost.append(_settle_rows(*arrays, limit, infinity, distances, trees, *rows))
 
-    for_all(settle, range(0, len(ends), max(size, 1)), work)
+    for_all(fill, range(0, len(ends), max(size, 1)), work)
     if any(lost) and weights.dtype.kind == "i":
         raise OverflowError("distances exceed int32; use float64")
     return distances, trees if predecessors else None
@@ -70,69 +71,22 @@ def _by_heap(indptr, indices, weights, source, infinity):
     n = len(indptr) - 1
     distances, predecessors = np.empty(n, weights.dtype), np.empty(n, np.int32)
     queue, place = np.empty(n, np.int32), np.empty(n, np.int32)
-    settled, unfit = _settle(
-        indptr, indices, weights, np.array([source]), infinity, infinity, distances, predecessors, queue, place
+    settled, unfit = settle(
+        indptr,
+        indptr[1:],
+        indices,
+        weights,
+        np.array([source]),
+        infinity,
+        infinity,
+        distances,
+        predecessors,
+        queue,
+        place,
     )
     if unfit:
         unfit = _leads_nowhere(indptr, indices, distances, infinity)
     return distances, predecessors, settled, unfit
-
-
-@njit(nogil=True, cache=True)
-def _settle(indptr, indices, weights, sources, limit, infinity, distances, predecessors, queue, place):
-    """Fill a row of distances from the nearest of `sources`, and of predecessors; queue[place[v]] == v while v waits.
-
-    Returns the number of vertices settled, and whether a distance may have exceeded the range of its dtype.
-    """
-    kind = weights.dtype.type
-    distances[:], predecessors[:] = infinity, -1
-    size, settled, unfit = 0, 0, False
-    for source in sources:
-        if distances[source] == infinity:
-            distances[source], queue[size], place[source] = 0, source, size
-            size += 1
-    while size > 0:
-        tail = queue[0]
-        settled += 1
-        size -= 1
-        vertex, hole = queue[size], 0
-        distance = distances[vertex]
-        while True:  # the last vertex of the heap sinks from the top
-            child = 4 * hole + 1
-            if child >= size:
-                break
-            nearest, least = child, distances[queue[child]]
-            for other in range(child + 1, min(child + 4, size)):
-                if distances[queue[other]] < least:
-                    nearest, least = other, distances[queue[other]]
-            if least >= distance:
-                break
-            queue[hole] = queue[nearest]
-            place[queue[hole]] = hole
-            hole = nearest
-        queue[hole] = vertex
-        place[vertex] = hole
-
-        start = distances[tail]
-        for arc in range(indptr[tail], indptr[tail + 1]):
-            head, length = indices[arc], start + weights[arc]  # int32 sums are int64 here
-            if length >= distances[head]:
-                unfit |= distances[head] == infinity
-                continue
-            if not length <= limit:
-                continue
-            if distances[head] == infinity:
-                place[head] = size
-                size += 1
-            distances[head], predecessors[head] = kind(length), tail
-            hole = place[head]
-            while hole > 0 and distances[queue[(hole - 1) // 4]] > length:  # the head rises
-                queue[hole] = queue[(hole - 1) // 4]
-                place[queue[hole]] = hole
-                hole = (hole - 1) // 4
-            queue[hole] = head
-            place[head] = hole
-    return settled, unfit
 
 
 @njit(nogil=True, cache=True)
@@ -147,8 +101,18 @@ def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, dista
     for i in range(first, last):
         tree = predecessors[i] if len(predecessors) else unwanted
         begin = ends[i - 1] if i > 0 else 0
-        _, unfit = _settle(
-            indptr, indices, weights, sources[begin : ends[i]], limit, infinity, distances[i], tree, queue, place
+        _, unfit = settle(
+            indptr,
+            indptr[1:],
+            indices,
+            weights,
+            sources[begin : ends[i]],
+            limit,
+            infinity,
+            distances[i],
+            tree,
+            queue,
+            place,
         )
         if unfit and limit == infinity:
             lost |= _leads_nowhere(indptr, indices, distances[i], infinity)
