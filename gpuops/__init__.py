@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any
 from gpuops.faces import offered_names
 
 if TYPE_CHECKING:
+    from gpuops.centrality import Betweenness as Betweenness
+    from gpuops.centrality import betweenness as betweenness
+    from gpuops.centrality import betweenness_factors as betweenness_factors
+    from gpuops.centrality import verify_betweenness as verify_betweenness
     from gpuops.compaction import Distinct as Distinct
     from gpuops.compaction import compact as compact
     from gpuops.compaction import distinct as distinct

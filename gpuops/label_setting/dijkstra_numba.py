@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 
@@ -42,12 +43,12 @@ def heap_rows(
     size = -(-len(ends) // (_TASKS_A_THREAD * numba.config.NUMBA_NUM_THREADS))
     lost: list[bool] = []
 
-    def settle(first: int) -> None:
+    def fill(first: int) -> None:
         rows = first, min(first + size, len(ends))
         arrays = indptr, indices, weights, sources, ends
         lost.append(_settle_rows(*arrays, limit, infinity, distances, trees, *rows))
 
-    for_all(settle, range(0, len(ends), max(size, 1)), work)
+    for_all(fill, range(0, len(ends), max(size, 1)), work)
     if any(lost) and weights.dtype.kind == "i":
         raise OverflowError("distances exceed int32; use float64")
     return distances, trees if predecessors else None
@@ -76,70 +77,6 @@ def _by_heap(indptr, indices, weights, source, infinity):
     if unfit:
         unfit = _leads_nowhere(indptr, indices, distances, infinity)
     return distances, predecessors, settled, unfit
-
-
-@njit(nogil=True, cache=True)
-def settle(graph, sources, limit, infinity, distances, predecessors, queue, place):
-    """Fill a row of distances from the nearest of `sources`, and of predecessors; queue[place[v]] == v while v waits.
-
-    `graph` is (indptr, indices, weights, through); `through` says which vertices a path may pass through, and is empty
-    if it may pass through all. The caller fills `distances` with `infinity` and `predecessors` with -1 beforehand; only
-    entries of settled vertices change. At the end the last entries of `queue` are the vertices settled.
-
-    Returns the number of vertices settled, and whether a distance may have exceeded the range of its dtype.
-    """
-    indptr, indices, weights, through = graph
-    kind = weights.dtype.type
-    size, settled, unfit = 0, 0, False
-    for source in sources:
-        if distances[source] == infinity:
-            distances[source], queue[size], place[source] = 0, source, size
-            size += 1
-    while size > 0:
-        tail = queue[0]
-        settled += 1
-        size -= 1
-        vertex, hole = queue[size], 0
-        distance = distances[vertex]
-        while True:  # the last vertex of the heap sinks from the top
-            child = 4 * hole + 1
-            if child >= size:
-                break
-            nearest, least = child, distances[queue[child]]
-            for other in range(child + 1, min(child + 4, size)):
-                if distances[queue[other]] < least:
-                    nearest, least = other, distances[queue[other]]
-            if least >= distance:
-                break
-            queue[hole] = queue[nearest]
-            place[queue[hole]] = hole
-            hole = nearest
-        queue[hole] = vertex
-        place[vertex] = hole
-        queue[len(queue) - settled] = tail  # at most n vertices wait or are settled
-
-        if len(through) > 0 and not through[tail] and predecessors[tail] >= 0:
-            continue
-        start = distances[tail]
-        for arc in range(indptr[tail], indptr[tail + 1]):
-            head, length = indices[arc], start + weights[arc]  # int32 sums are int64 here
-            if length >= distances[head]:
-                unfit |= distances[head] == infinity
-                continue
-            if not length <= limit:
-                continue
-            if distances[head] == infinity:
-                place[head] = size
-                size += 1
-            distances[head], predecessors[head] = kind(length), tail
-            hole = place[head]
-            while hole > 0 and distances[queue[(hole - 1) // 4]] > length:  # the head rises
-                queue[hole] = queue[(hole - 1) // 4]
-                place[queue[hole]] = hole
-                hole = (hole - 1) // 4
-            queue[hole] = head
-            place[head] = hole
-    return settled, unfit
 
 
 @njit(nogil=True, cache=True)

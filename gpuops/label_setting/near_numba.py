@@ -8,8 +8,8 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops._heap_numba import settle
 from gpuops._threads import for_all
-from gpuops.label_setting.dijkstra_numba import settle
 from gpuops.numbers import outside_infinity
 
 Graph = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, weights, through (or empty)

@@ -61,6 +61,10 @@ CALLS = {
     "reverse": lambda f, of: f(*map(of, GRAPH)),
     "weak_components": lambda f, of: f(*map(of, GRAPH[:2])),
     "spanning_forest": lambda f, of: f(*map(of, GRAPH[:2])),
+    "betweenness": lambda f, of: f(*map(of, GRAPH), arcs=True),
+    "verify_betweenness": lambda f, of: f(
+        gpuops.betweenness(*map(of, GRAPH)), sources=3, arcs=4, symmetric=False, endpoints=False
+    ),
     "hop_distances": lambda f, of: f(*map(of, GRAPH[:2]), [0, 2]),
     "hierarchy_order": lambda f, of: f(*map(of, GRAPH[:2])),
     "hierarchy_structure": lambda f, of: f(*map(of, GRAPH[:2]), of(np.arange(3))),
@@ -107,9 +111,17 @@ CALLS = {
     "smooth": lambda f, of: f(*gpuops.unit_sums(of(SAMPLES), of(UNITS), 4), of(SAMPLES[:4]), GRID, 1.0),
     "train_online": lambda f, of: f(of(SAMPLES[:4]), of(SAMPLES), of(np.arange(20)), GRID, 1.0, 0.5),
 }
-TAKE_NO_ARRAYS = {"peptide_masses"}
+TAKE_NO_ARRAYS = {"betweenness_factors", "peptide_masses"}
 HIERARCHIES = {name for name in CALLS if name.startswith(("hierarchy", "close_h", "one_to", "distance_"))}
-ON_CPUS = {"dijkstra_rows", "distances_within", "k_nearest", "hop_distances", "train_online", "fixed_point"}
+ON_CPUS = {
+    "betweenness",
+    "dijkstra_rows",
+    "distances_within",
+    "k_nearest",
+    "hop_distances",
+    "train_online",
+    "fixed_point",
+}
 ON_CPUS |= HIERARCHIES  # and nowhere else
 
 

@@ -62,6 +62,7 @@ apsp IN/g OUT --method batched
 sssp IN/g OUT --source 1 --source 5 --source 7
 sssp IN/g OUT --source 1 --spread vertices
 hierarchy IN/g OUT
+betweenness IN/g OUT.csv
 od IN/h OUT.zarr --origins IN/v.csv
 od IN/h OUT.parquet --origins IN/v.csv
 euler IN/loops OUT

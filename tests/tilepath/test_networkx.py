@@ -63,9 +63,10 @@ SUITE = [
     "networkx.algorithms.centrality.tests.test_closeness_centrality",
     "networkx.algorithms.centrality.tests.test_harmonic_centrality",
     "networkx.algorithms.components",
+    "networkx.algorithms.centrality.tests.test_betweenness_centrality",
 ]
 # Of NetworkX 3.6.1; other versions have other tests.
-PASSED = {"quick": 356, "suite": 856, "whole": 6800}
+PASSED = {"quick": 431, "suite": 931, "whole": 6800}
 
 
 def networkx_tests(installed, folder, *arguments):
@@ -100,7 +101,15 @@ def test_the_tests_of_networkx_pass_and_every_function_answers(installed, tmp_pa
     if nx.__version__ == "3.6.1":
         assert counts["passed"] >= PASSED[name] if name == "whole" else counts["passed"] == PASSED[name]
     assert sorted(counted["answers"]) == OFFERED
-    expected = ["is a function", "is negative", "is empty", *(reason for _, reason in ONLY.values())]
+    expected = [
+        "is a function",
+        "is negative",
+        "is empty",
+        "not above 0",
+        "0 sources",
+        "have keys",
+        *(reason for _, reason in ONLY.values()),
+    ]
     if name != "whole":
         assert [refusal for refusal in counted["refusals"] if not any(x in refusal for x in expected)] == []
 
@@ -440,6 +449,56 @@ def test_measures_have_the_same_bits(budget):
             assert types_of(ours) == types_of(theirs)
 
     check()
+
+
+@pytest.mark.parametrize("budget", [few, many])
+def test_betweenness(budget):
+    @budget
+    @given(
+        st.sampled_from([st.integers(1, 4), QUARTERS.filter(bool), st.none() | st.just(2)]).flatmap(graphs), st.data()
+    )
+    def check(graph, data):
+        options = {
+            "k": data.draw(st.none() | st.integers(1, len(graph))),
+            "normalized": data.draw(st.booleans()),
+            "weight": data.draw(st.sampled_from([None, "weight"])),
+            "seed": data.draw(st.integers(0, 9)),
+        }
+        for name, more in ("betweenness_centrality", {"endpoints": True}), ("edge_betweenness_centrality", {}):
+            if more or not graph.is_multigraph():
+                options |= {key: data.draw(st.booleans()) for key in more}
+                ours, theirs = outcomes(name, graph, **options)
+                assert list(ours) == list(theirs)
+                assert list(ours.values()) == pytest.approx(list(theirs.values()), rel=1e-12, abs=1e-15, nan_ok=True)
+                assert types_of(ours) == types_of(theirs)
+            options.pop("endpoints", None)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("edges", "says"),
+    [
+        ([(0, 1, 1), (1, 2, 0)], "'weight' of an edge is not above 0"),
+        ([(0, 1, 1), (1, 2, -1)], "'weight' of an edge is not above 0"),
+        ([(0, 1, 1.0), (1, 2, 1e-20)], "the weight 1e-20 of the arc from vertex 1 to vertex 2 is lost"),
+    ],
+)
+def test_betweenness_that_networkx_has_to_answer(edges, says):
+    graph = nx.Graph()
+    graph.add_weighted_edges_from(edges)
+    for name in "betweenness_centrality", "edge_betweenness_centrality":
+        with pytest.raises(NotImplementedError, match=says):
+            ask(name, graph, weight="weight")
+        with pytest.raises(NotImplementedError, match="no path begins"):
+            ask(name, graph, k=0)
+        with pytest.raises(ValueError, match="larger than population"):
+            ask(name, graph, k=4)
+        assert list(ask(name, nx.Graph())) == []
+
+
+def test_edges_of_a_multigraph_have_keys_that_are_not_kept():
+    assert "have keys" in backend.can_run("edge_betweenness_centrality", (nx.MultiGraph(),), {})
 
 
 @pytest.mark.parametrize("budget", [few, many])

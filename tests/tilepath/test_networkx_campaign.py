@@ -98,12 +98,16 @@ def draw_call(rng, graph):
         "nbunch": [None, some, nodes],
         "nodelist": [None, [nodes[i] for i in rng.permutation(len(nodes))], some],
         "wf_improved": [True, False],
+        "normalized": [True, False],
+        "endpoints": [True, False],
+        "k": [None, None, len(nodes) // 2, len(nodes)],
+        "seed": [0, 1, 2],
     }
     parameters = list(inspect.signature(getattr(nx, name).orig_func).parameters.values())[1:]
     arguments = {
         p.name: pick(rng, choices[p.name])
         for p in parameters
-        if p.name in choices and (p.default is p.empty or p.name == "weight" or rng.random() < 0.5)
+        if p.name in choices and (p.default is p.empty or p.name in ("weight", "seed") or rng.random() < 0.5)
     }
     return name, arguments
 
@@ -168,7 +172,8 @@ def alike(ours, theirs, types):
     if isinstance(theirs, np.ndarray):
         return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
     if isinstance(theirs, float | np.floating):
-        return math.isclose(ours, theirs, rel_tol=1e-12, abs_tol=1e-320) and (not types or type(ours) is type(theirs))
+        close = math.isclose(ours, theirs, rel_tol=1e-12, abs_tol=1e-320) or (math.isnan(ours) and math.isnan(theirs))
+        return close and (not types or type(ours) is type(theirs))
     return ours == theirs and (not types or type(ours) is type(theirs))
 
 

@@ -26,6 +26,8 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
         return "tilepath does not know these arguments; they may be of another version of NetworkX"
     if name in FUNCTIONS["measures"] and not len(arguments["G"]):
         return "the graph is empty, and versions of NetworkX differ on empty graphs"
+    if name == "edge_betweenness_centrality" and arguments["G"].is_multigraph():
+        return "edges of a multigraph have keys, which tilepath does not keep"
     for argument, value in arguments.items():
         if argument in ("weight", "distance") and callable(value):
             return f"{argument} is a function; tilepath takes the name of an edge attribute"

@@ -42,6 +42,10 @@ FUNCTIONS: dict[str, dict[str, int | None]] = {
         "single_source_bellman_ford_path": None,
         "single_source_bellman_ford_path_length": None,
     },
+    "betweenness": {
+        "betweenness_centrality": 20,
+        "edge_betweenness_centrality": 20,
+    },
     "measures": {
         "barycenter": 150,
         "center": 150,
@@ -78,6 +82,7 @@ _DOCS = {
     "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length, any may be returned.",
     "bellman_ford": "Results are in the order of distances; of paths of equal length, any may be returned.",
     "measures": "A search from every node, on all cores; without weights, 64 searches share each step.",
+    "betweenness": "On all cores of a CPU; the last bits may differ. Weights of 0 are left to NetworkX.",
     "connectivity": "Faster than NetworkX on a graph that has been converted before.",
 }
 

@@ -1,0 +1,136 @@
+"""Sums over sources, made by workers: every worker prepares the graph once, and is dealt some sources at a time.
+
+A sum does not depend on other sources, so the tasks of a lost worker are done again, with the same bits.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from distributed import Future
+
+from gpuops.centrality import GROUP, Betweenness, Summation
+from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
+from pipelines.stores import Graph
+from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.capacity import Needs, WorkerFacts
+from pipelines.workers.row_chunks import RowsAttempt
+
+TASKS = 8  # tasks for each worker, so that all workers end at about the same time
+TASK_ARCS = 1 << 34  # arcs that a task visits at most, for all its sources: about a minute
+# Bytes for each vertex and each arc of the graph: as it is read, and without loops and parallel arcs.
+_VERTEX, _ARC = 32, 60
+_SEARCH_VERTEX, _SEARCH_ARC = 100, 8  # bytes for each vertex and each arc in the search of a thread
+
+
+@dataclass(frozen=True)
+class BetweennessJob:
+    """The problem, for the tasks."""
+
+    graph: Graph
+    hops: bool  # whether every arc has the length 1
+    endpoints: bool
+    edges: bool  # whether sums of the arcs are wanted
+
+    def summation(self) -> Summation:
+        """Read the graph and prepare it."""
+        indptr, indices, weights = self.graph.rows()
+        through = self.graph.through()
+        return Summation(
+            indptr,
+            indices,
+            None if self.hops else weights,
+            through=None if through.all() else through,
+            symmetric=not self.graph.directed,
+            endpoints=self.endpoints,
+            arcs=self.edges,
+            check=False,
+        )
+
+    def needs(self, facts: list[WorkerFacts]) -> Needs:
+        """Return the memory of the workers."""
+        n, m = self.graph.n, self.graph.m
+        results = 8 * (n + m * self.edges)
+        each = _SEARCH_VERTEX * n + _SEARCH_ARC * m + 2 * results
+        return Needs(tuple(_VERTEX * n + _ARC * m + fact.threads * each for fact in facts))
+
+
+def sources_of_task(graph: Graph, sources: int, workers: int) -> int:
+    """Return the number of sources of a task: `GROUP` times a power of two."""
+    size = GROUP
+    while 2 * size * workers * TASKS <= sources and 2 * size * max(1, graph.m) <= TASK_ARCS:
+        size *= 2
+    return size
+
+
+class Landing:
+    """The sums of the tasks, which arrive in any order; `RowsAttempt` uses it like a store that is written.
+
+    Parameters
+    ----------
+    sources : number of sources
+    size : number of sources of a task
+    """
+
+    def __init__(self, sources: int, size: int):
+        self.run_id = uuid.uuid4().hex
+        self.rows, self.chunk = sources, size
+        self._landed = np.zeros(-(-sources // size), bool)
+        self.sums = PairwiseSums(len(self._landed))
+
+    def rows_done(self) -> np.ndarray:
+        """Return which sources are added, bool (sources)."""
+        return np.repeat(self._landed, self.chunk)[: self.rows]
+
+    def record(self, done: np.ndarray) -> None:
+        """Do nothing, as there is no store."""
+
+    def put(self, start: int, sums: Arrays) -> None:
+        """Take the sums of the task that begins with source `start`."""
+        self._landed[start // self.chunk] = True
+        self.sums.add(start // self.chunk, sums)
+
+
+class OfSources(RowsAttempt):
+    """An attempt to add up the sums that are left."""
+
+    out: Landing
+    kind, unit, work = "betweenness", "sources", "counting paths"
+
+    def __init__(
+        self, run: Run, members: list[str], before: OfSources | None, job: BetweennessJob, sources: np.ndarray
+    ):
+        super().__init__(run, members, before)
+        self.job, self.sources = job, sources
+
+    def run(self) -> None:
+        self.deal(
+            lambda worker: self.submit(_load, worker, self.job),
+            lambda worker, start: self.submit(_sum, worker, self.sources[start : start + self.step]),
+        )
+
+    def receive(self, tasks: dict[int, Future]) -> None:
+        for start, sums in zip(tasks, self.results(list(tasks.values())), strict=True):
+            self.out.put(start, sums)
+
+
+def total(run: Run, job: BetweennessJob, sources: np.ndarray) -> Betweenness:
+    """Let the workers add up all sources; `run.out` is a `Landing`."""
+    run.attempts(OfSources, job, sources)
+    sums = run.out.sums.total()
+    if job.edges:
+        return job.summation().result(sums)  # which reads the graph, to tell parallel arcs
+    vertices, _, (pairs, inner) = sums
+    return Betweenness(vertices, None, int(pairs), float(inner))
+
+
+def _load(attempt: str, job: BetweennessJob) -> None:
+    clear()
+    keep(attempt, job.summation())
+
+
+def _sum(attempt: str, sources: np.ndarray) -> Any:
+    return held(attempt).over(sources)

@@ -1,0 +1,50 @@
+"""The command `tilepath betweenness`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
+from tilepath.cli.help_pages import page
+
+
+@page(example="tilepath betweenness roads.zarr betweenness.csv")
+@click.argument("graph", type=click.Path())
+@click.argument("out", type=click.Path())
+@click.option("--edges", is_flag=True, help="Write the betweenness of edges: source, target, betweenness.")
+@click.option("--hops", is_flag=True, help="Count arcs instead of adding weights.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Estimate from K random sources; by default every vertex is a source.",
+)
+@click.option("--seed", type=int, help="Choose the same sources again.")
+@click.option("--endpoints", is_flag=True, help="Let a path also count for its first and its last vertex.")
+@click.option(
+    "--normalized/--sums", default=True, help="Divide by the number of pairs (default), or write sums over the pairs."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
+@with_dry_run
+@on_cluster
+def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
+    """Write the betweenness of every vertex of the graph store GRAPH to the table OUT: vertex, betweenness.
+
+    The betweenness of a vertex is the share of the shortest paths between other vertices that pass through it. OUT is a
+    .csv, .tsv, .csv.gz, .tsv.gz or .parquet file. The work is done on CPUs.
+    """
+    from pipelines import betweenness, open_graph
+    from pipelines.files.tables import check_output
+    from pipelines.stores.schema import counted
+
+    opened = open_graph(graph)
+    check_output(out, options["overwrite"])
+    with open_client() as client:
+        found = betweenness(client, opened, out, progress=True, **options)
+    if options["edges"]:
+        rows = counted(found.num_rows, "arc" if opened.directed else "edge")
+    else:
+        rows = counted(found.num_rows, "vertex", "vertices")
+    click.echo(f"{out}: betweenness of {rows}")
