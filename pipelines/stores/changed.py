@@ -72,7 +72,7 @@ class ChangedHierarchy(HierarchyStore):
         except OverflowError as error:
             raise WeightRangeError(f"{self.path}: {error}; give weights of float64") from None
 
-    def graph(self, moved_to: str | os.PathLike[str] | None = None) -> Graph:
+    def graph(self, moved_to: Graph | str | os.PathLike[str] | None = None) -> Graph:
         """Return the changed graph; it is in memory, so that it cannot have moved."""
         return self.changed
 
@@ -81,7 +81,7 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     """Return a graph with other weights, or without some arcs; parameters are those of `Graph.with_weights`."""
     indptr, heads, own = graph.rows()
     if isinstance(weights, Graph | str | os.PathLike):
-        other = weights if isinstance(weights, Graph) else open_graph(weights)
+        other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):
             raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
         (indptr, heads, own), unit = other.rows(), other.weight_unit
