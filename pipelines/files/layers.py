@@ -103,7 +103,9 @@ def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) 
     listed = ", ".join(f"{each} ({type_})" for each, type_ in layers.items()) or "none"
     if layer is not None:
         if layer not in layers:
-            raise ValueError(f"{name}: there is no layer {layer!r}; its layers are {listed}; choose one (--layer)")
+            raise ValueError(
+                f"{name}: there is no layer {layer!r}; its layers are {listed}; choose one (layer, --layer)"
+            )
         return layer
     fitting = [each for each, type_ in layers.items() if kind in type_]
     fitting = fitting or [each for each, type_ in layers.items() if type_.startswith(("Unknown", "Geometry"))]

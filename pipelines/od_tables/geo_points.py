@@ -40,8 +40,8 @@ def placed_table(given: Any, graph: Graph, name: str) -> pa.Table:
         places = given.geometry.to_crs(system)
     elif given.crs is not None and given.crs.is_geographic:
         raise ValueError(
-            f"{name} are longitudes and latitudes, and the coordinates of {graph.path} are in no known system; import"
-            " the network with --crs, or bring the points to its coordinates first"
+            f"{name} are longitudes and latitudes, and the coordinates of {graph.path} are in no known system; name it"
+            " when the network is imported (crs, --crs), or bring the points to its coordinates first"
         )
     else:
         places = given.geometry

@@ -79,7 +79,7 @@ def _matrix(source: str, file: Any, layer: str | None) -> Any:
     layers = file.get("layers", {})
     known = ", ".join(map(repr, layers)) or "none"
     if layer is None and "X" not in file:
-        raise FormatError(f"{source}: has no matrix X; name a layer (--layer): {known}")
+        raise FormatError(f"{source}: has no matrix X; name a layer (layer, --layer): {known}")
     if layer is not None and layer not in layers:
         raise FormatError(f"{source}: there is no layer {layer!r}; layers are {known}")
     return file["X"] if layer is None else layers[layer]
