@@ -176,7 +176,7 @@ def check_style(kind: str, scaled: bool, size: tuple[float, float] | None, colou
     from matplotlib import colormaps
 
     if colours not in colormaps:
-        raise ValueError(f"matplotlib has no colour map {colours!r}; choose viridis, cividis, magma, bone_r or another")
+        raise ValueError(f"matplotlib has no colour map {colours!r}; choose viridis, cividis, magma or another")
 
 
 @dataclass(frozen=True)
