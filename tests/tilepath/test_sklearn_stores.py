@@ -38,14 +38,14 @@ def test_commands_read_what_an_estimator_has_saved(client, tmp_path, monkeypatch
     mapped = map_samples(client, "map.zarr", "iris.zarr", "units.zarr")
     assert mapped.units()[:, 0].tolist() == som.labels_.tolist()
     assert mapped.hits().tolist() == som.hits_.ravel().tolist()
-    for kind in ("umatrix", "hits", "curve", "planes"):
+    for kind in ("hits", "curve"):
         run(f"som plot map.zarr {kind}.png --kind {kind} --dpi 40")
     run("som cluster map.zarr parts.csv --clusters 3 --mapping units.zarr")
     assert pd.read_csv("parts.csv").unit.tolist() == som.labels_.tolist()
     assert "trained with samples in memory; import them, and give their path" in run(
         "som plot map.zarr p.png --kind pmatrix", 1
     )
-    run("som plot map.zarr p.png --kind pmatrix --samples iris.zarr")
+    run("som plot map.zarr p.png --kind pmatrix --samples iris.zarr --dpi 40")
 
 
 @pytest.mark.parametrize("scaling", ["none", "zscore", "arcsinh"])
