@@ -357,10 +357,10 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         axes : matplotlib.axes.Axes, optional
             Where to draw; by default on a new figure of pyplot. "planes", "tree", "curve" need a figure of their own.
         X : (N, d) array
-            Samples for the densities "pmatrix" and "ustar".
+            Samples for the densities "pmatrix" and "ustar"; for "hits", "labels", "pies" and "tree", samples to count,
+            by default those of `fit`. A loaded map knows no samples.
         y : (N,) array
-            The label of every sample of `fit`, for "labels" and "pies", and if given for "tree". The classifier knows
-            its own.
+            The label of every sample, for "labels" and "pies", and if given for "tree". The classifier knows its own.
         text : bool
             Write labels or the numbers of clusters into the cells.
         title : str, optional
@@ -377,7 +377,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         from tilepath.sklearn_pictures import needed, plot
 
-        check_is_fitted(self, needed(kind, y), msg="This %(name)s lacks what the picture shows; call fit, or cluster")
+        lacking = "This %(name)s lacks what the picture shows; call fit, or cluster, or pass samples as X"
+        check_is_fitted(self, needed(kind, X, y), msg=lacking)
         return plot(self, kind, column, axes, X, y, text, title, scaled, size, colours)
 
     def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:

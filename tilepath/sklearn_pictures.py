@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.files.figures import figure_class
 from pipelines.som import cells
 from pipelines.som.classes import count_votes
 from pipelines.som.labelled_pictures import NamedVote
@@ -27,9 +28,11 @@ from pipelines.som.schedule import first_sigma, sigma_schedule
 ON_FIGURES = ("planes", "tree", "curve")
 
 
-def needed(kind: str, y: Any) -> str | None:
+def needed(kind: str, X: Any, y: Any) -> str | None:
     """Return the attribute of the estimator that a picture needs besides the codebook."""
-    return "unit_clusters_" if kind == "clusters" else "labels_" if kind in OF_HITS or y is not None else None
+    if kind == "clusters":
+        return "unit_clusters_"
+    return None if X is not None else "labels_" if y is not None else "hits_" if kind in OF_HITS else None
 
 
 def plot(
@@ -55,6 +58,8 @@ def plot(
     check_style(kind, scaled, size, colours)
     if axes is not None and size is not None:
         raise ValueError("size is for a new figure; leave out axes or size")
+    samples = som._take(X, None, som.grid_).values if kind in OF_SAMPLES else None
+    units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
     names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
     view = MapView(
         grid=som.grid_,
@@ -63,11 +68,11 @@ def plot(
         columns=names,
         values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
         scales=som._scales() if scaled else (),
-        hits=som.hits_.ravel() if kind in OF_HITS else None,
+        hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
         errors=som.quantization_errors_,
         sigmas=sigmas_of(som),
-        voted=_voted(som, kind, y),
-        samples=None if X is None else som._take(X, None, som.grid_).values,
+        voted=_voted(som, kind, units, y),
+        samples=samples,
         clusters=getattr(som, "unit_clusters_", None),
         size=size,
         colours=colours,
@@ -76,13 +81,13 @@ def plot(
         from matplotlib import pyplot
 
         if kind in ON_FIGURES:
-            figure = pyplot.figure()
+            figure = pyplot.figure(FigureClass=figure_class(tight=True))
             draw_map(figure, view, kind, TITLES[kind] if title is None else title, text=text)
             return figure
         # Inches of the cells, with room for the title, and for a colour bar or a legend on the right.
         width, height = cells.picture_size(som.grid_, *(size or (5.0, 4.4)))
         whole_x, whole_y = width + 1.9, height + 0.55
-        figure = pyplot.figure(figsize=(whole_x, whole_y))
+        figure = pyplot.figure(figsize=(whole_x, whole_y), FigureClass=figure_class(tight=True))
         axes = figure.add_axes((0.15 / whole_x, 0.15 / whole_y, width / whole_x, height / whole_y))
     if kind == "plane":
         number = _column(names, som, column)
@@ -102,8 +107,13 @@ def _column(names: list[str], som: Any, column: Any) -> int:
     return named.index(column) if isinstance(column, str) else int(column)
 
 
-def _voted(som: Any, kind: str, y: Any) -> NamedVote | None:
-    """Return the vote of the labels `y` of the training samples, or of the classes that a classifier has learnt."""
+def _hits(som: Any, units: np.ndarray | None) -> np.ndarray:
+    """Return the number of samples of each unit: of the training, or of samples in `units`."""
+    return np.asarray(som.hits_).ravel() if units is None else np.bincount(units, minlength=som.grid_.units)
+
+
+def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote | None:
+    """Return the vote of the labels `y` of samples in `units`, or of the classes that a classifier has learnt."""
     if y is None and hasattr(som, "vote_"):
         return NamedVote(som.vote_, [str(name) for name in som.classes_]) if kind in (*OF_LABELS, "tree") else None
     if y is None:
@@ -111,12 +121,11 @@ def _voted(som: Any, kind: str, y: Any) -> NamedVote | None:
             raise ValueError(f"{kind} show the labels of the samples; pass them as y")
         return None
     y = np.asarray(y)
-    if y.shape != som.labels_.shape:
-        raise ValueError(
-            f"y has the shape {y.shape}; give the label of each of the {len(som.labels_):,} samples of fit"
-        )
+    assert units is not None
+    if y.shape != units.shape:
+        raise ValueError(f"y has the shape {y.shape}; give the label of each of the {len(units):,} samples of fit or X")
     labels, codes = np.unique(y, return_inverse=True)
-    return NamedVote(count_votes(som.labels_, codes, som.grid_.units, len(labels)), list(map(str, labels)))
+    return NamedVote(count_votes(units, codes, som.grid_.units, len(labels)), list(map(str, labels)))
 
 
 def sigmas_of(som: Any) -> list[float]:

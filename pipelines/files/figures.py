@@ -46,21 +46,14 @@ def figure_file(
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+
+        new_figure = figure_class(tight, dpi)
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
 
-    margins: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
-
-    class NotebookFigure(Figure):
-        def _repr_png_(self) -> bytes:
-            image = io.BytesIO()
-            self.savefig(image, format="png", **margins)
-            return image.getvalue()
-
     if dpi is not None and not 10 <= dpi <= MOST_DPI:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to {MOST_DPI:,} pixels per inch")
-    figure = NotebookFigure(dpi=dpi or 150, **options)
+    figure = new_figure(dpi=dpi or 150, **options)
     if path is None:
         FigureCanvasAgg(figure)
         yield figure
@@ -75,10 +68,28 @@ def figure_file(
     # Without a salt, names in an SVG file would change from run to run.
     with _missing_glyphs(), rc_context({"svg.hashsalt": "tilepath", "path.snap": False}):
         yield figure
-        if dpi is not None:
-            margins["dpi"] = dpi
         with whole_file(path) as partial:
-            figure.savefig(partial, format=suffix.removeprefix("."), metadata=dates.get(suffix), **margins)
+            figure.savefig(partial, format=suffix.removeprefix("."), metadata=dates.get(suffix))
+
+
+def figure_class(tight: bool, dpi: int | None = None) -> Any:
+    """Return a class of figures that notebooks show, cropped to the drawing if `tight`, in that resolution."""
+    from matplotlib.figure import Figure
+
+    defaults: dict[str, Any] = {"bbox_inches": "tight", "pad_inches": 0.1} if tight else {}
+    if dpi is not None:
+        defaults["dpi"] = dpi
+
+    class NotebookFigure(Figure):
+        def savefig(self, fname: Any, **options: Any) -> None:
+            super().savefig(fname, **defaults | options)
+
+        def _repr_png_(self) -> bytes:
+            image = io.BytesIO()
+            self.savefig(image, format="png")
+            return image.getvalue()
+
+    return NotebookFigure
 
 
 def shortened(text: str, most: int) -> str:

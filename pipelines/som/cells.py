@@ -86,12 +86,17 @@ def colours_of(count: int) -> list[Any]:
 
 
 def cluster_colours(count: int) -> list[Any]:
-    """Return the colours of `count` clusters: pale ones, so that none is the colour of a label, repeated after 25."""
+    """Return the colours of `count` clusters: pale ones, so that none is taken for a label, repeated after 26."""
     from matplotlib import colormaps
 
-    # Each of the tables has one grey, the colour of units without samples.
-    pale = [("Set3", 12, 8), ("Pastel1", 9, 8), ("Pastel2", 8, 7)]
-    table = [*dict.fromkeys(colormaps[name](i) for name, size, grey in pale for i in range(size) if i != grey)]
+    # The part of white that is added to each table, and the place of its grey, the colour of units without samples.
+    pale = [("Set3", 12, 8, 0.35), ("Pastel1", 9, 8, 0.0), ("Pastel2", 8, 7, 0.0)]
+    table = [
+        tuple(white + (1 - white) * part for part in colormaps[name](i))
+        for name, size, grey, white in pale
+        for i in range(size)
+        if i != grey
+    ]
     return [table[i % len(table)] for i in range(count)]
 
 
@@ -217,7 +222,7 @@ def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | N
         return
     place = axes.get_position()
     width = place.width * axes.figure.get_figwidth() * 72 / np.ptp(axes.get_xlim())  # width of a cell, in points
-    size = min(10.0, 0.9 * width / (0.6 * min(longest, 12)), 0.6 * width)
+    size = min(10.0, 0.8 * width / (0.65 * min(longest, 12)), 0.6 * width)
     for unit, ((x, y), text) in enumerate(zip(grid.positions(), texts, strict=True)):
         dark = backs is not None and backs[unit, :3] @ (0.299, 0.587, 0.114) < 0.5
         ink = "white" if dark else "black"

@@ -187,8 +187,8 @@ def test_bad_arguments(arguments, message):
         join(**arguments)
 
 
-def recipe_run(recipe, *command, folder, status=0, **env):
-    """Run a recipe as the batch script of job 17 on two nodes. Returns its exit status and its log.
+def recipe_run(recipe, *command, folder, status=0, nodes=2, **env):
+    """Run a recipe as the batch script of job 17 on so many nodes. Returns its exit status and its log.
 
     Commands in stand_ins take the place of SLURM, dask-cuda and Apptainer. A command in place of tilepath joins the
     cluster, asks the workers for their settings, and ends with `status`.
@@ -216,7 +216,7 @@ def recipe_run(recipe, *command, folder, status=0, **env):
                 PATH=os.pathsep.join(map(str, (folder, STAND_INS, Path(sys.executable).parent, os.environ["PATH"]))),
                 DASK_TEMPORARY_DIRECTORY=folder,
                 SLURM_JOB_ID=17,
-                SLURM_JOB_NUM_NODES=2,
+                SLURM_JOB_NUM_NODES=nodes,
                 SLURM_SUBMIT_DIR=folder,
                 SLURM_CPUS_PER_TASK=4,
                 SLURM_GPUS_ON_NODE=2,
@@ -252,13 +252,14 @@ def test_the_recipe_for_gpus_in_containers_and_in_an_array(tmp_path):
     """`euler` has no --resume; each command runs in a container."""
     command = "euler", "g-%a.zarr", "c-%a.zarr", "--start", "%a"
     container = "apptainer exec --nv image.sif"
-    result, said = recipe_run("gpu.sbatch", *command, folder=tmp_path, CONTAINER=container, SLURM_ARRAY_TASK_ID=5)
+    options = {"nodes": 1, "CONTAINER": container, "SLURM_ARRAY_TASK_ID": 5}
+    result, said = recipe_run("gpu.sbatch", *command, folder=tmp_path, **options)
     assert result == 0, said
     assert "['euler', 'g-5.zarr', 'c-5.zarr', '--start', '5']" in said
     assert said.count("warm\n") == 1, said
-    assert said.count("('2', None, {'STAND_IN': 1") == 4, said
+    assert said.count("('2', None, {'STAND_IN': 1") == 2, said
     ran = sorted((tmp_path / "in container").read_text().split())
-    assert ran == ["dask", "dask", "dask", "python", "tilepath", "tilepath"]  # dask: a scheduler, workers of two nodes
+    assert ran == ["dask", "dask", "python", "tilepath", "tilepath"]  # dask: a scheduler, and the workers of a node
 
 
 def test_the_settings_file_is_one_that_dask_reads():

@@ -578,7 +578,7 @@ def test_a_picture_says_what_it_lacks():
     for options, message in (
         ({"kind": "pmatrix"}, "pmatrix shows the density of samples; pass them as X"),
         ({"kind": "pies"}, "pies show the labels of the samples; pass them as y"),
-        ({"kind": "labels", "y": [1, 2]}, "give the label of each of the 60 samples of fit"),
+        ({"kind": "labels", "y": [1, 2]}, "give the label of each of the 60 samples of fit or X"),
         ({"kind": "tree", "axes": Figure().add_subplot()}, "tree needs a figure of its own; leave out axes"),
         ({"axes": Figure().add_subplot(), "size": (3, 3)}, "size is for a new figure; leave out axes or size"),
         ({"kind": "clusters"}, "lacks what the picture shows; call fit, or cluster"),

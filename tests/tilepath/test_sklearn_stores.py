@@ -1,6 +1,7 @@
 """Estimators and the stores of the command line are one world; AnnData objects go in, and come back annotated."""
 
 import anndata
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,14 +38,14 @@ def test_commands_read_what_an_estimator_has_saved(client, tmp_path, monkeypatch
     mapped = map_samples(client, "map.zarr", "iris.zarr", "units.zarr")
     assert mapped.units()[:, 0].tolist() == som.labels_.tolist()
     assert mapped.hits().tolist() == som.hits_.ravel().tolist()
-    for kind in ("umatrix", "hits", "curve", "planes"):
+    for kind in ("hits", "curve"):
         run(f"som plot map.zarr {kind}.png --kind {kind} --dpi 40")
     run("som cluster map.zarr parts.csv --clusters 3 --mapping units.zarr")
     assert pd.read_csv("parts.csv").unit.tolist() == som.labels_.tolist()
     assert "trained with samples in memory; import them, and give their path" in run(
         "som plot map.zarr p.png --kind pmatrix", 1
     )
-    run("som plot map.zarr p.png --kind pmatrix --samples iris.zarr")
+    run("som plot map.zarr p.png --kind pmatrix --samples iris.zarr --dpi 40")
 
 
 @pytest.mark.parametrize("scaling", ["none", "zscore", "arcsinh"])
@@ -95,6 +96,16 @@ def test_a_map_of_partial_fit_is_saved_with_samples_to_count(tmp_path):
     assert not hasattr(som, "hits_")
     loaded = SelfOrganizingMap.load(tmp_path / "m.zarr")
     assert not hasattr(loaded, "feature_names_in_")
+    # A loaded map shows its hits, and the labels of samples that are passed.
+    assert loaded.plot("hits").collections[0].get_array().sum() == len(X)
+    pies = loaded.plot("pies", X=X[:90], y=load_iris().target[:90])
+    assert [text.get_text() for text in pies.get_legend().get_texts()] == ["0", "1", "no sample"]
+    assert loaded.plot("hits", X=X[:90]).collections[0].get_array().sum() == 90
+    with pytest.raises(ValueError, match="or pass samples as X"):
+        loaded.plot("pies", y=load_iris().target)
+    with pytest.raises(ValueError, match="of each of the 90 samples of fit or X"):
+        loaded.plot("pies", X=X[:90], y=load_iris().target)
+    plt.close("all")
     assert (loaded.predict(X) == som.predict(X)).all()
     with pytest.raises(StoreError, match="exists already"):
         som.save(tmp_path / "m.zarr", X)

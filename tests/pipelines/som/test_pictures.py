@@ -226,7 +226,7 @@ def test_scales_have_names():
 
 def test_no_colour_is_a_label_and_a_cluster():
     labels, clusters = ({*map(tuple, palette)} for palette in (colours_of(MOST_LABELS), cluster_colours(100)))
-    assert len(clusters) == 25
+    assert len(clusters) == 26
     assert not labels & clusters
     assert rgba(EMPTY) not in labels | clusters
 
