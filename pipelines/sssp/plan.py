@@ -163,8 +163,7 @@ def make_search_plan(
         needs.refuse_memory(f"{n:,} vertices and {m:,} arcs", facts, _SPREAD_CURE)
         own = -(-rows // busy)
         searches = own * max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
-        # All chunks but the last are written while the next is searched for.
-        faster, slower = sorted((searches, writing / busy))
+        faster, slower = sorted((searches, writing / busy))  # a chunk is written while the next is searched for
         seconds = laying_out + slower + faster / max(1, -(-own // chunk))
         return SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
 
