@@ -23,16 +23,12 @@ from gpuops.hierarchy import blocks_cuda, blocks_numba
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.hierarchy.destinations import Destinations
 from gpuops.hierarchy.finishing import finish, narrowed
-from gpuops.hierarchy.memory import kept_most
+from gpuops.hierarchy.memory import BATCH, ROUND, kept_most
 from gpuops.hierarchy.starts import starts_of
 from gpuops.hierarchy.tree import tree_of
 from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 
-# Number of sources that climb and sweep together.
-_BATCH = 64
-# Most distances to the upper tree that are kept at a time; and most distances in float64 before their conversion.
-_ROUND = 2**24
 # Number of tasks into which computing the tables is cut.
 _TASKS = 16
 # Estimated relaxations for an entry of a table.
@@ -189,7 +185,7 @@ def _answer_there(hierarchy: Hierarchy, origins: Any, destinations: Any, out: An
         fill(origins, out)
         finish(hierarchy, out, origins, vertices)
         return out
-    step = max(1, _ROUND // max(1, shape[1]))
+    step = max(1, ROUND // max(1, shape[1]))
     for first in range(0, len(origins), step):
         some = slice(first, first + step)
         found = xp.empty(out[some].shape, wide.dtype)
@@ -226,7 +222,7 @@ def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, out: np.ndarra
     out[:, plan.destinations.missing] = outside_infinity(hierarchy.dtype)
     # Sort the origins by place, so that the sources of a batch are near each other in the tree.
     order = np.argsort(hierarchy.structure.place[origins])
-    step = max(1, _ROUND // max(1, hierarchy.structure.bricks.upper) // _BATCH) * _BATCH
+    step = max(1, ROUND // max(1, hierarchy.structure.bricks.upper) // BATCH) * BATCH
     for first in range(0, len(order), step):
         _fill_some(hierarchy, plan, origins, order[first : first + step], out)
 
@@ -234,7 +230,7 @@ def _fill(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, out: np.ndarra
 def _fill_some(hierarchy: Hierarchy, plan: _Plan, origins: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     """Fill some rows of `out`, with their distances to the upper tree all in memory."""
     there, upper = plan.destinations, hierarchy.structure.bricks.upper
-    batches = [rows[first : first + _BATCH] for first in range(0, len(rows), _BATCH)]
+    batches = [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
     starts = [starts_of(hierarchy, hierarchy.structure.place[origins[batch]]) for batch in batches]
     above = [np.empty((upper, len(batch)), hierarchy.dtype) for batch in batches]
 

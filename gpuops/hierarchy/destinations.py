@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuops.hierarchy.closing import Hierarchy
-
-_TABLES = 2**26  # most entries of tables that are in memory at a time
+from gpuops.hierarchy.memory import TABLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class Destinations:
         group_brick, group_starts = column_brick[begins], np.append(begins, len(target))
         depths = np.append(np.diff(bricks.front_starts), 0)[group_brick]
         table_starts = np.concatenate([[0], np.cumsum(depths * np.diff(group_starts))])
-        window_starts = _cut(table_starts, _TABLES)
+        window_starts = _cut(table_starts, TABLES)
         window = np.repeat(np.arange(len(window_starts) - 1), np.diff(group_starts[window_starts]))
         again = np.ones(len(target), bool)
         again[np.unique(target, return_index=True)[1] if len(outside) else slice(None)] = False

@@ -16,6 +16,9 @@ import numpy as np
 from gpuops.hierarchy.memory_cuda import answering_bytes as answering_bytes
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
+BATCH = 64  # sources that climb and sweep together
+ROUND = 2**24  # most distances to the upper tree in memory, and most distances in float64 before their conversion
+TABLES = 2**26  # most entries of tables that are in memory at a time, unless the tables of all bricks are kept
 _MARGIN = 1.1  # for what the allocator keeps
 _KEPT = 4  # the tables of all bricks are kept if they take at most 1 / _KEPT of the memory
 
@@ -45,6 +48,31 @@ def brick_bytes(structure: HierarchyStructure, dtype: Any) -> int:
     """Return the bytes of the tables of all bricks, without those for closed vertices."""
     bricks = structure.bricks
     return int((bricks.sizes * np.diff(bricks.front_starts)).sum()) * np.dtype(dtype).itemsize
+
+
+def answer_bytes(structure: HierarchyStructure, dtype: Any, sources: int, destinations: int, converted: bool) -> int:
+    """Return the most bytes of intermediate arrays of `gpuops.distance_rows` or `distance_block` on a CPU, less tables.
+
+    Parameters
+    ----------
+    sources, destinations : int
+        Numbers of rows and columns of the result.
+    converted : bool
+        Whether distances are computed in float64 and then converted.
+    """
+    bricks, item = structure.bricks, np.dtype(dtype).itemsize
+    batches, width = -(-sources // BATCH) * BATCH, int((bricks.sizes + np.diff(bricks.front_starts)).max(initial=1))
+    above = min(batches * bricks.upper, max(ROUND, BATCH * bricks.upper))
+    threads = numba.config.NUMBA_NUM_THREADS * BATCH * 4 * width
+    rows = min(sources * destinations, max(ROUND, destinations)) if converted else 0
+    return int(_MARGIN * item * (above + threads + rows))
+
+
+def window_bytes(structure: HierarchyStructure, dtype: Any) -> int:
+    """Return the most bytes of the tables of bricks that are in memory at a time, where they are not kept."""
+    closed = len(structure.order) > structure.open  # a closed destination may have a column in several bricks
+    item = np.dtype(dtype).itemsize
+    return TABLES * item if closed else min(TABLES * item, brick_bytes(structure, dtype))
 
 
 def kept_most(available: int, share: float | None = None) -> int:

@@ -51,7 +51,7 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_d
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
-from pipelines.workers.saving import Savers
+from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
 CHILD = 1.0  # seconds to begin and to end a child process, in which large graphs are ordered
 BEGINNING = 0.15  # seconds to begin and to end the additional store
@@ -62,7 +62,6 @@ ENTRY, GPU_ENTRY = 2e-9, 8e-12  # additional seconds of a thread, or of a GPU, f
 EDGE = 1024  # edge of a square chunk of the result: 4 MiB or more
 LEAST_EDGE = 128  # least edge of a chunk, where there are few rows
 TASK_BYTES = 2**31  # bytes of the rows that a task computes
-BANDS = 5  # bands of rows in memory: one is computed; the others are compressed or written
 TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store that is written
 
 
@@ -85,8 +84,10 @@ def estimate(request: Request) -> Estimate:
     chunk = max(LEAST_EDGE, min(EDGE, -(-rows // (2 * len(facts))))) if request.writer is None else request.writer.chunk
     tables = table_bytes(cost, job.graph, job.dtype)
     result = rows * n * job.dtype.itemsize
-    band = chunk * n * job.dtype.itemsize
-    answering = answers(plan.structure, job.dtype, tables, job.fits, band, facts, blocks=BANDS)
+    across = -(-n // chunk)
+    written = written_bytes(across, chunk * min(chunk, n) * job.dtype.itemsize, WRITTEN_COPIES + KEPT_COPIES)
+    bands = 1 + -(-HELD // across)  # one is computed, while the chunks of others wait to be written
+    answering = answers(plan.structure, job.dtype, tables, job.fits, (chunk, n), facts, blocks=bands, written=written)
     closing = closing_memory(plan.structure, cost, job.graph, job.dtype)
     host = max(closing, answering.host[0]), *answering.host[1:]
     needs = Needs(answering.device, host, disk=result + tables)

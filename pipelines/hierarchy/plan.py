@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuops.hierarchy import Cost, HierarchyStructure
-from gpuops.hierarchy.memory import answering_bytes, brick_bytes, closing_bytes, kept_most, order_bytes, structure_bytes
+from gpuops.hierarchy.memory import (
+    answer_bytes,
+    answering_bytes,
+    brick_bytes,
+    closing_bytes,
+    kept_most,
+    order_bytes,
+    structure_bytes,
+    window_bytes,
+)
 from pipelines.analysis.by_place import by_place_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
@@ -20,8 +29,6 @@ from pipelines.workers.progress import size, with_prefix
 ANSWER_BYTES = 300
 # The same, where only blocks of distances are computed.
 BLOCK_BYTES = 100
-# Most bytes of intermediate tables of one call, together with distances that wait to be converted to integers.
-CALL_BYTES = 1 << 29
 # Blocks of distances in the memory of a GPU: one is computed; the others are converted or saved.
 GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
@@ -71,10 +78,11 @@ def answers(
     dtype: np.dtype,
     tables: int,
     fits: bool,
-    block: int,
+    block: tuple[int, int],
     facts: Sequence[WorkerFacts],
     *,
     blocks: int = 1,
+    written: int = 0,
     rows: bool = True,
 ) -> Needs:
     """Return what the workers need to answer.
@@ -85,13 +93,16 @@ def answers(
         GPU has a copy
     fits : whether all distances are proven to fit their dtype; if not, each worker has the tables in float64 as well,
         up to four times as large
-    block, blocks : bytes of distances that are computed at a time, and how many such blocks the host has
+    block, blocks : rows and columns of distances that are computed at a time, and how many such blocks the host has
+    written : bytes of copies that are made to write results
     rows : whether whole rows are computed; each worker on a CPU then keeps the tables of all bricks if they take at
         most its share of the memory (`kept_most`)
     """
     wide, converted = (dtype, 0) if fits else (np.dtype(np.float64), 4 * tables)
-    own = (ANSWER_BYTES if rows else BLOCK_BYTES) * len(structure.order) + CALL_BYTES + blocks * block + converted
-    bricks = brick_bytes(structure, wide) if rows else 0
+    of_block, n = block[0] * block[1] * dtype.itemsize, len(structure.order)
+    own = (ANSWER_BYTES if rows else BLOCK_BYTES) * n + answer_bytes(structure, wide, *block, not fits)
+    own += blocks * of_block + written + converted
+    bricks, window = brick_bytes(structure, wide), window_bytes(structure, wide)
     on_gpu = answering_bytes(structure, wide) if any(fact.gpu for fact in facts) else 0
     on_host = Counter(fact.host for fact in facts)
     seen: set[str] = set()
@@ -100,11 +111,11 @@ def answers(
         shared = 0 if fact.host in seen else tables
         seen.add(fact.host)
         if fact.gpu:
-            host.append(blocks * block + shared)
-            device.append(on_gpu + tables + converted + GPU_BLOCKS * block)
+            host.append(blocks * of_block + written + shared)
+            device.append(on_gpu + tables + converted + GPU_BLOCKS * of_block)
         else:
-            kept = bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
-            host.append(own + shared + (bricks if kept else 0))
+            kept = rows and bricks <= kept_most(fact.host_memory or fact.free_memory, 1 / on_host[fact.host])
+            host.append(own + shared + (bricks if kept else window))
             device.append(0)
     return Needs(device=tuple(device) if any(device) else (), host=tuple(host))
 

@@ -69,8 +69,8 @@ def reduce_on_workers(
 
 def refuse_what_cannot_fit(store: HierarchyStore, reducing: Reducing, facts: list[WorkerFacts]) -> None:
     """Raise DoesNotFitError if the memory of the workers is too small."""
-    gpu, width, hierarchy = any(fact.gpu for fact in facts), len(reducing.targets), store.hierarchy
-    block = (reducing.rows_on_gpu if gpu else reducing.rows) * width * store.dtype.itemsize
+    gpu, hierarchy = any(fact.gpu for fact in facts), store.hierarchy
+    block = reducing.rows_on_gpu if gpu else reducing.rows, len(reducing.targets)
     needs = answers(hierarchy.structure, store.dtype, store_bytes(store.path), hierarchy.fits, block, facts, rows=False)
     cure = "Give fewer workers (--workers)" + (", or reduce on the CPU (device='cpu', --device cpu)" if gpu else "")
     needs.refuse_memory(f"to answer from {store.path}, the workers", facts, cure)

@@ -36,7 +36,7 @@ from pipelines.workers.capacity import (
     refuse_disk,
 )
 from pipelines.workers.progress import duration
-from pipelines.workers.saving import SAVERS
+from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
 Spread = Literal["sources", "vertices"]
 
@@ -60,19 +60,20 @@ class Cost(NamedTuple):
 # Costs of LANES searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
 # 60 x 60 to 400 x 400, roads, and 2048 vertices with 1024 arcs each. Times are within a factor of 3 of the cost, except
 # for random graphs that are larger than the caches, which take 4 times as long.
+# Laying out on a CPU was measured on 2 threads of an EPYC: R-MAT graphs of scale 16 to 20, and a road of 1,000,000
+# vertices; and the share of predecessors, on the same graphs and grids. Runs take within a factor of 2 of their costs.
 # Costs on a GPU were measured on an H100: R-MAT graphs of scale 14 to 24, and grids of 2048 x 2048 and 4096 x 4096. A
 # single cost for both kinds of graphs is within a factor of 4 of the times.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
 BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
-LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 2.5e-7), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
+LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 7e-8), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
 GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # laying out a generated graph; H100, R-MAT of scale 24 and 28
-TREE_SHARE = 0.3  # time to find the predecessors of a search, as a share of the time of the search
+TREE_SHARE = 0.15  # time to find the predecessors of a search, as a share of the time of the search
 ROUND_SECONDS = 0.1  # seconds of a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # rounds that a search by vertices is assumed to take
 VERTEX_BYTES = 96  # bytes for each vertex in a search, without distances: numbering, offsets, cursors, queues
 NUMBERING_BYTES = 84  # bytes for each vertex while a piece is laid out; half of that for a whole graph
 BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient bytes for each arc while a graph is read and sorted for searches
-WRITTEN_COPIES = 5  # memory of a thread that compresses and writes a chunk, in chunks
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def make_search_plan(
     spread : "sources" or "vertices", whatever the sizes; None chooses
     piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses
-    columns : columns of a chunk of the store; None: as many as a paths store has
+    columns : columns of a chunk of a distances store, which has many chunks; None: as many as a paths store has
 
     Raises
     ------
@@ -143,9 +144,10 @@ def make_search_plan(
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
     building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
     if not any(fact.gpu for fact in facts):  # the memory of a GPU has no copies
+        copies = WRITTEN_COPIES if columns is None else WRITTEN_COPIES + KEPT_COPIES
         columns = min(n, columns or CHUNK_BYTES // dtype.itemsize)
         stored = -(-n // max(1, columns)) * (2 if predecessors else 1)
-        searching += WRITTEN_COPIES * min(stored, SAVERS) * chunk * columns * dtype.itemsize
+        searching += written_bytes(stored, chunk * columns * dtype.itemsize, copies)
     needs = Needs((whole + max(searching, building),) * busy + (0,) * (count - busy), disk=rows * row)
     costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
     laying_out = max(costs[_kind(f)].of(graph) for f in facts)
@@ -159,8 +161,10 @@ def make_search_plan(
     writing = rows * row / WRITE_RATE
     if spread == "sources":
         needs.refuse_memory(f"{n:,} vertices and {m:,} arcs", facts, _SPREAD_CURE)
-        each = max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
-        seconds = laying_out + -(-rows // busy) * each + writing / busy
+        own = -(-rows // busy)
+        searches = own * max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
+        faster, slower = sorted((searches, writing / busy))  # a chunk is written while the next is searched for
+        seconds = laying_out + slower + faster / max(1, -(-own // chunk))
         return SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
 
     ring = ring_bytes(graph.ranges(count), dtype)

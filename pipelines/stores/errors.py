@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpuops.memory import size
+
 AGAIN = "run again, with resume (--resume) if the run had begun"
+_FREE_SPACE = f"free some space and {AGAIN}"
 FULL = errno.ENOSPC, errno.EDQUOT
 FORBIDDEN = errno.EACCES, errno.EPERM, errno.EROFS
 TOO_MANY = errno.EMFILE, errno.ENFILE
@@ -22,6 +26,27 @@ FAILED = errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EREMOTEIO, errno.ENODEV
 
 class StoreError(ValueError):
     """A store is missing, not tilepath's, damaged, in the way or not writable; the message names it and the cure."""
+
+
+class DiskFullError(StoreError):
+    """The disk of the output is full.
+
+    Parameters
+    ----------
+    path : the output
+    needs : bytes of the disk that the run stated beforehand; 0 if it stated none
+    """
+
+    def __init__(self, path: str, needs: int = 0):
+        super().__init__(path, needs)  # the error comes from a worker as a pickle
+        self.path, self.needs = path, needs
+
+    def __str__(self) -> str:
+        sizes = ""
+        if self.needs:
+            folder = next((each for each in Path(os.path.abspath(self.path)).parents if each.exists()), Path("/"))
+            sizes = f" ({size(shutil.disk_usage(folder).free)} free; the run takes up to {size(self.needs)} in all)"
+        return f"{self.path}: the disk is full{sizes}; {_FREE_SPACE}, or write elsewhere"
 
 
 @contextmanager
@@ -37,6 +62,8 @@ def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
             raise StoreError(
                 f"{path}: a part was removed while it was written; remove the rest, and begin again"
             ) from error
+        if ours and error.errno in FULL:
+            raise DiskFullError(os.fspath(path)) from error
         if ours and _cure(error):
             raise StoreError(f"{path}: {_cure(error)}, or write elsewhere") from error
         raise
@@ -77,7 +104,7 @@ def read_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 def _cure(error: OSError) -> str:
     """Return what happened and what to do, or an empty text."""
     if error.errno in FULL:
-        return f"the disk is full; free some space and {AGAIN}"
+        return f"the disk is full; {_FREE_SPACE}"
     if error.errno in TOO_MANY:
         return f"too many files are open; raise the limit (ulimit -n) and {AGAIN}"
     if error.errno in FAILED:

@@ -52,7 +52,7 @@ class Kind:
             done, total = begun.progress()
             return Progress(begun.finished, done, total, getattr(begun, "unit", self.unit))
 
-        return settled(path, progress)
+        return settled(path, progress, several=True)
 
     def _function(self, verb: str) -> Any:
         name = self.schema.partition("/")[0]

@@ -1,8 +1,8 @@
 """Read a store while another process commits to it or replaces it: the old or the new state, never a mixture.
 
 A commit replaces the file of the attributes, and then deletes what only the former state needed. A reader that read the
-attributes before a commit, and the arrays after it, would take a sound store for damaged. So a result or an error
-counts only if the attributes are still the same after the read; otherwise the store is read again.
+attributes before a commit, and the arrays after it, would take a sound store for damaged. So an error counts only if
+the attributes are still the same after the read; otherwise the store is read again.
 """
 
 from __future__ import annotations
@@ -18,42 +18,46 @@ from pipelines.stores.errors import StoreError, read_errors
 
 READS = 10  # reading the record of a store takes far less time than a commit
 LONG_READS = 3  # reading all data may take longer than the time between two commits
-PAUSE = 0.01  # seconds to wait for the second rename, where a store replaces another one
+PAUSE = 0.01  # seconds before the next read
 
 T = TypeVar("T")
 
 
-def settled(path: str | os.PathLike[str], read: Callable[[], T], *, long: bool = False) -> T:
-    """Return ``read()``, which reads the store at `path`. Read again if the attributes changed meanwhile.
+def settled(path: str | os.PathLike[str], read: Callable[[], T], *, several: bool = False, long: bool = False) -> T:
+    """Return ``read()``, which reads the store at `path`. Read again if it fails and the attributes changed meanwhile.
 
-    With `long`, `read` reads all data. Its result then counts even if the attributes changed meanwhile; only its errors
-    need unchanged attributes.
+    Parameters
+    ----------
+    several : whether `read` reads the attributes several times; its result, too, counts only if they did not change
+    long : whether `read` reads all data
 
     Raises
     ------
     StoreError
-        The attributes changed during each of several reads, or the store is missing because a replacement was killed.
+        Each of several reads failed, while the attributes changed; or a replacement of the store was killed.
     Exception
         An error of `read` while the attributes did not change.
     """
-    reads = LONG_READS if long else READS
-    for _ in range(reads):
+    failed: Exception | None = None
+    for _ in range(LONG_READS if long else READS):
         before, failed = _attributes(path), None
         try:
             found = read()
-            if long or _attributes(path) == before:
+            if not several or _attributes(path) == before:
                 return found
         except (StoreError, OSError) as error:
-            failed = error
             if _attributes(path) == before and not _moved_aside(path):
                 raise
-            time.sleep(PAUSE * (before is None))
+            failed = error
+            time.sleep(PAUSE)
+    if failed is None:
+        return found
     aside = _moved_aside(path)
     if aside:
         raise StoreError(
             f"{path}: was moved to {aside[0]} by a run that was killed while it replaced the store; repeat the command "
             f"that writes {path}, or rename {aside[0]}"
-        )
+        ) from failed
     raise StoreError(f"{path}: another run changes it all the time; read it when that run has ended") from failed
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
+from pipelines.stores.errors import DiskFullError
 from pipelines.workers.capacity import Needs
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 _asked: ContextVar[bool] = ContextVar("asked", default=False)  # whether the plan alone is asked for
+_disk: ContextVar[int] = ContextVar("disk", default=0)  # bytes of the disk that the run has stated
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,27 @@ def state(text: str, method: str, needs: Needs, seconds: float | None = None) ->
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
         raise _Stated(Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds))
+    _disk.set(needs.disk)
 
 
 def states_plan(run: T) -> T:
-    """Mark a function that calls `state` in every run, for `planned`."""
-    run.states_plan = True  # type: ignore[attr-defined]
-    return run
+    """Mark a function that calls `state` in every run, for `planned`.
+
+    If the disk becomes full, the error says how much of the disk the run stated.
+    """
+
+    @wraps(run)
+    def told(*arguments: Any, **options: Any) -> Any:
+        token = _disk.set(0)
+        try:
+            return run(*arguments, **options)
+        except DiskFullError as error:
+            raise DiskFullError(error.path, error.needs or _disk.get()) from error
+        finally:
+            _disk.reset(token)
+
+    told.states_plan = True  # type: ignore[attr-defined]
+    return told  # type: ignore[return-value]
 
 
 def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:

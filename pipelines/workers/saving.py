@@ -15,6 +15,13 @@ from pipelines.workers.device_arrays import mark
 
 SAVERS = WRITERS  # chunks that a worker writes at a time; memory holds a few copies of each
 HELD = 2 * SAVERS  # chunks that may wait to be written while more rows are computed
+WRITTEN_COPIES = 5  # memory of a thread that compresses and writes a chunk, in chunks
+KEPT_COPIES = 5  # freed chunks that the allocator keeps for a thread, where many chunks are written while bands go by
+
+
+def written_bytes(chunks: int, chunk_bytes: int, copies: int = WRITTEN_COPIES) -> int:
+    """Return the bytes of the threads that write `chunks` chunks, some at a time."""
+    return copies * min(chunks, SAVERS) * chunk_bytes
 
 
 class Savers:

@@ -26,7 +26,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = 
     however large it is.
     """
     verified = _verify(path) if verify else None  # before describe(): the error then names the damage itself
-    lines = settled(path, lambda: list(_lines(path, full)))
+    lines = settled(path, lambda: list(_lines(path, full)), several=True)
     return lines if verified is None else [*lines, f"verified: {'; '.join(verified.checked)}"]
 
 
@@ -57,7 +57,7 @@ def _lines(path: str | os.PathLike[str], full: bool) -> Iterator[str]:
 def store_facts(path: str | os.PathLike[str], verify: bool = False, full: bool = False) -> dict[str, Any]:
     """Return the contents, progress and recorded attributes of the store at `path` as entries of JSON, for programs."""
     verified = {"verified": _verify(path)._asdict()} if verify else {}
-    return settled(path, lambda: _facts(path, full)) | verified
+    return settled(path, lambda: _facts(path, full), several=True) | verified
 
 
 def _facts(path: str | os.PathLike[str], full: bool) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
 from pipelines.workers.progress import duration, with_prefix
 from pipelines.workers.rings import deal_slots
+from pipelines.workers.saving import written_bytes
 
 STEP = 0.2e-3  # s that a GPU waits for the host in a stage
 SIGNAL = 0.5e-3  # s between the writing of a panel and its pull by another worker
@@ -61,12 +62,13 @@ def make_plan(request: Request, layout: Layout) -> Plan:
     """Return the memory, disk and time of the stages that are not done, with the matrix cut by `layout`."""
     job, n, itemsize = request.job, layout.n, request.job.dtype.itemsize
     facts, rings = request.facts[: layout.workers], deal_panels(layout, job)[1]
-    panel = layout.block * n * itemsize
+    panel, chunk = layout.block * n * itemsize, min(layout.band, n)
     worker_bytes = tuple(
         # A single worker pulls no panels: the one slot of its ring is among the PANELS.
         layout.rows(w) * (n + layout.block) * itemsize
         + (PANELS + (rings[w] if layout.workers > 1 else 0)) * panel
         + layout.band * n * itemsize
+        + (0 if facts[w].gpu else written_bytes(len(layout.bands(w)) * -(-n // chunk), chunk * chunk * itemsize))
         for w in range(layout.workers)
     )
     relaxations = n * n * int(job.through.sum())

@@ -142,9 +142,9 @@ def test_bits_do_not_depend_on_threads_or_memory(rounded, monkeypatch, threads):
     hierarchy, rows = rounded
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
     monkeypatch.setattr(_threads, "_SERIAL_RELAXATIONS", 1)
-    monkeypatch.setattr(destinations, "_TABLES", 2000)
-    monkeypatch.setattr(blocks, "_ROUND", 2000)
-    monkeypatch.setattr(blocks, "_BATCH", 30)
+    monkeypatch.setattr(destinations, "TABLES", 2000)
+    monkeypatch.setattr(blocks, "ROUND", 2000)
+    monkeypatch.setattr(blocks, "BATCH", 30)
     ends = np.arange(0, len(rows), 2)
     assert len(destinations.Destinations.of(hierarchy, ends).window_starts) > 2
     np.testing.assert_array_equal(distance_block(hierarchy, np.arange(len(rows)), ends), rows[:, ends])
@@ -154,7 +154,7 @@ def test_bits_do_not_depend_on_threads_or_memory(rounded, monkeypatch, threads):
 def test_rows_keep_the_tables_of_all_bricks_if_memory_allows(rounded, monkeypatch, available, times):
     hierarchy, rows = rounded
     windows, right = [], blocks._Plan._made
-    monkeypatch.setattr(destinations, "_TABLES", 2000)
+    monkeypatch.setattr(destinations, "TABLES", 2000)
     monkeypatch.setattr(blocks, "available_memory", lambda: available)
     monkeypatch.setattr(blocks._Plan, "_made", lambda plan, window: windows.append(window) or right(plan, window))
     anew = replace(hierarchy)  # of which nothing is kept yet

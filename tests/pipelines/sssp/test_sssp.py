@@ -714,3 +714,18 @@ def test_the_command_from_a_file_to_a_route(tmp_path, monkeypatch):
     assert "4 x 4 int32" in tilepath("apsp", "g", "d", "--device", "cpu", "--method", "batched", "--verify")
     assert "4 x 4 int32" in tilepath("apsp", "g", "d", "--device", "cpu", "--method", "auto", "--overwrite")
     assert tilepath("path", "d", "1", "4").splitlines()[1] == "1 -> 3 -> 4"
+
+
+def test_all_chunks_but_the_last_are_written_while_the_next_is_searched_for(tmp_path):
+    graph = store_arcs(tmp_path / "g", 1000, *random_arcs(1000, 4_000), "int32")
+    fact = WorkerFacts("w", "host", "CPU", False, 10**12, 0.0)
+
+    def seconds(rows, chunk, rate):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pipelines.sssp.plan.WRITE_RATE", rate)
+            return make_search_plan(graph, np.dtype("int32"), rows, [fact], lanes=False, chunk=chunk).seconds
+
+    search = seconds(100, 100, np.inf)
+    one, four = (seconds(100, chunk, 800_000 / search) for chunk in (100, 25))  # writing takes about as long
+    assert one > 1.9 * search
+    assert search < four < 1.5 * search

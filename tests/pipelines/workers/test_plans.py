@@ -1,12 +1,15 @@
 """Plans without runs: they are those that the runs state, and nothing is written."""
 
+import errno
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from oracles import random_arcs, store_arcs
 
+from gpuops.memory import size
 from pipelines import (
     DoesNotFitError,
     Plan,
@@ -17,6 +20,7 @@ from pipelines import (
     train_som,
     write_samples,
 )
+from pipelines.stores.errors import DiskFullError
 from tilepath.cli import tilepath
 
 
@@ -103,3 +107,19 @@ def test_the_commands_print_plans(tmp_path):
     assert "give both" in call("--json").output
     assert "leave out" in str(call("--dry-run", "--resume").exception)
     assert not (tmp_path / "d").exists()
+
+
+def test_a_full_disk_is_told_with_what_the_run_takes_and_what_is_free(client, graph, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    needed = planned(all_pairs_shortest_paths, client, graph, out, method="batched", progress=False).disk_bytes
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pipelines.stores.whole_chunks.write_chunk", full)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=3 << 20))
+    with pytest.raises(DiskFullError) as told:
+        all_pairs_shortest_paths(client, graph, out, method="batched", progress=False)
+    assert str(told.value).startswith(
+        f"{out}: the disk is full (3.0 MiB free; the run takes up to {size(needed)} in all); free some space and run "
+    )

@@ -67,6 +67,20 @@ def test_one_gpu_that_does_half_of_the_work_is_as_good_as_two(tmp_path, count, d
     assert seconds[False] / seconds[True] == pytest.approx(0.5 if dtype == "int32" else 1, rel=0.01)
 
 
+def test_the_threads_that_write_chunks_are_counted(tmp_path, monkeypatch):
+    graph = write_graph(tmp_path / "g", np.zeros(2049, np.int64), np.empty(0, np.int64), np.empty(0, "int32"))
+    job = Job(graph, np.dtype("int32"), np.ones(2048, bool), None, True)
+    cpu, gpu = (dataclasses.replace(gpus(1)[0], gpu=gpu) for gpu in (False, True))
+
+    def stated(fact, threads):
+        monkeypatch.setattr("pipelines.workers.saving.SAVERS", threads)
+        return sum(estimate(Request(job, None, None, 60.0, [fact], None)).needs.device)
+
+    chunk = 4 << 20  # of four chunks, each thread has five copies of one
+    assert stated(gpu, 2) == stated(gpu, 1)
+    assert [stated(cpu, threads) - stated(gpu, 1) for threads in (1, 2, 16)] == [5 * chunk, 10 * chunk, 20 * chunk]
+
+
 def measured(what):
     """Seconds by size and number of H100s."""
     records = json.loads((ROOT / "benchmarks" / "results" / "scaling-h100-80gb-hbm3.json").read_text())["records"]
