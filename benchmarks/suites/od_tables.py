@@ -2,7 +2,8 @@
 
 Each origin gets the sum of a column over the destinations within a distance, from a hierarchy store. The blocks are
 timed by Dask's record of the tasks, from the first block to the last. Some origins are compared with SciPy's Dijkstra.
-The tables must have the same bits for all numbers of workers.
+The tables must have the same bits for all numbers of workers. On a CPU, the tables of an analyst come first
+(`benchmarks.suites.analyst_tables`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from benchmarks.harness import Bench, speedups
+from benchmarks.suites import analyst_tables
 from clusters import start
 from pipelines import build_hierarchy, generate
 from pipelines.generators import Road
@@ -31,8 +33,9 @@ from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
 CONVENTION = (
-    "seconds from the first block of the table to the last, on all workers; `whole_seconds` of the whole call: "
-    "the tables of the store are loaded, blocks computed, and the table is written"
+    "with workers: seconds from the first block of the table to the last, on all workers; `whole_seconds` of the whole "
+    "call: the tables of the store are loaded, blocks computed, and the table is written. Other tables: seconds of the "
+    "call in Python, for a network that is open, places snapped in each call"
 )
 SEED = 1
 WITHIN = 400.0
@@ -45,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
     parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
     parser.add_argument("--everyone", action="store_true", help="also make a table with all vertices as origins")
+    parser.add_argument("--only", choices=["analyst", "workers"], help="the tables of an analyst, or those of workers")
+    parser.add_argument("--peers", metavar="PYTHON", help="the Python of an environment with pandana and OSMnx")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
 
 
@@ -52,6 +57,11 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     usual = (1000, 100_000) if bench.gpu else (100, 1000)
     side, count = (given or default for given, default in zip((args.side, args.points), usual, strict=True))
     device = "gpu" if bench.gpu else "cpu"
+    if args.only != "workers" and not bench.gpu:
+        with tempfile.TemporaryDirectory() as folder:
+            analyst_tables.measure(bench, Path(folder), args.peers)
+    if args.only == "analyst":
+        return ""
     with tempfile.TemporaryDirectory() as folder:
         graph = generate(Road(side, missing=0.95, seed=SEED), Path(folder) / "road.zarr", progress=False)
         with start(device=device, workers=1) as client:
@@ -139,8 +149,9 @@ def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarra
 
 def summary(bench: Bench) -> str:
     lines = [f"{'table':>22} {'workers':>7} {'blocks':>10} {'speed-up':>8} {'whole call':>11} {'speed-up':>8}"]
-    compared = speedups(bench.records, lambda record: record["case"].split(",")[0])
-    for record, (blocks, whole) in zip(bench.records, compared, strict=True):
+    records = [record for record in bench.records if "workers" in record["sizes"]]
+    compared = speedups(records, lambda record: record["case"].split(",")[0])
+    for record, (blocks, whole) in zip(records, compared, strict=True):
         name, seconds = record["case"].split(",")[0], record["seconds"]["median"]
         lines.append(
             f"{name:>22} {record['sizes']['workers']:7} {seconds:8.3f} s {blocks} "

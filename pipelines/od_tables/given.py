@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.points import Points, every_vertex, points_from
@@ -47,15 +48,27 @@ class OpenNetwork(NamedTuple):
 def open_network(
     network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
 ) -> OpenNetwork:
-    """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved."""
+    """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved.
+
+    Of a hierarchy store that is open, the graph and what snaps places are kept: opening and reading them takes longer
+    than a small table.
+    """
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
-    if isinstance(network, HierarchyStore):
-        opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
-        return OpenNetwork(network, opened, Snapping(opened, network.by_place(opened)))
-    if graph is not None:
-        raise ValueError(f"{network.path} is a graph itself; leave out graph")
-    return OpenNetwork(network, network, Snapping(network))
+    if isinstance(network, Graph):
+        if graph is not None:
+            raise ValueError(f"{network.path} is a graph itself; leave out graph")
+        return OpenNetwork(network, network, Snapping(network))
+    if graph is None and network in _graphs:
+        return OpenNetwork(network, *_graphs[network])
+    opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
+    snapping = Snapping(opened, network.by_place(opened))
+    if graph is None:
+        _graphs[network] = opened, snapping
+    return OpenNetwork(network, opened, snapping)
+
+
+_graphs: WeakKeyDictionary[HierarchyStore, tuple[Graph, Snapping]] = WeakKeyDictionary()
 
 
 def read_given(

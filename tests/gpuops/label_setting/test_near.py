@@ -67,6 +67,14 @@ def test_the_k_nearest_are_those_of_all_distances(graph, data):
     assert distances.dtype == ("int64" if arcs[2].dtype.kind == "i" else "float64")
 
 
+def test_a_path_begins_at_a_closed_place_that_has_k_nearer_ones():
+    """Vertex 1 is closed and at once 0 away from the first place, which vertex 0 cannot reach through it."""
+    indptr, heads, weights = np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), np.array([1, 0], np.int32)
+    found, distances = k_nearest(indptr, heads, weights, [2, 1], 1, through=np.array([True, False, True]))
+    assert found.ravel().tolist() == [1, 0, 0]
+    assert distances.ravel().tolist() == [1, 0, 0]
+
+
 def rounded_graph(n=400, m=2000, seed=3):
     rng = np.random.default_rng(seed)
     tails, heads = np.sort(rng.integers(0, n, m)), rng.integers(0, n, m).astype(np.int32)
@@ -76,10 +84,11 @@ def rounded_graph(n=400, m=2000, seed=3):
 def test_floats_have_the_bits_of_shortest_distances():
     graph = rounded_graph()
     expected = shortest_distances(search_graph(*graph), [7], cutoff=1.5)
-    starts, vertices, distances = distances_within(*graph, [3, 7], 1.5)
-    row = np.full(400, np.inf, np.float32)
-    row[vertices[starts[1] :]] = distances[starts[1] :]
-    np.testing.assert_array_equal(row.view("i4"), expected.view("i4"))
+    starts, vertices, distances = distances_within(*graph, np.tile([3, 7], 1000), 1.5)  # many sources for each thread
+    for last in 1, 999, 1999:
+        row, near = np.full(400, np.inf, np.float32), slice(starts[last], starts[last + 1])
+        row[vertices[near]] = distances[near]
+        np.testing.assert_array_equal(row.view("i4"), expected.view("i4"))
 
 
 def test_rounded_lengths_of_the_nearest_are_added_up_from_the_place():

@@ -31,9 +31,15 @@ def graph(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
-def store(graph, tmp_path_factory):
+def maker():
+    """A client to make hierarchies with."""
     with start(device="cpu") as client:
-        return build_hierarchy(client, graph, tmp_path_factory.mktemp("store") / "s.zarr")
+        yield client
+
+
+@pytest.fixture(scope="package")
+def store(maker, graph, tmp_path_factory):
+    return build_hierarchy(maker, graph, tmp_path_factory.mktemp("store") / "s.zarr")
 
 
 @pytest.fixture(scope="package", params=["hierarchy", "graph"])

@@ -24,10 +24,10 @@ SCHOOLS = pd.DataFrame({"id": ["north", "south"], "vertex": [5, 60], "seats": [3
 
 
 @pytest.fixture(scope="module")
-def roads(client, tmp_path_factory):
+def roads(maker, tmp_path_factory):
     folder = tmp_path_factory.mktemp("roads")
     graph = generate(Road(9, missing=0.3, seed=2), folder / "graph")
-    build_hierarchy(client, graph, folder / "hierarchy")
+    build_hierarchy(maker, graph, folder / "hierarchy")
     return folder
 
 

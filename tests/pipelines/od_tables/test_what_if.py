@@ -89,11 +89,14 @@ def test_an_undirected_road_is_closed_in_both_directions(tmp_path):
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_changes_are_the_pairs_that_differ(source, graph, matrix, pairs):
-    closed = [("v5", "v6"), ("v20", "v21")]
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_changes_are_the_pairs_that_differ(source, graph, matrix, pairs, dtype):
+    closed = [("v5", "v6"), ("v20", "v21"), ("v55", "v5")]
+    source = source.with_weights(graph.rows()[2].astype(dtype))
     after = source.with_weights(closed=closed)
     expected = distances(after)
     assert (expected != matrix).sum() > 50
+    assert (np.isinf(expected) & np.isfinite(matrix))[[4, 5, 55]].any()
     asked = [positions([4, 5, 55]), positions(np.arange(N))]
     i, j = np.repeat([4, 5, 55], N), np.tile(np.arange(N), 3)
     options = {"pairs": positions(np.stack([i, j], axis=1))} if pairs else {}
