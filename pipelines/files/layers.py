@@ -7,6 +7,7 @@ is written in WGS 84, as its specification says.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,9 @@ def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) 
     listed = ", ".join(f"{each} ({type_})" for each, type_ in layers.items()) or "none"
     if layer is not None:
         if layer not in layers:
-            raise ValueError(f"{name}: there is no layer {layer!r}; its layers are {listed}; choose one (--layer)")
+            raise ValueError(
+                f"{name}: there is no layer {layer!r}; its layers are {listed}; choose one (layer, --layer)"
+            )
         return layer
     fitting = [each for each, type_ in layers.items() if kind in type_]
     fitting = fitting or [each for each, type_ in layers.items() if type_.startswith(("Unknown", "Geometry"))]
@@ -153,6 +156,21 @@ def recorded_name(crs: str) -> str:
     return DEGREES if found.is_geographic else _name(found)
 
 
+def metres_of(crs: str) -> float:
+    """Return the metres of a unit of a coordinate system in a plane; 0 if it is not known, or GeoPandas is missing."""
+    try:
+        from pyproj import CRS
+        from pyproj.exceptions import CRSError
+    except ImportError:
+        return 0.0
+    try:
+        axes = CRS.from_user_input(crs).axis_info[:2]
+    except CRSError:
+        return 0.0
+    factors = {axis.unit_conversion_factor for axis in axes}
+    return factors.pop() if len(factors) == 1 else 0.0
+
+
 def _name(crs: Any) -> str:
     authority = crs.to_authority()
     return ":".join(authority) if authority else str(crs.to_wkt())
@@ -195,7 +213,8 @@ def write_layers(
         )
     import pyogrio
 
-    with whole_file(path) as partial:
+    with whole_file(path) as partial, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)  # the network has none
         if suffix in GEOPARQUET:
             first.to_parquet(partial, index=False)
             return

@@ -252,6 +252,7 @@ def test_only_maps_are_exported_to_layers(tmp_path, load):
     unknown = load(layer([(0, 0), (300, 4)], crs=None))
     with pytest.raises(ValueError, match=r"the coordinate system of the network is not known; .* \(crs, --crs\)"):
         export_store(unknown.path, tmp_path / "o.geojson")
+    assert export_store(unknown.path, tmp_path / "o.gpkg") == 1
     assert not (tmp_path / "o.geojson").exists()
 
 
