@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import click
+import geopandas
 import numpy as np
 import pytest
+import shapely
 from click.testing import CliRunner
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
@@ -45,9 +47,20 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     assert sorted(shown) == drawn
 
 
-@pytest.mark.parametrize("name", ["graphs.md", "maps.md"])
+def write_town():
+    """The files that docs/roads.md reads: 24 x 24 streets, and two hospitals."""
+    ends = [((x, y), (x + dx, y + dy)) for x, y in np.ndindex(24, 24) for dx, dy in ((1, 0), (0, 1))]
+    lines = [shapely.LineString(np.array(each) * [0.001, 0.0005] + np.array([13.37, 52.508])) for each in ends]
+    town = geopandas.GeoDataFrame({"seconds": np.arange(len(lines)) % 5 + 8}, geometry=lines, crs="EPSG:4326")
+    town.to_file("roads.gpkg")
+    Path("hospitals.csv").write_text("id,lon,lat\neast,13.39,52.515\nwest,13.372,52.512\n")
+
+
+@pytest.mark.parametrize("name", ["graphs.md", "maps.md", "roads.md"])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if name == "roads.md":
+        write_town()
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)
     assert {language for language, _ in blocks} == {"sh", "python"}
     for language, text in blocks:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores.schema import counted
 
@@ -106,6 +108,25 @@ def title_of_distances(unit: str, about: str = "") -> str:
     """
     quantity = "travel time" if TIME.fullmatch(unit.lower()) else "distance"
     return f"{quantity}{about}" + (f" [{unit}]" if unit else "")
+
+
+SECONDS = re.compile(r"s|secs?|seconds?")
+WORDS = {"ms": "milliseconds", "min": "minutes", "mins": "minutes", "h": "hours", "m": "metres", "km": "kilometres"}
+LONG = 180  # seconds from which a scale has minutes
+
+
+def in_words(unit: str, source: str, values: np.ndarray) -> tuple[float, str]:
+    """Return a factor for distances from a source, and the label of their scale in words: long times are in minutes.
+
+    >>> in_words("s", "a", np.array([0, 600.0])), in_words("km", "a", np.array([2.0]))
+    ((0.016666666666666666, 'Travel time from a, minutes'), (1.0, 'Distance from a, kilometres'))
+    """
+    quantity = "Travel time" if TIME.fullmatch(unit.lower()) else "Distance"
+    factor, word = 1.0, WORDS.get(unit, unit)
+    if SECONDS.fullmatch(unit.lower()):
+        known = values[np.isfinite(values)]
+        factor, word = (1 / 60, "minutes") if known.size and known.max() > LONG else (1.0, "seconds")
+    return factor, f"{quantity} from {source}" + (f", {word}" if word else "")
 
 
 @contextmanager

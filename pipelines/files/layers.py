@@ -7,6 +7,7 @@ is written in WGS 84, as its specification says.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,6 +156,21 @@ def recorded_name(crs: str) -> str:
     return DEGREES if found.is_geographic else _name(found)
 
 
+def metres_of(crs: str) -> float:
+    """Return the metres of a unit of a coordinate system in a plane; 0 if it is not known, or GeoPandas is missing."""
+    try:
+        from pyproj import CRS
+        from pyproj.exceptions import CRSError
+    except ImportError:
+        return 0.0
+    try:
+        axes = CRS.from_user_input(crs).axis_info[:2]
+    except CRSError:
+        return 0.0
+    factors = {axis.unit_conversion_factor for axis in axes}
+    return factors.pop() if len(factors) == 1 else 0.0
+
+
 def _name(crs: Any) -> str:
     authority = crs.to_authority()
     return ":".join(authority) if authority else str(crs.to_wkt())
@@ -197,7 +213,8 @@ def write_layers(
         )
     import pyogrio
 
-    with whole_file(path) as partial:
+    with whole_file(path) as partial, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "'crs' was not provided", UserWarning)  # the network has none
         if suffix in GEOPARQUET:
             first.to_parquet(partial, index=False)
             return

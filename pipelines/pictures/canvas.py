@@ -16,6 +16,7 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
+from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,13 +26,12 @@ LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
 MOST_BANDS = 24  # most bands of colours
-FEW_NODES = 500  # with at most this many nodes, dots are large, and every node has a dot
 NAMED_MARKS = 10  # most marked nodes that get names
 
 
 def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, overwrite: bool = False) -> Figure:
     """Lay out a drawing, and write it to an image file in the format of its suffix if there is a path."""
-    with figure_file(path, overwrite) as figure:
+    with figure_file(path, overwrite, dpi=drawing.dpi) as figure:
         _draw_on(figure, drawing, seed)
     return figure
 
@@ -40,17 +40,18 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
     detailed = drawing.detailed
     colours, bar = _node_colours(drawing)
-    if bar is not None and drawing.every is not None:
+    banded = drawing.streets and bar is not None and drawing.every is not None
+    if bar is not None and (drawing.streets or drawing.every is not None):
         drawing.colours = _arc_colours(drawing, bar)
     if detailed:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
     else:
-        dots = np.full(drawing.n, 3.0 if drawing.n <= FEW_NODES else 1.6) if drawing.radii is None else drawing.radii
+        dots = np.full(drawing.n, 3.0 if drawing.few else 1.6) if drawing.radii is None else drawing.radii
         sizes = np.stack([dots, dots], axis=1)
     sizes = sizes.reshape(drawing.n, 2)
     numbered = drawing.texts is not None
-    step = 26.0 if drawing.n <= FEW_NODES else 15.0
+    step = 26.0 if drawing.few else 15.0
     if detailed:
         step = (76.0 if numbered else 54.0) + 2 * float(sizes[:, 0].mean()) if drawing.n else 0.0
     centres = place_nodes(drawing, sizes, step, seed)
@@ -69,6 +70,9 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
         )
         if drawing.texts is not None:
             _draw_texts(axes, drawing, drawing.texts, curves, centres, sizes)
+    elif drawing.streets:
+        box = draw_streets(axes, drawing, centres, banded)
+        low, high = np.minimum(low, box[0]), np.maximum(high, box[1])
     else:
         _draw_lines(axes, drawing, centres)
     for name, group in drawing.frames:
@@ -114,8 +118,13 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
             axes.text(x + 12, low[1], text, size=TITLE_SIZE, color=INK, va="center_baseline", parse_math=False)
             x += keys[i]
         low[1] -= ROW
+    if drawing.coordinates is not None and drawing.metres and drawing.n > 1:
+        low[1] -= BAR_ROOM
+        draw_scale_bar(axes, drawing, low[0] + MARGIN, low[1], high[0] - low[0] - 2 * MARGIN)
     if bar is not None:
         low[1] -= 26
+    if drawing.streets:  # so that differences to the rounded points of streets have few digits
+        low, high = np.floor(low), np.ceil(high)
     figure.set_size_inches(*((high - low) / 72))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if bar is not None:
@@ -198,7 +207,11 @@ def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
     bounds = Normalize(*((known.min(), max(known.max(), known.min() + 1e-9)) if known.size else (0.0, 1.0)))
     if drawing.every is not None:
         bounds = BoundaryNorm(_bands(known, drawing.every), 256)
-    table = colormaps["viridis_r"]
+    if drawing.cmap not in colormaps:
+        raise ValueError(
+            f"cmap (--cmap) is {drawing.cmap!r}; choose a colour map of matplotlib, such as magma or cividis"
+        )
+    table = colormaps[drawing.cmap]
     colours: list[Any] = [
         table(bounds(value)) if np.isfinite(value) else to_rgba("#dadce0") for value in drawing.values.tolist()
     ]
@@ -275,9 +288,8 @@ def _draw_captions(axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.n
 
 
 def _dots(drawing: Drawing) -> np.ndarray:
-    """Return the nodes that are drawn as dots: on a large map, only coloured nodes and nodes without arcs."""
-    coloured = drawing.values is not None and drawing.every is None
-    if drawing.coordinates is None or drawing.n <= FEW_NODES or coloured:
+    """Return the nodes that are drawn as dots: on a map of streets, only filled nodes and nodes without arcs."""
+    if not drawing.streets:
         return np.arange(drawing.n)
     alone = np.bincount(np.concatenate([drawing.tails, drawing.heads]), minlength=drawing.n) == 0
     return np.flatnonzero(alone | np.array([fill != PAPER for fill in drawing.fills]))
@@ -296,7 +308,8 @@ def _draw_marks(
     around = 2.5 if drawing.detailed else 3.5
     rings = [_rounded(centres[v], sizes[v] + around, sizes[v].min() + around) for v in drawing.marks]
     axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=PAPER, linewidths=3.6, zorder=7))
-    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=INK, linewidths=1.8, zorder=8))
+    inner = PAPER if drawing.streets else "none"
+    axes.add_collection(PathCollection(rings, facecolors=inner, edgecolors=INK, linewidths=1.8, zorder=8))
     if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
         return
     middle = centres.mean(axis=0)

@@ -21,6 +21,7 @@ PAPER, INK = "#ffffff", "#202124"
 PARTS = ("#7baaf7", "#f6ae2d", "#6fbf8b", "#e58a8a", "#b39ddb", "#5ec4c4", "#d4b483", "#f48fb1")
 
 NAMED_NODES, NUMBERED_ARCS = 150, 400  # most nodes and arcs with room for names, arrow heads and numbers of arcs
+FEW_NODES = 500  # with at most this many nodes, dots are large, and every node has a dot
 NARROWEST = 540.0  # longer side of a map, in points
 
 
@@ -50,6 +51,11 @@ class Drawing:
     marks : nodes with a ring, such as the source of distances and the ends of a route
     radii : (n) radii of nodes without room for names, in points; or None: all nodes are equal
     captions : whether names are written in dots or to the right of dots, where there is room
+    bends : offsets (m + 1) and points of the lines of arcs, in the unit of the coordinates; None: arcs are straight
+    metres : what a unit of the coordinates measures; 0 if this is not known
+    inches : width of a map; None for the default
+    dpi : pixels of an inch
+    cmap : name of the colour map of matplotlib for `values`
     """
 
     names: list[str]
@@ -73,6 +79,11 @@ class Drawing:
     marks: list[int] = field(default_factory=list)
     radii: np.ndarray | None = None
     captions: bool = False
+    bends: tuple[np.ndarray, np.ndarray] | None = None
+    metres: float = 0.0
+    inches: float | None = None
+    dpi: int = 150
+    cmap: str = "viridis_r"
 
     def __post_init__(self) -> None:
         self.colours = np.array([GREY] * self.m if self.colours is None else self.colours, object)
@@ -88,6 +99,16 @@ class Drawing:
     @property
     def m(self) -> int:
         return len(self.tails)
+
+    @property
+    def few(self) -> bool:
+        """Whether there is room for large dots."""
+        return self.n <= FEW_NODES
+
+    @property
+    def streets(self) -> bool:
+        """Whether the picture is a map of streets: lines, not dots, have colours."""
+        return self.coordinates is not None and not self.few
 
     @property
     def detailed(self) -> bool:
@@ -113,7 +134,14 @@ class Drawing:
             lifted=self.lifted[arcs],
             marks=[int(place[v]) for v in self.marks if nodes[v]],
             radii=None if self.radii is None else self.radii[nodes],
+            bends=None if self.bends is None else _bends_of(*self.bends, arcs),
         )
+
+
+def _bends_of(offsets: np.ndarray, points: np.ndarray, arcs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bends of some arcs, set in `arcs`, bool (m)."""
+    counts = np.diff(offsets)
+    return np.concatenate([[0], np.cumsum(counts[arcs])]), points[np.repeat(arcs, counts)]
 
 
 def write_dot(drawing: Drawing, path: str | os.PathLike[str], overwrite: bool = False) -> None:

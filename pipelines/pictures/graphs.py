@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuops.errors import NotEulerianError
 from gpuops.numbers import outside_infinity
-from pipelines.files.figures import title_of_distances
+from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import Drawing
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
@@ -49,14 +49,18 @@ def picture_graph(
     around: VertexName | None = None,
     seed: int = 0,
     title: str | None = None,
+    size: float | None = None,
+    dpi: int = 150,
+    cmap: str = "viridis_r",
     overwrite: bool = False,
 ) -> Figure | None:
     """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
     A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
-    Without coordinates, up to 10 vertices lie in layers, or in a circle if there are many arcs, and more vertices are
-    laid out by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are left out. Equal calls give equal
-    bytes.
+    A map of more than 500 vertices shows streets instead of dots: lines with their bends, wide where the roads are
+    fast, and filled bands of distances. Without coordinates, up to 10 vertices lie in layers, or in a circle if there
+    are many arcs, and more vertices are laid out by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are
+    left out. Equal calls give equal bytes.
 
     Parameters
     ----------
@@ -81,6 +85,9 @@ def picture_graph(
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
+    size : width of a map in inches, without margins; by default 7.5
+    dpi : pixels of an inch
+    cmap : name of a colour map of matplotlib for `distances`
     overwrite : replace `path` if it exists
 
     Raises
@@ -100,6 +107,7 @@ def picture_graph(
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
+    _check_page(size, dpi, on_map)
     middle = None if around is None else graph.vertex(around, "around")
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
@@ -116,12 +124,17 @@ def picture_graph(
     if distances is not None:
         solution = _solution(distances, graph)
         values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
-        view.colour(values, scale, every)
+        factor, scale = in_words(graph.weight_unit, scale, values)
+        values, every = values * factor, None if every is None else every * factor
+        if route is None or not view.picture.streets:
+            view.colour(values, scale, every)
         if route is None:
             view.mark(sources)
         else:
             view.lead(_route(solution, graph, *route), wash)
-    return write_drawing(view.drawing(), path, seed, title, overwrite)
+    drawing = view.drawing()
+    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
+    return write_drawing(drawing, path, seed, title, overwrite)
 
 
 def picture_bricks(
@@ -240,6 +253,15 @@ def _refuse_clashes(
         raise ValueError("a route, or distances from a vertex, come from a store; name it (distances, --distances)")
 
 
+def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
+    if size is not None and not on_map:
+        raise ValueError("size (--size) is the width of a map, but the graph has no coordinates; leave it out")
+    if size is not None and not 1 <= size <= 100:
+        raise ValueError(f"size (--size) is {size:g}; give a width from 1 to 100 inches")
+    if not 10 <= dpi <= 1200:
+        raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
+
+
 def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
     if every is None:
         return
@@ -275,7 +297,7 @@ def _solution(store: Solution | Paths | str | os.PathLike[str], graph: Graph) ->
 
 
 def _values(store: Solution | Paths, graph: Graph, source: VertexName | None) -> tuple[np.ndarray, str, np.ndarray]:
-    """Return distances, float64 (n), NaN if unreachable; the label of their scale; and the sources of the distances."""
+    """Return distances, float64 (n), NaN if unreachable; the name of their source; and the sources."""
     if isinstance(store, Paths):
         vertex = None if source is None else graph.vertex(source, "source")
         row = store.distances(0 if vertex is None else store.row_of(vertex))
@@ -285,7 +307,7 @@ def _values(store: Solution | Paths, graph: Graph, source: VertexName | None) ->
         row, begins = store.row(vertex), np.array([vertex])
     values = np.where(row == outside_infinity(row.dtype), np.nan, row.astype(np.float64))
     origin = graph.label(int(begins[0])) if len(begins) == 1 else f"the nearest of {len(begins):,} sources"
-    return values, title_of_distances(graph.weight_unit, f" from {origin}"), begins
+    return values, origin, begins
 
 
 def _route(store: Solution | Paths, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:

@@ -43,7 +43,8 @@ def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> 
     if drawing.n == 0:
         return np.zeros((0, 2))
     if drawing.coordinates is not None:
-        return _map(drawing.coordinates)
+        low, scale = map_frame(drawing.coordinates, drawing.inches)
+        return (drawing.coordinates - low) * scale
     if drawing.circles is not None:
         groups: list[np.ndarray] = drawing.circles
         placed = [_circle(len(group), 2 * sizes[group].max(initial=0) + 0.24 * step) for group in groups]
@@ -60,19 +61,21 @@ def place_nodes(drawing: Drawing, sizes: np.ndarray, step: float, seed: int) -> 
 
 
 def on_paper(degrees: np.ndarray) -> np.ndarray:
-    """Return x and y (n, 2) of longitudes and latitudes.
+    """Return what longitudes and latitudes (n, 2) are multiplied by to be x and y on paper, (2).
 
-    Longitudes are multiplied by the cosine of the latitude of the middle of the map, as in OSMnx and GeoPandas.
+    For longitudes it is the cosine of the latitude of the middle of the map, as in OSMnx and GeoPandas.
     """
     middle = (degrees[:, 1].min() + degrees[:, 1].max()) / 2
-    return degrees * [math.cos(math.radians(middle)), 1.0]
+    return np.array([math.cos(math.radians(middle)), 1.0])
 
 
-def _map(coordinates: np.ndarray) -> np.ndarray:
+def map_frame(coordinates: np.ndarray, inches: float | None = None) -> tuple[np.ndarray, float]:
+    """Return the lower left corner of coordinates, and the points of the page that their unit is drawn as."""
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     width, height = high - low
-    scale = min(MAP_WIDTH / width if width else math.inf, 1.3 * MAP_WIDTH / height if height else math.inf)
-    return (coordinates - low) * (scale if math.isfinite(scale) else 1.0)
+    wide = MAP_WIDTH if inches is None else 72.0 * inches
+    scale = min(wide / width if width else math.inf, 1.3 * wide / height if height else math.inf)
+    return low, scale if math.isfinite(scale) else 1.0
 
 
 def _circle(count: int, apart: float) -> np.ndarray:

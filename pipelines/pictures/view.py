@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.analysis.structure import out_and_in_degrees
+from pipelines.files.figures import TIME
+from pipelines.files.layers import metres_of
 from pipelines.pictures.drawing import (
     BLUE,
     GREEN,
@@ -30,7 +34,10 @@ from pipelines.pictures.part import Part
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.hierarchy import Division
+from pipelines.stores.lines import points_along
 from pipelines.stores.schema import counted
+
+FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
 
 
 @dataclass
@@ -57,8 +64,24 @@ class View:
             directed=graph.directed,
             coordinates=None if coordinates is None else coordinates[part.vertices],
         )
+        if coordinates is not None:
+            self._bend(coordinates)
         self.texts: list[str] | None = None  # of the chosen arcs
         self.about = [part.about] if part.about else []
+
+    def _bend(self, coordinates: np.ndarray) -> None:
+        """Give arcs their lines, the map its scale, and on a map of streets fast roads wide lines."""
+        picture, part, lines = self.picture, self.part, self.graph.lines()
+        tails, heads = part.vertices[picture.tails], part.vertices[picture.heads]
+        bends = points_along(lines, coordinates, part.arcs, tails, heads)
+        picture.bends = None if lines is None else bends
+        if self.degrees:
+            picture.metres = math.radians(EARTH_RADIUS)
+        elif self.graph.crs:
+            picture.metres = metres_of(self.graph.crs)
+        if picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
+            scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
+            picture.widths = _widths(bends, scale, self.graph.weights()[part.arcs])
 
     def numbers(self) -> np.ndarray:
         """Return the positions in the store of the arcs that are drawn."""
@@ -130,7 +153,7 @@ class View:
     def colour(self, values: np.ndarray, scale: str, every: float | None = None) -> None:
         """Colour vertices by distances: smoothly, or with their arcs in bands of the width `every`."""
         self.picture.values, self.picture.scale, self.picture.every = values[self.part.vertices], scale, every
-        if every is not None:
+        if every is not None and not self.picture.streets:
             self.picture.widths[:] = 2.0
 
     def divide(self, division: Division) -> None:
@@ -200,16 +223,30 @@ class View:
         if drawing.coordinates is not None:
             drawing = with_coordinates(drawing)
         if drawing.coordinates is not None and self.degrees and drawing.n:
-            drawing.coordinates = on_paper(drawing.coordinates)
+            scale = on_paper(drawing.coordinates)
+            drawing.coordinates = drawing.coordinates * scale
+            if drawing.bends is not None:
+                drawing.bends = drawing.bends[0], drawing.bends[1] * scale
         return drawing
 
     def _lift(self, arcs: np.ndarray, wash: bool) -> None:
         picture = self.picture
         picture.colours[:] = PALE if wash else "#b8bcc2"
-        picture.widths[:] = 0.7 if wash else 1.0
+        picture.widths = picture.widths * (0.7 if wash else 1.0)
         picture.colours[arcs] = RED
-        picture.widths[arcs] = 2.0
+        picture.widths[arcs] = 2.4 if picture.streets else 2.0
         picture.lifted = arcs
+
+
+def _widths(bends: tuple[np.ndarray, np.ndarray], scale: Any, times: np.ndarray) -> np.ndarray:
+    """Return the widths of roads by their speeds, compared with the median of all: the classes of roads, mostly."""
+    offsets, points = bends
+    steps = np.linalg.norm(np.diff(points * scale, axis=0), axis=1)
+    steps[offsets[1:-1] - 1] = 0  # from a line to the next
+    lengths = np.diff(np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])[np.minimum(offsets, len(points) - 1)])
+    speeds = lengths / np.where(times > 0, times, np.inf)
+    usual = np.median(speeds[speeds > 0]) if (speeds > 0).any() else 1.0
+    return np.select([speeds > fast * usual for fast, _ in FAST], [width for _, width in FAST], 1.0)
 
 
 def _apart(tails: np.ndarray, heads: np.ndarray, count: int) -> np.ndarray:

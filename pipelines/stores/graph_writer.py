@@ -261,7 +261,8 @@ def write_graph(
     if sorted_rows:
         order = np.lexsort((indices, tails))
         indices, weights = indices[order], None if weights is None else weights[order]
-        lines = None if lines is None else lines.taken(order)
+        if lines is not None and len(lines.of_arcs) == len(order):  # the writer refuses other numbers of arcs
+            lines = lines.taken(order)
     keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)

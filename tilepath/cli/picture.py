@@ -82,6 +82,9 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of layouts and of the sample."
 )
 @TITLE
+@click.option("--size", type=NUMBER, metavar="INCHES", help="Width of a map, without margins; by default 7.5.")
+@click.option("--dpi", type=click.IntRange(10, 1200), help="Pixels of an inch; by default 150.")
+@click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for --distances; by default viridis_r.")
 @click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 @GRAPH
 def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
@@ -141,6 +144,9 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     elif options["circuit"] == "":
         options["circuit"] = True
     opened = open_graph(graph) if isinstance(graph, str) else graph
+    for name in ("dpi", "cmap"):  # whose defaults are those of Python
+        if options[name] is None:
+            del options[name]
     at = AtPlaces(opened)
     for name in ("source", "around"):
         options[name] = at(options[name], name)

@@ -7,7 +7,8 @@
     </graph>
 
 The ids of nodes become labels unless they are 0, 1, 2, ... The node attributes x and y, which OSMnx writes, become
-coordinates. Parallel edges and loops are kept. Every <key> comes before <graph>, every node and edge within it.
+coordinates, and the edge attribute geometry becomes lines. Parallel edges and loops are kept. Every <key> comes before
+<graph>, every node and edge within it.
 http://graphml.graphdrawing.org/specification.html
 """
 
@@ -19,6 +20,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
@@ -26,6 +28,7 @@ import numpy as np
 
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import listed
+from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
 from pipelines.formats.graphs.vertices import NAME_BYTES
 from pipelines.formats.text_file import is_number, is_whole
 
@@ -49,7 +52,7 @@ def read_graphml(source: str | os.PathLike[str], weight: str | None = None) -> I
     """Yield the only graph of a GraphML file, gzip'd or not.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if the file declares this
-    attribute; else the graph is unweighted.
+    attribute; else the graph is unweighted. The edge attribute "geometry", which files of OSMnx have, becomes lines.
     """
     name = os.fspath(source)
     try:
@@ -92,9 +95,11 @@ class _Elements:
         self.tails: list[int] = []
         self.heads: list[int] = []
         self.weights: list[int | float] = []
+        self._lines = EdgeLines()
         self._keys: dict[str, _Key] = {}
         self._defaults: dict[str, str] = {}
         self._weight_keys: list[str] = []  # several keys if the writer has one for each type of value
+        self._line_keys: list[str] = []
         self._positions: dict[int, dict[str, float]] = {}
         self._awaited: dict[int, int] = {}  # nodes that so far only edges have named, with the line of the first edge
         self._open: list[str] = []  # the open elements: graph, node, edge
@@ -137,6 +142,8 @@ class _Elements:
             np.array(self.weights, np.int64 if exact else np.float64) if self.weighted else None,
         )
         self.tails, self.heads, self.weights = [], [], []
+        if self._line_keys:
+            self._lines.add_edges(*piece)
         return piece
 
     def finish(self, stream: ArcStream) -> None:
@@ -153,6 +160,8 @@ class _Elements:
             stream.coordinates = np.full((stream.n, 2), np.nan)
             for number, position in self._positions.items():
                 stream.coordinates[number] = position.get("x", np.nan), position.get("y", np.nan)
+        if self._lines and isinstance(stream.coordinates, np.ndarray):
+            stream.lines = partial(self._lines.stored, stream.coordinates, stream.directed)
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
         if not self.weighted:
             others = listed(self._names_of_edges())
@@ -230,6 +239,8 @@ class _Elements:
             known = listed(self._names_of_edges()) or "none"
             raise self._error(f"edges have no attribute {self.weight!r:.80}; choose another weight (--weight): {known}")
         self._weight_keys, self.weight = found, name if found else None
+        edges = {key: called for key, (domain, called, _) in self._keys.items() if domain in ("edge", "all")}
+        self._line_keys = [key for key, called in edges.items() if called == "geometry"]
 
     def _start_node(self, name: str | None) -> None:
         if name is None:
@@ -269,6 +280,9 @@ class _Elements:
         self.heads.append(ends[1])
         if self.weighted:
             self.weights.append(self._weight())
+        if self._line_keys:
+            texts = [self._data[key] for key in self._line_keys if key in self._data]
+            self._lines.add_line(line_in_text(texts[0]) if texts else None)
 
     def _weight(self) -> int | float:
         key = next((key for key in self._weight_keys if key in self._data), self._weight_keys[0])

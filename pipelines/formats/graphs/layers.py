@@ -23,6 +23,7 @@ import numpy as np
 from pipelines.files.layers import need_geopandas, read_layer, with_known_crs
 from pipelines.formats.arc_sort import ArcStream, FormatError
 from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
+from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
@@ -298,27 +299,6 @@ def has_lines(source: Any) -> bool:
     if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
         return False
     return source.active_geometry_name is not None and source.geom_type.str.endswith("LineString").any()
-
-
-def stored_order(
-    tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, simplify: bool, sorted_rows: bool
-) -> np.ndarray:
-    """Return the numbers of the arcs in the order in which `pipelines.formats.arc_sort` stores them.
-
-    With `simplify`, these are the first of the lightest parallel arcs, without loops.
-
-    >>> stored_order(np.array([1, 0, 0]), np.array([0, 2, 2]), np.array([5, 4, 3]), False, True)
-    array([1, 2, 0])
-    >>> stored_order(np.array([1, 0, 0]), np.array([0, 2, 2]), np.array([5, 4, 3]), True, True)
-    array([2, 0])
-    """
-    if not simplify:
-        return np.lexsort((heads, tails)) if sorted_rows else np.argsort(tails, kind="stable")
-    order = np.lexsort((weights, heads, tails))
-    order = order[tails[order] != heads[order]]
-    first = np.ones(len(order), bool)
-    first[1:] = (np.diff(tails[order]) != 0) | (np.diff(heads[order]) != 0)
-    return order[first]
 
 
 def _arcs(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, ways: np.ndarray) -> _Arcs:

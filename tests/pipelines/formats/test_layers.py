@@ -1,6 +1,7 @@
 """Roads from layers of lines, and graphs as layers: vertices, directions, lengths and lines, and what is refused."""
 
 import geopandas
+import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines import StoreError, export_store, import_graph, open_graph, write_forest, write_graph, write_reverse
 from pipelines.formats.graphs import FormatError
-from pipelines.formats.graphs.layers import stored_order
+from pipelines.formats.graphs.edge_lines import line_in_text, stored_order
 from pipelines.stores.lines import points_along
 from tilepath.cli import tilepath
 
@@ -175,6 +176,48 @@ def test_lines_follow_arcs_into_derived_graphs(load, tmp_path):
         assert forest.crs == UTM
 
 
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("simplify", [False, True])
+def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplify):
+    """In memory, and as GraphML with well-known text; a line that leads from head to tail is turned around."""
+    graph = (nx.MultiDiGraph if directed else nx.MultiGraph)(crs=UTM.lower())
+    for node, (x, y) in {7: (0, 0), 8: (3, 10), 9: (8, 10)}.items():
+        graph.add_node(node, x=float(x), y=float(y))
+    lines = {(7, 8): NORTH[:: 1 if directed else -1], (8, 9): None, (8, 7): BACK, (9, 9): [(8, 10), (9, 9), (8, 10)]}
+    for i, ((u, v), line) in enumerate(lines.items()):
+        graph.add_edge(u, v, length=i + 1, **({} if line is None else {"geometry": shapely.LineString(line)}))
+    straight = {"length": 9, "geometry": shapely.LineString(NORTH)}
+    graph.add_edge(7, 8, **straight)
+    edges = [(NORTH, 1), ([(3, 10), (8, 10)], 2), (BACK, 3), (lines[9, 9], 4), (NORTH, 9)]
+    arcs = [(as_points(line[::step]), w) for line, w in edges for step in ((1,) if directed else (1, -1))]
+    if simplify:
+        best = {}
+        for points, weight in sorted(arcs, key=lambda arc: arc[1]):
+            best.setdefault((points[0], points[-1]), (points, weight))
+        arcs = [arc for ends, arc in best.items() if ends[0] != ends[1]]
+    found = load(graph, weight="length", simplify=simplify)
+    assert found.crs == UTM
+    assert arcs_of(found) == sorted(arcs)
+    for *_, data in graph.edges(data=True):
+        data["geometry"] = str(data.get("geometry", ""))
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    assert arcs_of(load(tmp_path / "g.graphml", weight="length", simplify=simplify)) == sorted(arcs)
+
+
+def test_texts_that_are_lines():
+    assert line_in_text(" linestring Z (1 2 3, -4e1 5. 6) ").tolist() == [[1, 2], [-40, 5]]
+    for text in (
+        "",
+        "POINT (1 2)",
+        "LINESTRING EMPTY",
+        "LINESTRING (1 2)",
+        "LINESTRING (1 2, 3)",
+        "LINESTRING (1 2, a b)",
+    ):
+        assert line_in_text(text) is None
+    assert line_in_text("LINESTRING (" + "1 2, " * 100_000 + "x") is None  # at once
+
+
 def test_a_parquet_file_of_geometries_is_a_layer_unless_the_format_is_named(load, tmp_path):
     layer(NORTH, EAST, source=["a", "b"], target=["b", "c"], weight=[1, 2]).to_parquet(tmp_path / "roads.parquet")
     assert load(tmp_path / "roads.parquet").lines() is not None
@@ -252,6 +295,7 @@ def test_only_maps_are_exported_to_layers(tmp_path, load):
     unknown = load(layer([(0, 0), (300, 4)], crs=None))
     with pytest.raises(ValueError, match=r"the coordinate system of the network is not known; .* \(crs, --crs\)"):
         export_store(unknown.path, tmp_path / "o.geojson")
+    assert export_store(unknown.path, tmp_path / "o.gpkg") == 1
     assert not (tmp_path / "o.geojson").exists()
 
 

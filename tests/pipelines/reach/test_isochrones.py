@@ -188,6 +188,16 @@ def test_from_several_places(cross):
     assert tilepath.isochrones(cross, "2", 5).geometry.is_empty.tolist() == [True]  # a straight street has no area
 
 
+def test_closed_vertices_are_reached_and_left_only_by_those_who_start_there(tmp_path):
+    places, through = np.array([[0.0, 0], [300, 0], [600, 0]]), np.array([False, False, True])
+    graph = write_graph(
+        tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1, 1]), coordinates=places, through=through
+    )
+    for source, arcs in ("0", [("0", "1")]), ("1", [("1", "2")]):
+        edges = tilepath.isochrones(graph, source, 9, kind="edges")
+        assert list(zip(edges["tail"], edges["head"], strict=True)) == arcs
+
+
 def test_hierarchies_and_degrees(cross, tmp_path, client):
     hierarchy = build_hierarchy(client, cross, tmp_path / "h")
     expected = tilepath.isochrones(cross, (1.0, 2.0), "0.1min", kind="buffers")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.stores import StoreError, new_graph, open_graph, write_graph
+from pipelines.stores.lines import Lines, points_along
 
 
 def small(path, **facts):
@@ -218,3 +219,35 @@ def test_arrays_that_are_not_a_graph_are_refused_by_name(tmp_path, indptr, indic
     with pytest.raises(ValueError, match=message):
         write_graph(tmp_path / "g", *map(np.array, (indptr, indices, weights)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_are_kept_and_checked(tmp_path):
+    def mapped(**changed):
+        numbers, offsets = np.array([1, -1, 0]), np.array([0, 3])
+        points = np.array([[0.0, 0], [1, 2], [3, 3]])
+        facts = {"lines": Lines(**{"of_arcs": numbers, "offsets": offsets, "points": points} | changed)}
+        places = np.array([[0.0, 0], [3, 3]])
+        return write_graph(tmp_path / "m", [0, 2, 3], [1, 1, 0], coordinates=places, overwrite=True, crs="X", **facts)
+
+    graph = mapped()
+    graph.verify()
+    offsets, points = points_along(
+        graph.lines(), graph.coordinates(), np.arange(3), np.array([0, 0, 1]), np.array([1, 1, 0])
+    )
+    assert offsets.tolist() == [0, 3, 6, 8]
+    assert points.tolist() == [[0, 0], [1, 2], [3, 3], [3, 3], [1, 2], [0, 0], [3, 3], [0, 0]]
+    assert (graph.crs, "with coordinates and lines in X" in graph.describe()) == ("X", True)
+    for changed, says in (
+        ({"of_arcs": np.array([1, 2, 0])}, "a line that does not exist"),
+        ({"of_arcs": np.array([1, 1])}, "2 arcs have lines or none, but there are 3 arcs"),
+        ({"offsets": np.array([0, 2])}, "do not fit their points"),
+        ({"offsets": np.array([0, 2, 3])}, "do not fit their points"),  # a line of one point
+    ):
+        with pytest.raises(ValueError, match=says):
+            mapped(**changed)
+    mapped()
+    group = zarr.open_group(tmp_path / "m")
+    group.attrs["contents"] = {name: value for name, value in group.attrs["contents"].items() if name != "line_points"}
+    shutil.rmtree(tmp_path / "m" / "line_points")
+    with pytest.raises(StoreError, match="some of the arrays of lines are missing"):
+        open_graph(tmp_path / "m")

@@ -1,0 +1,195 @@
+"""Maps of streets: lines with bends instead of dots, filled bands, widths, the scale bar, and the page."""
+
+import re
+
+import geopandas
+import numpy as np
+import pytest
+import shapely
+from click.testing import CliRunner
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from pipelines import build_hierarchy, import_graph, write_graph
+from pipelines.files.figures import in_words
+from pipelines.pictures import canvas, streets
+from pipelines.pictures.drawing import RED, Drawing
+from pipelines.pictures.graphs import picture_graph
+from tilepath.cli import tilepath
+
+STEP = 0.001  # degrees between crossings
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory, client):
+    """24 x 24 crossings with bent streets, one row of which is three times as fast as all others; and its hierarchy."""
+    lines, times = [], []
+    for y in range(24):
+        for x in range(24):
+            for dx, dy in ((1, 0), (0, 1)):
+                if x + dx < 24 and y + dy < 24:
+                    ends = np.array([[x, y], [x + dx / 2 + 0.1, y + dy / 2 + 0.1], [x + dx, y + dy]])
+                    lines.append(shapely.LineString([13, 52] + STEP * ends))
+                    times.append((10 if y == 12 else 30) if dx else 49)
+    frame = geopandas.GeoDataFrame({"time": times}, geometry=lines, crs="EPSG:4326")
+    folder = tmp_path_factory.mktemp("city")
+    graph = import_graph(frame, folder / "g", weight="time", unit="s")
+    return graph, build_hierarchy(client, graph, folder / "h")
+
+
+def drawn(graph, **options):
+    """The drawing that `picture_graph` makes."""
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.pictures.graphs.write_drawing", lambda drawing, *_: kept.append(drawing))
+        picture_graph(graph, "g.svg", **options)
+    return kept[0]
+
+
+def collections_of(drawing):
+    """The lines that are drawn, as (number of points, colour, width, zorder), lowest first."""
+    figure = Figure()
+    canvas._draw_on(figure, drawing, 0)
+    axes = figure.axes[0]
+    found = [each for each in axes.collections if isinstance(each, PathCollection) and len(each.get_edgecolors())]
+    found = [each for each in found if not len(each.get_facecolors()) and each.get_zorder() <= 4]  # no rings
+    return axes, sorted(
+        (
+            (
+                each.get_zorder(),
+                to_hex(each.get_edgecolors()[0]),
+                float(each.get_linewidths()[0]),
+                sum(len(path.vertices) for path in each.get_paths()),
+            )
+            for each in found
+        ),
+    )
+
+
+def test_streets_are_lines_with_bends_each_once(city, tmp_path):
+    graph, _ = city
+    picture = drawn(graph)
+    assert (picture.streets, picture.m) == (True, 2 * 24 * 23)  # of an undirected graph, an arc of each edge
+    axes, lines = collections_of(picture)
+    assert sum(points for *_, points in lines) == 3 * picture.m
+    assert not any(len(each.get_offsets()) > 1 for each in axes.collections if hasattr(each, "get_sizes"))  # no dots
+    # Both directions of a street in a directed graph are drawn once.
+    indptr, heads, weights = graph.rows()
+    twice = write_graph(
+        tmp_path / "d", indptr, heads, weights, coordinates=graph.coordinates(), lines=graph.lines(), crs=graph.crs
+    )
+    assert sum(points for *_, points in collections_of(drawn(twice))[1]) == 3 * picture.m
+
+
+def test_fast_roads_have_wide_lines(city):
+    _, lines = collections_of(drawn(city[0]))
+    assert len(lines) == 2
+    (_, colour, narrow, most), (_, again, wide, few) = lines
+    assert (colour, most, few) == (again, 3 * (2 * 24 * 23 - 23), 3 * 23)
+    assert wide / narrow == pytest.approx(3.2)
+
+
+def test_bands_are_filled_under_grey_streets(city):
+    graph, store = city
+    _, lines = collections_of(drawn(graph, distances=store, source="0", every=300))
+    bands = [line for line in lines if line[0] < 2]
+    grey = [line for line in lines if line[0] == 2]
+    assert {colour for _, colour, *_ in grey} == {streets.STREET}
+    assert sum(points for *_, points in bands) == sum(points for *_, points in grey) == 3 * 2 * 24 * 23
+    assert len(bands) >= 3
+    assert min(width for *_, width, _ in bands) > 5 * max(width for *_, width, _ in grey)
+    # The nearest band, of the source, is drawn over the others; it is the lightest of the colour map.
+    table = drawn(graph, distances=store, source="0", every=300)
+    colours, _ = canvas._node_colours(table)
+    assert bands[-1][1] == to_hex(colours[0])
+
+
+def test_without_bands_streets_have_the_colours_of_distances(city):
+    graph, store = city
+    _, lines = collections_of(drawn(graph, distances=store, source="0", cmap="cividis_r"))
+    assert len({colour for _, colour, *_ in lines}) > 50
+    assert sum(points for *_, points in lines) == 3 * 2 * 24 * 23
+
+
+def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
+    graph, store = city
+    picture = drawn(graph, distances=store, route=("0", "300"))
+    assert picture.values is None
+    _, lines = collections_of(picture)
+    assert lines[-1][:2] == (4, RED)
+    assert lines[-1][3] % 3 == 0
+    assert len(picture.marks) == 2
+    picture_graph(graph, tmp_path / "r.svg", distances=store, route=("0", "300"))
+    assert "Travel time" not in (tmp_path / "r.svg").read_text()
+
+
+def test_a_vector_file_is_small_and_always_the_same(city, tmp_path):
+    graph, store = city
+    for name in ("a.svg", "b.svg"):
+        picture_graph(graph, tmp_path / name, distances=store, source="0", every=300)
+    content = (tmp_path / "a.svg").read_bytes()
+    assert content == (tmp_path / "b.svg").read_bytes()
+    assert len(content) / (2 * 24 * 23) < 130  # bytes of a street: 6,500 streets stay below a megabyte
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streets, "MOST_POINTS", 100)
+        picture_graph(graph, tmp_path / "c.svg")
+    assert "data:image/png;base64" in (tmp_path / "c.svg").read_text()
+
+
+def test_the_scale_bar_is_as_long_as_it_says(city):
+    graph, _ = city
+    axes, _ = collections_of(drawn(graph))
+    (text,) = (text.get_text() for text in axes.texts if re.fullmatch(r"[\d.]+ k?m", text.get_text()))
+    (bar,) = (line for line in axes.lines if len(line.get_xdata()) == 4)
+    points = np.ptp(bar.get_xdata())
+    low, high = graph.coordinates().min(axis=0), graph.coordinates().max(axis=0)
+    metres = np.radians(high[1] - low[1]) * 6_371_008.8  # of the height of the map
+    width, height = (high - low) * [np.cos(np.radians((low[1] + high[1]) / 2)), 1]
+    on_page = min(540 / width, 1.3 * 540 / height) * height
+    number, unit = text.split()
+    assert points * metres / on_page == pytest.approx(float(number) * {"m": 1, "km": 1000}[unit], rel=1e-6)
+    assert Drawing(["a", "b"], np.array([0]), np.array([1]), coordinates=np.eye(2)).metres == 0  # no bar
+
+
+def test_metres_of_other_coordinate_systems(tmp_path):
+    for crs, metres in ("EPSG:25833", 1.0), ("EPSG:2263", 1200 / 3937), ("", 0.0):
+        graph = write_graph(
+            tmp_path / f"g{crs}",
+            np.array([0, 1, 1]),
+            np.array([1]),
+            coordinates=np.array([[300.0, 0], [900, 0]]),
+            crs=crs,
+        )
+        assert drawn(graph).metres == pytest.approx(metres)
+
+
+def test_the_page(city, tmp_path):
+    graph, store = city
+    page = tmp_path / "p.png"
+    command = ["picture", graph.path, str(page), "--distances", store.path, "--from", "13.0,52.0", "--size", "3"]
+    told = CliRunner().invoke(tilepath, [*command, "--dpi", "200", "--cmap", "cividis_r", "--title", "Home"])
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("13.0,52.0: moved 0.0 m to vertex 0\n")
+    width, height = (24 * STEP - STEP + 0.1 * STEP) * np.array([np.cos(np.radians(52)), 1])
+    across = 3.0 if height * 72 / width <= 1.3 * 72 else 1.3 * 3 * width / height
+    assert imread(page).shape[1] / 200 == pytest.approx(max(across + 31.2 / 72, 220 / 72), abs=2 / 72)
+    for options, says in (
+        ({"cmap": "rainbow17", "distances": store}, r"cmap \(--cmap\) is 'rainbow17'; choose a colour map"),
+        ({"size": 0.1}, r"size \(--size\) is 0.1; give a width from 1 to 100"),
+        ({"dpi": 5}, r"dpi \(--dpi\) is 5; give 10 to 1200"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            picture_graph(graph, tmp_path / "no.png", **options)
+    bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]))
+    with pytest.raises(ValueError, match="is the width of a map, but the graph has no coordinates"):
+        picture_graph(bare, tmp_path / "no.png", size=3)
+    assert not (tmp_path / "no.png").exists()
+
+
+def test_scales_in_words():
+    assert in_words("sec", "a", np.array([100.0, np.nan])) == (1.0, "Travel time from a, seconds")
+    assert in_words("sec", "a", np.array([1000.0, np.nan])) == (1 / 60, "Travel time from a, minutes")
+    assert in_words("", "b", np.array([np.nan])) == (1.0, "Distance from b")
+    assert in_words("travel_time", "b", np.array([9.0])) == (1.0, "Travel time from b, travel_time")
