@@ -69,7 +69,7 @@ def hop_distances(
     Raises
     ------
     OverflowError
-        An int32 distance would reach 2^31 - 1, and there is no `limit`.
+        An int32 distance would reach 2^31 - 1, and there is no lower `limit`.
     TypeError, ValueError
         Another dtype, CuPy arrays, arrays that do not form a graph, a source that is not a vertex, or a length that is
         negative, not finite, or a fraction for int32.
@@ -102,7 +102,7 @@ def hop_distances(
     if dtype.kind == "f":
         limit = dtype.type(limit)
     within = 1 if math.isnan(limit) else max(1, int(np.searchsorted(values, limit, side="right")))
-    bounded = dtype.kind == "f" or limit != math.inf
+    bounded = dtype.kind == "f" or not limit >= unreachable
     levels = min(within, fitting) if bounded else fitting + 1  # a level of integers that do not fit is an error
     graph = indptr, stops, contiguous(indices.astype(np.int32, copy=False))
     values = values[:levels].astype(dtype, copy=False)

@@ -113,6 +113,28 @@ def test_equal_lengths_have_the_bits_of_a_search(data):
     most = np.iinfo(dtype).max if whole else float(np.finfo(dtype).max)
     length = dtype.type(data.draw(LENGTHS.filter(lambda length: length <= most and not (whole and length % 1))))
     limit = data.draw(LIMITS)
+    compare_with_heaps(indptr, indices, sources, dtype, length, limit)
+
+
+@pytest.mark.parametrize("vertices", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("dtype", "length", "limit"),
+    [
+        ("int32", 2**30, np.inf),
+        ("int32", 2**31 - 2, np.inf),
+        ("int32", 2**31 - 1, np.inf),
+        ("int32", 2**30, 2**40),
+        ("float32", 0.1, 0.2),
+        ("float32", 2e38, np.inf),
+        ("float64", 1e308, np.inf),
+    ],
+)
+def test_paths_as_long_as_the_dtype_allows(dtype, length, limit, vertices):
+    arrays = rows_of([(v, v + 1) for v in range(vertices - 1)], vertices + 1)
+    compare_with_heaps(*arrays, [0, vertices - 1], np.dtype(dtype), np.dtype(dtype).type(length), limit)
+
+
+def compare_with_heaps(indptr, indices, sources, dtype, length, limit):
     options = {"limit": limit, "predecessors": True}
     try:
         expected, _ = gpuops.dijkstra_rows(indptr, indices, np.full(len(indices), length), sources, **options)
@@ -153,6 +175,7 @@ def test_closed_vertices(data):
     found, trees = hop_distances(indptr, indices, sources, dtype=float, through=through, predecessors=True)
     np.testing.assert_array_equal(found, expected)
     for source, row, tree in zip(sources, found, trees, strict=True):
+        np.testing.assert_array_equal(tree >= 0, np.isfinite(row) & (np.arange(n) != source))
         for head in np.flatnonzero(tree >= 0).tolist():
             assert row[tree[head]] + 1 == row[head]
             assert through[tree[head]] or tree[head] == source
