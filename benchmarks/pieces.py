@@ -90,6 +90,7 @@ SPLITS = {
     "out-of-core": Split(),
     "plans": Split(device="cpu"),
     "networkx": Split(device="cpu"),
+    "hops": Split(device="cpu"),
 }
 
 

@@ -29,6 +29,7 @@ KERNELS = {
     "graphs": ("gpuops/graphs", "gpuops/csr"),
     "hierarchy": ("gpuops/hierarchy", "gpuops/minplus"),
     "hierarchy-commands": ("gpuops/hierarchy",),
+    "hops": ("gpuops/hops", "gpuops/centrality"),
     "imports": ("pipelines/formats",),
     "limits": ("benchmarks/kernels/limits.cu",),
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/euler"),

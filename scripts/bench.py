@@ -23,6 +23,7 @@
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
     scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
     scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
+    scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
     scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
     scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
 
@@ -58,6 +59,7 @@ from benchmarks.suites import (
     graphs,
     hierarchy,
     hierarchy_commands,
+    hops,
     imports,
     limits,
     networkx,
@@ -114,6 +116,7 @@ SUITES = {
     "graphs": graphs,
     "hierarchy": hierarchy,
     "hierarchy-commands": hierarchy_commands,
+    "hops": hops,
     "imports": imports,
     "distinct": distinct,
     "sequences": sequences,

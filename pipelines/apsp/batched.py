@@ -21,7 +21,7 @@ from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.sssp.plan import LANES, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import SearchJob
+from pipelines.sssp.searches import SearchJob, have_equal_weights
 from pipelines.sssp.solve import run_searches
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.paths import PATH_DTYPES
@@ -40,6 +40,7 @@ def estimate(request: Request) -> Estimate:
         raise Obstacle(f"searches have no {job.dtype} distances")
     chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
     options: dict[str, Any] = {"lanes": True, "predecessors": False, "spread": "sources"}
+    options["hops"] = rows > 1 and job.potentials is None and have_equal_weights(job.graph)
     options |= {"chunk": chunk, "columns": chunk}
     try:
         plan = make_search_plan(job.graph, job.dtype, rows, facts, **options)
@@ -62,7 +63,8 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
     job = request.job
     if not writer.rows_done().any():
         writer.make_result()
-    searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials)
+    hops = request.rows > 1 and job.potentials is None and have_equal_weights(job.graph)
+    searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials, hops=hops)
     members = [fact.address for fact in request.facts]
     run_searches(client, members, estimate.plan, searches, writer, shown)
     writer.commit(writer.stages)

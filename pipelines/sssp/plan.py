@@ -41,6 +41,7 @@ from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 Spread = Literal["sources", "vertices"]
 
 LANES = 32  # number of sources whose searches share the read of an arc
+HOP_LANES = 64  # the same, where arcs are counted
 
 
 class Cost(NamedTuple):
@@ -66,6 +67,9 @@ class Cost(NamedTuple):
 # single cost for both kinds of graphs is within a factor of 4 of the times.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
 BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
+# Processor times of an EPYC under load, for HOP_LANES searches without predecessors: random graphs of 2,000 to 131,072
+# vertices, and grids of 60 x 60 and 400 x 400. All measured times are within a factor of 3 of the cost.
+HOPPING = Cost(5e-4, 1.4e-6, 4e-9)  # HOP_LANES searches by hops, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 7e-8), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
 GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # laying out a generated graph; H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.15  # time to find the predecessors of a search, as a share of the time of the search
@@ -110,6 +114,7 @@ def make_search_plan(
     *,
     lanes: bool,
     predecessors: bool = True,
+    hops: bool = False,
     spread: Spread | None = None,
     piece_arcs: int | None = None,
     chunk: int | None = None,
@@ -120,6 +125,7 @@ def make_search_plan(
     Parameters
     ----------
     lanes : whether searches may share the reads of arcs
+    hops : whether a CPU counts arcs
     spread : "sources" or "vertices", whatever the sizes; None chooses
     piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses
@@ -162,7 +168,7 @@ def make_search_plan(
     if spread == "sources":
         needs.refuse_memory(f"{n:,} vertices and {m:,} arcs", facts, _SPREAD_CURE)
         own = -(-rows // busy)
-        searches = own * max(_seconds_a_row(f, graph, width, predecessors) for f in facts)
+        searches = own * max(_seconds_a_row(f, graph, width, predecessors, hops) for f in facts)
         faster, slower = sorted((searches, writing / busy))  # a chunk is written while the next is searched for
         seconds = laying_out + slower + faster / max(1, -(-own // chunk))
         return SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
@@ -223,9 +229,11 @@ def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, tra
     return most
 
 
-def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bool) -> float:
+def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bool, hops: bool) -> float:
     """Return the seconds of a row on one worker, if `width` searches share the reads of arcs."""
     one = SEARCHING[_kind(fact)].of(graph)
+    if hops and not fact.gpu:
+        return HOPPING.of(graph) / HOP_LANES / min(fact.threads, width) + TREE_SHARE * one * predecessors
     shared = one if width == 1 else BATCHING[_kind(fact)].of(graph) / LANES / min(fact.threads, width)
     return shared + TREE_SHARE * one * predecessors
 

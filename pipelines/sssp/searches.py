@@ -1,6 +1,7 @@
 """Searches spread by sources: every worker holds the whole graph and takes some sources at a time.
 
-1. Load: every worker lays the graph out for searches, on its device.
+1. Load: every worker lays the graph out for searches, on its device. Where all weights are equal, a CPU needs no
+   layout: breadth-first searches count arcs.
 2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time if searches can share the
    reads of arcs. It writes the rows while the worker searches for the next chunk. A worker that is done gets another
    chunk, as searches take unequal times.
@@ -23,6 +24,7 @@ from distributed import secede
 
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import nonnegative_weights
+from gpuops.hops import hop_distances
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
@@ -47,6 +49,7 @@ class SearchJob:
     targets: tuple[int, ...] | None = None
     potentials: tuple[np.ndarray, np.ndarray] | None = None  # make weights non-negative; only without predecessors
     loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and the weights
+    hops: bool = False  # whether a CPU counts arcs: they have equal weights, and searches may share reads
 
     @cached_property
     def through(self) -> np.ndarray | None:
@@ -103,6 +106,11 @@ class SearchJob:
             row[reached] = (row + (into[column:end] - out[source]))[reached]
             if column <= source < end:
                 row[source - column] = 0
+
+
+def have_equal_weights(graph: Graph) -> bool:
+    """Return whether all arcs have the same weight, which is not negative: a search then counts arcs."""
+    return graph.m > 0 and 0 <= graph.weight_min == graph.weight_max
 
 
 def negative_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
@@ -192,10 +200,42 @@ class _Searcher:
         return distances, predecessors
 
 
+@dataclass
+class _HopSearcher:
+    """A worker's copy of a graph whose arcs have equal weights, on a CPU."""
+
+    job: SearchJob
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[Any, Any]:
+        """Return distances and predecessors as `_Searcher.rows`, by breadth-first searches."""
+        job = self.job
+        found = hop_distances(
+            self.indptr,
+            self.indices,
+            [source for (source,) in sources],
+            length=job.graph.weight_min,
+            dtype=job.dtype,
+            through=job.through,
+            predecessors=job.predecessors,
+            check=False,
+        )
+        distances, predecessors = found if job.predecessors else (found, None)
+        for i, row in enumerate(distances):
+            job.cut(row)
+            if predecessors is not None and job.targets is not None:
+                predecessors[i, row == outside_infinity(job.dtype)] = -1
+        return distances, predecessors
+
+
 def _load(attempt: str, job: SearchJob) -> None:
     """Lay the graph out on this worker."""
     clear()
     xp = array_library()
+    if job.hops and xp is np:
+        keep(attempt, _HopSearcher(job, *job.graph.rows_in(np, job.dtype, 0, job.graph.n)[:2]))
+        return
     mask = job.through
     graph = search_graph(
         *job.arcs(0, job.graph.n, xp),

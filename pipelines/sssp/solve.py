@@ -16,7 +16,7 @@ from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
-from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, negative_loops
+from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
@@ -135,7 +135,7 @@ def single_source_shortest_paths(
     job = _job(graph, _path_dtype(graph, dtype) if writer is None else writer.dtype, options)
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
     chunk = None if writer is None else writer.chunk
-    ways = {"lanes": job.lanes, "predecessors": predecessors}
+    ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
     stated = plan.describe(graph, rows, facts)
@@ -195,7 +195,8 @@ def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
     cutoff = reach(options["cutoff"], dtype)
     lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
     loops = negative_loops(graph)
-    return SearchJob(graph, dtype, lanes, options["predecessors"], cutoff, options["targets"], loops=loops)
+    hops = lanes and len(options["sources"]) > 1 and have_equal_weights(graph)
+    return SearchJob(graph, dtype, lanes, options["predecessors"], cutoff, options["targets"], loops=loops, hops=hops)
 
 
 def _check_options(

@@ -178,6 +178,34 @@ def test_limit_and_min_only(matrix, indices, limit):
     np.testing.assert_array_equal(ours.dijkstra(matrix, **{**options, "return_predecessors": False}), expected[0])
 
 
+@pytest.mark.parametrize("limit", [np.inf, 3.5])
+@pytest.mark.parametrize("weight", [None, 0.1, 3])
+def test_arcs_of_one_length_are_searched_breadth_first(monkeypatch, weight, limit):
+    """By hops, with the bits of SciPy's sums."""
+    n = 300
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, n, (2, 3 * n))
+    graph = sp.csr_array((rng.random(3 * n) if weight is None else np.full(3 * n, weight), ends), shape=(n, n))
+    graph.sum_duplicates()
+    if weight is not None:
+        graph.data[:] = weight
+    options = {"indices": rng.integers(0, n, 70), "unweighted": weight is None, "limit": limit}
+    expected, dense = theirs.dijkstra(graph, **options), graph.toarray()
+
+    def unwanted(*_, **__):
+        raise AssertionError("searched otherwise")
+
+    monkeypatch.setattr(gpuops, "dijkstra_rows", unwanted)
+    np.testing.assert_array_equal(ours.dijkstra(graph, **options), expected)
+    found, predecessors = ours.dijkstra(graph, return_predecessors=True, **options)
+    np.testing.assert_array_equal(found, expected)
+    for source, row, tree in zip(options["indices"], found, predecessors, strict=True):
+        reached = np.flatnonzero(tree >= 0)
+        np.testing.assert_array_equal((tree >= 0), np.isfinite(row) & (np.arange(n) != source))
+        assert (dense[tree[reached], reached] != 0).all()
+        np.testing.assert_array_equal(row[tree[reached]] + (weight or 1), row[reached])
+
+
 def test_a_negative_limit_is_refused():
     for module in theirs, ours:
         with pytest.raises(ValueError, match="limit must be >= 0"):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import inspect
+import itertools
 import json
 import math
 import os
@@ -524,10 +525,11 @@ def test_components_and_euler(budget):
 
 
 @pytest.mark.parametrize(
-    ("weight", "operation"), [(None, "hop_distances"), (1, "hop_distances"), (2, "batched_shortest_distances")]
+    ("weights", "operation"),
+    [([], "hop_distances"), ([1], "hop_distances"), ([0.1], "hop_distances"), ([1, 2], "batched_shortest_distances")],
 )
-def test_results_are_made_when_they_are_asked_for(monkeypatch, weight, operation):
-    """By searches that share words where every edge counts 1, and otherwise by those that share arcs."""
+def test_results_are_made_when_they_are_asked_for(monkeypatch, weights, operation):
+    """By searches that share words where edges are equally long, and otherwise by those that share arcs."""
     searched, search = [], getattr(gpuops, operation)
 
     def watched(*arguments, **options):
@@ -541,8 +543,8 @@ def test_results_are_made_when_they_are_asked_for(monkeypatch, weight, operation
     for name in "hop_distances", "batched_shortest_distances":
         monkeypatch.setattr(gpuops, name, watched if name == operation else unwanted)
     graph = nx.path_graph(1000)
-    if weight is not None:
-        nx.set_edge_attributes(graph, weight, "weight")
+    for (u, v), weight in zip(graph.edges, itertools.cycle(weights), strict=False):
+        graph[u][v]["weight"] = weight
     results = ask("all_pairs_dijkstra_path_length", graph)
     assert searched == []
     next(results)
@@ -550,6 +552,9 @@ def test_results_are_made_when_they_are_asked_for(monkeypatch, weight, operation
     assert len(list(results)) == 999
     assert searched[:4] == [1, 2, 4, 8]
     assert sum(searched) == 1000
+    if weights:
+        lengths = dict(nx.single_source_dijkstra_path_length(graph, 500))
+        assert dict(ask("all_pairs_dijkstra_path_length", graph))[500] == lengths
 
 
 class TestDevice:
@@ -574,7 +579,8 @@ class TestDevice:
         monkeypatch.setattr(devices, "array_library", library)
         monkeypatch.setattr(devices, "_GPU_WORK", 10**7)
         graph = nx.gnm_random_graph(600, 2400, seed=1)
-        nx.set_edge_attributes(graph, 2, "weight")
+        for number, (u, v) in enumerate(graph.edges):
+            graph[u][v]["weight"] = 1 + number % 2
         ask("floyd_warshall_numpy", nx.path_graph(100))
         ask("eccentricity", graph, 0, weight="weight")
         assert asked == []

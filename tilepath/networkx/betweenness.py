@@ -61,7 +61,7 @@ def _found(
         found = gpuops.betweenness(
             arcs.indptr,
             arcs.indices,
-            None if arcs.hops else arcs.lengths,
+            None if weight is None else arcs.lengths,
             sources,
             symmetric=not graph.is_directed(),
             check=False,

@@ -54,9 +54,12 @@ class Arcs:
         return gpuops.edge_expansion(self.indptr, self.indices, check=False)
 
     @functools.cached_property
-    def hops(self) -> bool:
-        """True if every length is the integer 1; distances are then numbers of arcs."""
-        return self.integers and bool((self.lengths == 1).all())
+    def length(self) -> float | None:
+        """The length of all arcs, if it is the same and not negative; 1 if there are no arcs."""
+        if not len(self.lengths):
+            return 1
+        first = self.lengths[0].item()
+        return first if first >= 0 and bool((self.lengths == first).all()) else None
 
     @functools.cached_property
     def negative(self) -> bool:

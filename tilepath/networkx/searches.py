@@ -1,7 +1,7 @@
 """Shortest-path trees of converted graphs, by operations of gpuops, and the dictionaries that NetworkX returns.
 
 Two searches run on the arcs as they are: `gpuops.dijkstra` from one node, if no length is negative, and
-`gpuops.hop_distances` from many nodes, if every length is 1. All other searches run on the arcs laid out as a
+`gpuops.hop_distances` from many nodes, if all lengths are equal. All other searches run on the arcs laid out as a
 `gpuops.SearchGraph`: `gpuops.shortest_distances` from the nearest of several nodes, `gpuops.batched_shortest_distances`
 from many nodes, and `gpuops.shortest_path_tree` for paths. Only `gpuops.batched_shortest_distances` may run on a GPU.
 """
@@ -182,8 +182,10 @@ def trees(
 
 def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
     """Return the distances from each source as a NumPy array, one row for each source."""
-    if arcs.hops:
-        return gpuops.hop_distances(arcs.indptr, arcs.indices, sources, dtype=np.float64, check=False)
+    if arcs.length is not None:
+        return gpuops.hop_distances(
+            arcs.indptr, arcs.indices, sources, length=arcs.length, dtype=np.float64, check=False
+        )
     xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
     try:
         distances = to_host(gpuops.batched_shortest_distances(arcs.layout_in(xp), sources))

@@ -98,6 +98,89 @@ def test_searches_by_weights_of_one_agree():
     np.testing.assert_array_equal(hop_distances(indptr, indices, sources, dtype="float64"), expected)
 
 
+LENGTHS = st.sampled_from([0, 1, 7, 2**29, 2**30, 2**31 - 2, 2**31 - 1, 0.1, 1 / 3, 1e-300, 1e38, 1e308])
+LIMITS = st.sampled_from([np.inf, 0, 0.3, 2, 14, 2**30, 1e38, np.nan])
+
+
+@given(st.data())
+def test_equal_lengths_have_the_bits_of_a_search(data):
+    n = data.draw(st.integers(1, 9))
+    vertex = st.integers(0, n - 1)
+    indptr, indices = rows_of(data.draw(st.lists(st.tuples(vertex, vertex), max_size=24)), n)
+    sources = data.draw(st.lists(vertex, min_size=1, max_size=4))
+    dtype = np.dtype(data.draw(st.sampled_from(["int32", "float32", "float64"])))
+    whole = dtype.kind == "i"
+    most = np.iinfo(dtype).max if whole else float(np.finfo(dtype).max)
+    length = dtype.type(data.draw(LENGTHS.filter(lambda length: length <= most and not (whole and length % 1))))
+    limit = data.draw(LIMITS)
+    compare_with_heaps(indptr, indices, sources, dtype, length, limit)
+
+
+@pytest.mark.parametrize("vertices", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("dtype", "length", "limit"),
+    [
+        ("int32", 2**30, np.inf),
+        ("int32", 2**31 - 2, np.inf),
+        ("int32", 2**31 - 1, np.inf),
+        ("int32", 2**30, 2**40),
+        ("float32", 0.1, 0.2),
+        ("float32", 2e38, np.inf),
+        ("float64", 1e308, np.inf),
+    ],
+)
+def test_paths_as_long_as_the_dtype_allows(dtype, length, limit, vertices):
+    arrays = rows_of([(v, v + 1) for v in range(vertices - 1)], vertices + 1)
+    compare_with_heaps(*arrays, [0, vertices - 1], np.dtype(dtype), np.dtype(dtype).type(length), limit)
+
+
+def compare_with_heaps(indptr, indices, sources, dtype, length, limit):
+    options = {"limit": limit, "predecessors": True}
+    try:
+        expected, _ = gpuops.dijkstra_rows(indptr, indices, np.full(len(indices), length), sources, **options)
+    except OverflowError:
+        with pytest.raises(OverflowError, match="distances exceed int32; use float64"):
+            hop_distances(indptr, indices, sources, length=length.item(), dtype=dtype, **options)
+        return
+    found, trees = hop_distances(indptr, indices, sources, length=length.item(), dtype=dtype, **options)
+    assert found.tobytes() == expected.tobytes()
+    np.testing.assert_array_equal(
+        hop_distances(indptr, indices, sources, length=length.item(), dtype=dtype, limit=limit), found
+    )
+    check_trees(indptr, indices, sources, found, trees)
+
+
+def check_trees(indptr, indices, sources, found, trees):
+    """Predecessors lead along arcs and by the fewest arcs."""
+    hops = hop_distances(indptr, indices, sources)
+    unreachable = np.inf if found.dtype.kind == "f" else UNREACHABLE
+    arcs = set(zip(csr.tails(indptr, len(indices), np.int64).tolist(), indices.tolist(), strict=True))
+    for source, row, tree, levels in zip(sources, found, trees, hops, strict=True):
+        for vertex, tail in enumerate(tree.tolist()):
+            assert (tail < 0) == (vertex == source or row[vertex] == unreachable)
+            if tail >= 0:
+                on_paths = [u for u, v in arcs if v == vertex and levels[u] == levels[vertex] - 1]
+                assert tail == min(on_paths)
+
+
+@given(st.data())
+def test_closed_vertices(data):
+    n = data.draw(st.integers(1, 9))
+    vertex = st.integers(0, n - 1)
+    indptr, indices = rows_of(data.draw(st.lists(st.tuples(vertex, vertex), max_size=24)), n)
+    through = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    sources = data.draw(st.lists(vertex, max_size=4))
+    graph = gpuops.search_graph(indptr, indices, np.ones(len(indices)), through=through)
+    expected = gpuops.batched_shortest_distances(graph, sources)
+    found, trees = hop_distances(indptr, indices, sources, dtype=float, through=through, predecessors=True)
+    np.testing.assert_array_equal(found, expected)
+    for source, row, tree in zip(sources, found, trees, strict=True):
+        np.testing.assert_array_equal(tree >= 0, np.isfinite(row) & (np.arange(n) != source))
+        for head in np.flatnonzero(tree >= 0).tolist():
+            assert row[tree[head]] + 1 == row[head]
+            assert through[tree[head]] or tree[head] == source
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
@@ -105,7 +188,12 @@ def test_searches_by_weights_of_one_agree():
         ({"sources": [0, -1]}, ValueError, "source -1 is not a vertex"),
         ({"sources": [0.5]}, ValueError, "sources are float64"),
         ({"sources": [[0, 1]]}, ValueError, r"of shape \(1, 2\); pass a sequence"),
-        ({"dtype": "int16"}, TypeError, "dtype is int16; numbers of arcs are int32 or float64"),
+        ({"dtype": "int16"}, TypeError, "dtype is int16; numbers of arcs are int32, float32, float64"),
+        ({"length": -1}, ValueError, "length is -1; give a finite length of 0 or more"),
+        ({"length": np.nan, "dtype": float}, ValueError, "length is nan; give a finite"),
+        ({"length": np.inf}, ValueError, "length is inf; give a finite"),
+        ({"length": 0.5}, ValueError, "length is 0.5, a fraction, which int32 distances cannot have; use float64"),
+        ({"through": np.array([True])}, ValueError, "through is bool of length 1; give a bool for each of 3 vertices"),
         ({"indices": np.array([1, 3])}, ValueError, "they must be vertices, 0 to 2"),
         ({"indptr": np.array([0, 1, 1])}, ValueError, "indptr must rise"),
         ({"indices": np.array([0.0, 1.0])}, TypeError, "indices is float64"),

@@ -66,6 +66,38 @@ def test_every_graph(request, graphs, tmp_path, case, way):
     result.verify()
 
 
+@pytest.mark.parametrize(
+    ("weight", "dtype", "targets"),
+    [(1, "int32", None), (0.1, "float32", None), (0.1, "float64", [7, 9]), (0, "int32", [5])],
+)
+def test_equal_weights_are_searched_by_hops(client, two, tmp_path, monkeypatch, weight, dtype, targets):
+    n, m = 90, 270
+    tails, heads, _ = random_arcs(n, m, seed=7)
+    kind = "int32" if dtype == "int32" else "float64"
+    through = np.arange(n) % 11 != 5
+    graph = store_arcs(tmp_path / "g", n, tails, heads, np.full(m, weight), kind, through=through)
+    options = {"sources": [3, 5, 8, 16], "dtype": dtype, "verify": True}
+    if targets is not None:
+        options["targets"] = targets
+    plain = single_source_shortest_paths(two, graph, tmp_path / "plain", spread="vertices", **options)
+
+    def unwanted(*_, **__):
+        raise AssertionError("searched otherwise")
+
+    monkeypatch.setattr("pipelines.sssp.searches.search_graph", unwanted)
+    found = single_source_shortest_paths(client, graph, tmp_path / "found", **options)
+    np.testing.assert_array_equal(found.distances(), plain.distances())
+    alone = single_source_shortest_paths(
+        client, graph, tmp_path / "alone", predecessors=False, **options | {"verify": False}
+    )
+    np.testing.assert_array_equal(alone.distances(), plain.distances())
+    if targets is None:
+        every = all_pairs_shortest_paths(client, graph, tmp_path / "d", method="batched", dtype=dtype, verify=True)
+        np.testing.assert_array_equal([every.row(source) for source in options["sources"]], plain.distances())
+    with pytest.raises(AssertionError, match="searched otherwise"):
+        single_source_shortest_paths(client, graph, tmp_path / "one", [3])  # in parallel, by weights
+
+
 @pytest.mark.parametrize(("users", "pieces"), [("two", 400), ("three", 120)])
 def test_floats_have_the_bits_of_one_worker(request, client, tmp_path, users, pieces):
     n, m = 80, 320
