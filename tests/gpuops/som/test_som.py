@@ -129,19 +129,20 @@ def test_units_nearer_to_each_other_than_a_screen_can_tell(xp, metric, spacing, 
 
 
 @pytest.fixture
-def sorted_samples(monkeypatch):
-    """On a GPU, samples are sorted by their nearest tile, however few there are."""
+def sorting_cupy(cupy, monkeypatch):
+    """CuPy; samples are sorted by their nearest tile, however few there are."""
     monkeypatch.setattr(bmu_cuda, "_SORTED_SAMPLES", 1)
     bmu_cuda._plan.cache_clear()
-    yield
+    yield cupy
     bmu_cuda._plan.cache_clear()
 
 
+@pytest.mark.gpu
 @metrics
 @dtypes
 @pytest.mark.parametrize("d", [3, 15, 70])
-def test_samples_that_share_the_loads_of_units(xp, sorted_samples, metric, dtype, d):
-    rng = np.random.default_rng(d)
+def test_samples_that_share_the_loads_of_units(sorting_cupy, metric, dtype, d):
+    xp, rng = sorting_cupy, np.random.default_rng(d)
     for spacing in 1e-2, 1e-6:
         samples, codebook = a_smooth_map(rng, 30, d, spacing, dtype)
         codebook += metric == "cosine"
