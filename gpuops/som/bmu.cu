@@ -37,7 +37,7 @@ constexpr bool DOTS = METRIC != TAXICAB;
 
 constexpr int TILE = 64;    // units that share one least score
 constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
-constexpr int WARPS = 4;    // of a block of `decide`
+constexpr int WARPS = 4;    // of a block of `bound`, `place` and `decide`
 constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // most and fewest units whose mean is the centre; their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
@@ -46,14 +46,14 @@ constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
 constexpr double COARSE = 256, LARGEST_BIAS = 32768 * COARSE;
 
 // One half product makes the scores of a chunk if its bound keeps on average at most FEW tiles and one of MANY. With
-// more tiles, two products more take less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200: from
-// about 20 tiles on).
+// more tiles, two products more took less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200, before
+// tiles were sifted: from about 20 tiles on).
 constexpr unsigned FEW = 2, MANY = 40;
 constexpr int COUNTED = 16;  // a block in so many counts the tiles that this bound keeps
 
 constexpr int TOGETHER = 4;    // samples of a warp of `decide_together`
 constexpr int STAGED = 128;    // dimensions of a sample that a warp has in shared memory
-constexpr int MOST_UNITS = 8;  // of a tile, to evaluate one after the other instead of all together
+constexpr int MOST_UNITS = 8;  // of a tile, to be listed one by one instead of the whole tile
 constexpr int LISTED = 32;     // units and tiles that may be listed for a sample, to be evaluated
 
 // A block of `pack` reports the first fault in its rows as NO_FAULT - (4 * row + kind), or 0 if there is none.
