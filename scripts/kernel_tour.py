@@ -421,7 +421,7 @@ def best_matching_units_of_many(xp: Any) -> None:
             for _ in range(2):
                 gpuops.best_matching_units(x, w)
     x, w = (xp.asarray(rng.standard_normal((k, 6)).astype("float32")) for k in (600, 90))
-    with mock.patch.multiple(bmu, _CHUNK_BYTES=1, _SORTED_SAMPLES=1, _SORTED_BYTES=1):
+    with mock.patch.multiple(bmu, _CHUNK_BYTES=1, _SORTED_SAMPLES=1):
         bmu._plan.cache_clear()
         gpuops.best_matching_units(x[::-1], w)
         gpuops.best_matching_units(x, w, "taxicab", top=2)

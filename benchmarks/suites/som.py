@@ -24,6 +24,8 @@ CONVENTION = (
     "codebook resident; training counts its last pass, which labels the samples, too"
 )
 ARTICLE = (10_000, 40_000, 12)
+LARGE = [(200_000, 40_000, d) for d in (12, 34, 60, 128)] + [(1_000_000, 400, 15), (300_000, 10_000, 784)]
+PARTS = ("searches", "published", "training")
 THREADS = 256
 ONE_BY_ONE = 100  # samples for the kernels that take one sample at a time
 CHECKED = 100  # samples whose units are checked in float64
@@ -35,20 +37,24 @@ SHARED_MINIMA = Program("som_shared_minima.cu", ("partial_minima", "least_minimu
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    parser.add_argument("--only", choices=PARTS, action="append", help="default: all; published: other methods")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
-    n, m, d = ARTICLE
-    for metric in ("euclidean", "taxicab", "cosine"):
-        time_search(bench, "article", n, m, d, metric)
-    time_product(bench, n, m, d)
-    time_article(bench, n, m, d)
-    if bench.gpu:
-        time_one_by_one(bench, m, d)
-    for dimensions in (12, 34, 60, 128):
-        time_search(bench, "rate", 200_000 if bench.gpu else 2_000, m, dimensions, "euclidean")
-    for samples, dimensions, side in [(480_000, 34, 30), (5_000_000, 60, 200)] if bench.gpu else [(20_000, 34, 30)]:
-        time_training(bench, samples, dimensions, side)
+    (n, m, d), parts = ARTICLE, args.only or PARTS
+    if "searches" in parts:
+        for metric in ("euclidean", "taxicab", "cosine"):
+            time_search(bench, "article", n, m, d, metric)
+        for shape in LARGE if bench.gpu else [(2_000, m, d) for _, m, d in LARGE[:4]]:
+            time_search(bench, "rate", *shape, "euclidean")
+    if "published" in parts:
+        time_product(bench, n, m, d)
+        time_article(bench, n, m, d)
+        if bench.gpu:
+            time_one_by_one(bench, m, d)
+    if "training" in parts:
+        for samples, dimensions, side in [(480_000, 34, 30), (5_000_000, 60, 200)] if bench.gpu else [(20_000, 34, 30)]:
+            time_training(bench, samples, dimensions, side)
 
 
 def time_search(bench: Bench, title: str, n: int, m: int, d: int, metric: str) -> None:

@@ -28,8 +28,9 @@ distances in this way would be slow, and nearly all evaluations are unnecessary:
    The least value of (least score + eps) over all tiles bounds the score of the best unit from above, and the second
    least value bounds the score of the second best unit.
 3. Decide. Evaluate D in every tile whose least score - eps does not exceed that bound: usually in one tile to five.
-   A GPU evaluates large maps in float32 first: no term is negative, so that the relative error of a sum is small. Only
-   units that may be the best one of the tiles so far are then evaluated in float64.
+   A GPU first computes the scores of the units of these tiles in float32, beginning with the tile of the least score.
+   The bound on their error has the same form, with a much smaller kappa and without residuals. So the first tile
+   excludes most of the others, and few units remain to be evaluated in float64.
 
 Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer. Where the bound of
 one product of halves keeps many tiles, as with samples far from all units, a score is made of three products instead:

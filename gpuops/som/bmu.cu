@@ -3,9 +3,10 @@
 //     pack      computes a centre of the codebook and a scale; writes units as features and as given, biases and the
 //               bounds of each tile; writes samples as features, their norms and residuals; on tensor cores chooses how
 //               many half products make a score
-//     bound, place    put samples with the same nearest tile next to each other, for maps beyond the first-level cache
-//     decide    computes units and distances from the least scores [n][tiles] that a screen has written. Cosine with
-//               missing values has no screen: all units are evaluated.
+//     bound, place    put samples with the same nearest tile next to each other, if there are many samples
+//     decide, decide_together    compute units and distances from the least scores [n][tiles] that a screen has written,
+//               for one sample in a warp or for several. Cosine with missing values has no screen: all units are
+//               evaluated.
 //
 // gpuops/som/__init__.py describes the computation and why it is exact. A score is the bias of a unit plus the dot
 // product of the features or, for taxicab, the sum of their absolute differences. Features are centred, and scaled by a
@@ -34,9 +35,9 @@
 constexpr int EUCLIDEAN = 0, TAXICAB = 1, COSINE = 2;
 constexpr bool DOTS = METRIC != TAXICAB;
 
-constexpr int TILE = 64;               // units that share one least score
-constexpr int PANEL = 128;             // samples whose features lie together, or units that a block packs
-constexpr int WARPS = 8, AT_ONCE = 4;  // warps of a block of `decide`; groups of 32 tiles that a warp reads at a time
+constexpr int TILE = 64;    // units that share one least score
+constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
+constexpr int WARPS = 4;    // of a block of `bound`, `place` and `decide`
 constexpr int SAMPLED = 64, FEWEST = 32, VALUES = 8192;  // most and fewest units whose mean is the centre; their values
 
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
@@ -45,13 +46,15 @@ constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
 constexpr double COARSE = 256, LARGEST_BIAS = 32768 * COARSE;
 
 // One half product makes the scores of a chunk if its bound keeps on average at most FEW tiles and one of MANY. With
-// more tiles, two products more take less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200: from
-// about 20 tiles on).
+// more tiles, two products more took less time than evaluating these tiles (200,000 x 60, 40,000 units, on an H200, before
+// tiles were sifted: from about 20 tiles on).
 constexpr unsigned FEW = 2, MANY = 40;
-constexpr bool SIFTED = METRIC != COSINE && sizeof(FLOAT) == 4;  // large maps are evaluated in float32 first
-constexpr int MOST_SIFTED = 1 << 18;                             // dimensions
-constexpr int MOST_UNITS = 4;  // of a tile, to evaluate one after the other instead of all together
-constexpr int COUNTED = 16;    // a block in so many counts the tiles that this bound keeps
+constexpr int COUNTED = 16;  // a block in so many counts the tiles that this bound keeps
+
+constexpr int TOGETHER = 4;    // samples of a warp of `decide_together`
+constexpr int STAGED = 128;    // dimensions of a sample that a warp has in shared memory
+constexpr int MOST_UNITS = 8;  // of a tile, to be listed one by one instead of the whole tile
+constexpr int LISTED = 32;     // units and tiles that may be listed for a sample, to be evaluated
 
 // A block of `pack` reports the first fault in its rows as NO_FAULT - (4 * row + kind), or 0 if there is none.
 constexpr unsigned long long NO_FAULT = 1ull << 62;
@@ -62,6 +65,11 @@ __device__ inline double infinite() {
 
 __device__ inline long long panels_of_units(const Search& s) {
     return (s.m + PANEL - 1) / PANEL;
+}
+
+// Rows of features of units in float32; those behind the dimensions are not used.
+__device__ inline int fine_rows(const Search& s) {
+    return s.tensor ? (s.d + 3) / 4 * 4 : s.depth;
 }
 
 __device__ inline bool usable(double x) {
@@ -197,7 +205,9 @@ __device__ inline int pack_units(const Search& s, double factor) {
         float* to = (float*)s.w + tile * s.depth * TILE + place;
         for (int k = 0; k < s.depth; ++k) to[k * TILE] = (float)feature(k);
     }
-    if (there && !s.tensor) s.bias[unit] = (float)bias;
+    if (there) s.bias[unit] = (float)bias;
+    float* const fine = s.fine + tile * fine_rows(s) * TILE + place;
+    for (int k = 0; k < fine_rows(s) && there && s.tensor; ++k) fine[k * TILE] = k < s.d ? (float)feature(k) : 0;
     // A tile with a unit that is not screened gives no upper bound: its norm is infinite.
     const double greatest = greatest_of_warp(!screened ? infinite() : DOTS ? sqrt(norm) : norm);
     residual = greatest_of_warp(sqrt(residual));
@@ -304,6 +314,9 @@ extern "C" __global__ void pack(const Search s) {
 struct alignas(8) Two {
     float values[2];
 };
+struct alignas(16) Four {
+    float values[4];
+};
 
 // A unit and its distance (euclidean: the squared distance).
 struct Found {
@@ -311,6 +324,29 @@ struct Found {
     int unit;
 };
 constexpr int NONE = -1;
+
+// The two nearest of some units, at equal distances the lowest.
+struct Nearest {
+    Found best = {__longlong_as_double(0x7ff0000000000000), NONE}, second = best;
+
+    __device__ void add(const Found& found) {
+        const auto precedes = [&](const Found& known) {
+            return found.value < known.value || (found.value == known.value && found.unit < known.unit);
+        };
+        if (precedes(best)) {
+            second = best;
+            best = found;
+        } else if (precedes(second)) {
+            second = found;
+        }
+    }
+};
+
+// A unit, and a lower bound of its score.
+struct Near {
+    float lower;
+    int unit;
+};
 
 // Returns the least key of a warp's lanes.
 __device__ inline unsigned long long least_of_warp(unsigned long long key) {
@@ -327,30 +363,44 @@ __device__ inline Found nearest_of_warp(Found found) {
     return {__longlong_as_double((long long)least), (int)unit};
 }
 
-// The error bound of the scores of a sample, made of halves in `products` products or in float32 (products = 0); with
-// the norm a of the sample and the norm b of a tile:
+// The error bound of the scores of a sample, made of halves in `products` products, in float32 by the screen
+// (products = 0) or in float32 by `decide` (SIFTED); with the norm a of the sample and the norm b of a tile:
 //
 //     products    bound
 //     1           residual of the sample x b + a x residual of the tile + offset of the tile
 //                 + (kappa_of_one b + rounding (a + b)) (a + b) + tiny
 //     3           (kappa b + rounding (a + b) + split (1 + b)) (a + b) + tiny
-//     0           the same; taxicab: (kappa + rounding) (a + b) + tiny
+//     0, SIFTED   the same with split = 0; taxicab: (kappa + rounding) (a + b) + tiny
 //
 // It is computed in float32 and enlarged a little, because its own computation rounds, too.
+constexpr int SIFTED = -1;
+
 struct Bounds {
     float norm, factor, constant, tiny, residual, reach, whole;
 
     __device__ Bounds(const Search& s, long long i, int products) {
         const double more = 1.0001, a = s.sample_norms[i];
         const bool one = products == 1;
-        const double split = one ? 0 : s.split;
+        const double split = products == 3 ? s.split : 0;
+        const double kappa = one ? s.kappa_of_one : products == SIFTED ? s.kappa_of_sifted : s.kappa;
         norm = (float)(a * more);
-        factor = (float)((DOTS ? (one ? s.kappa_of_one : s.kappa) + s.rounding + split : 0) * more);
-        constant = (float)((DOTS ? s.rounding * a + split : s.kappa + s.rounding) * more);
-        tiny = (float)(s.tiny * more);
+        factor = (float)((DOTS ? kappa + s.rounding + split : 0) * more);
+        constant = (float)((DOTS ? s.rounding * a + split : kappa + s.rounding) * more);
+        tiny = (float)((products == SIFTED ? s.tiny_of_sifted : s.tiny) * more);
         residual = one ? (float)(s.sample_residuals[i] * more) : 0;
         reach = one ? norm : 0;
         whole = one ? (float)more : 0;
+    }
+    // Returns the bounds of another lane's sample; the other members are the same for all samples.
+    __device__ Bounds of_lane(int lane) const {
+        Bounds result = *this;
+        result.norm = __shfl_sync(0xffffffff, norm, lane);
+        result.constant = __shfl_sync(0xffffffff, constant, lane);
+        if (whole > 0) {  // one half product
+            result.residual = __shfl_sync(0xffffffff, residual, lane);
+            result.reach = result.norm;
+        }
+        return result;
     }
     __device__ float epsilon(float least, const TileBound& tile) const {
         return (norm + tile.norm) * (factor * tile.norm + constant) + residual * tile.norm + reach * tile.residual +
@@ -412,20 +462,26 @@ __device__ inline float bound_of_best(const Search& s, const Bounds& bounds, con
     return s.top == 1 ? best : least_of_warp(lane == of_lane ? enough_of_two : enough, of_lane);
 }
 
-// Launch: blocks of WARPS warps, a warp per sample; if `sorted`. Counts the samples of each tile.
+// Launch: blocks of WARPS warps, a thread per sample; if `sorted`. Counts the samples of each tile.
 extern "C" __global__ void bound(const Search s) {
-    const int lane = threadIdx.x % 32;
-    const long long i = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (i >= s.n) return;
-    const float* const least = s.least + i * s.tiles;
-    const Bounds bounds(s, i, s.tensor ? *s.products : 0);
-    int nearest;
-    const float enough = bound_of_best(s, bounds, [&](int tile) { return least[tile]; }, nearest);
-    if (lane == 0) {
-        s.enough[i] = enough;
-        s.nearest[i] = nearest;
-        s.ranks[i] = atomicAdd(s.tile_counts + nearest, 1);
+    const int lane = threadIdx.x % 32, products = s.tensor ? *s.products : 0;
+    const long long i = (long long)blockIdx.x * WARPS * 32 + threadIdx.x, first = i - lane;
+    int own = NONE;
+    for (int k = 0; k < 32 && first + k < s.n; ++k) {
+        const float* const least = s.least + (first + k) * s.tiles;
+        int nearest;
+        bound_of_best(s, Bounds(s, first + k, products), [&](int tile) { return least[tile]; }, nearest);
+        if (lane == k) own = nearest;
     }
+    // A warp counts its samples of a tile at once, because the counters of a few tiles would be a bottleneck.
+    const unsigned same = __match_any_sync(0xffffffff, (unsigned)own);
+    const int leader = __ffs((int)same) - 1;
+    int before = 0;
+    if (lane == leader && own != NONE) before = atomicAdd(s.tile_counts + own, __popc(same));
+    before = __shfl_sync(0xffffffff, before, leader);
+    if (i >= s.n) return;
+    s.nearest[i] = own;
+    s.ranks[i] = before + __popc(same & ((1u << lane) - 1));
 }
 
 // Launch: blocks of WARPS warps, a thread per sample; if `sorted`. Puts samples in order.
@@ -447,182 +503,316 @@ extern "C" __global__ void place(const Search s) {
     s.order[at + s.ranks[i]] = (int)i;
 }
 
-// Launch: blocks of WARPS warps, a warp per sample. Samples of the same tile follow each other if `sorted`, so that the
-// tile comes from the first-level cache.
-extern "C" __global__ void decide(const Search s) {
-    // Of a warp, 32 dimensions at a time: its sample, as double, because the conversion from float is slow; or terms.
-    __shared__ double staged[WARPS][32];
-    if (blockIdx.x == 0) find_fault(s);
-    const int lane = threadIdx.x % 32;
-    const long long at = (long long)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (at >= s.n) return;
-    const long long i = s.sorted ? s.order[at] : at;
-    const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing;
-    const float* const least = s.least + i * tiles;
-    const TileBound* const tile_bounds = s.tile_bounds;
-    // Without a screen `least` is not initialized. The bounds are infinite then, so any score works.
-    const auto score = [&](int tile) { return METRIC == COSINE && missing ? 0 : least[tile]; };
-    double* mine = staged[threadIdx.x / 32];
-    const FLOAT* row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
-    const int products = s.tensor ? *s.products : 0;
-    const Bounds bounds(s, i, products);
-    int nearest;
-    const float enough = s.sorted ? s.enough[i] : bound_of_best(s, bounds, score, nearest);
+// Starts to load a line into the first-level cache.
+__device__ inline void prefetch(const void* line) {
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(line));
+}
+constexpr int LINE = 128;  // bytes
 
-    if (products && blockIdx.x % COUNTED == 0 && s.sample_norms[i] < infinite()) {
-        const Bounds of_one(s, i, 1);
-        const float enough_for_one = products == 1 ? enough : bound_of_best(s, of_one, score, nearest);
-        unsigned kept = 0;
-        for (int tile = lane; tile < tiles; tile += 32) {
-            kept += !(score(tile) - of_one.epsilon(score(tile), tile_bounds[tile]) > enough_for_one);
-        }
-        kept = __reduce_add_sync(0xffffffff, kept);
-        if (lane == 0) {
-            atomicAdd(s.kept, kept);
-            atomicAdd(s.kept + 1, 1u);
-        }
-    }
-
-    Found best = {infinite(), NONE}, second = best;  // found by this lane
-    const auto add = [&](double value, int unit) {   // called for units in ascending order
-        if (unit < s.m && value < best.value) {
-            second = best;
-            best = {value, unit};
-        } else if (unit < s.m && value < second.value) {
-            second = {value, unit};
-        }
-    };
-    const auto evaluate = [&](int tile) {  // called for tiles in ascending order
-        const FLOAT* column = (const FLOAT*)s.exact + (long long)tile * d * TILE + lane;
-        double value[2] = {0, 0}, square[2] = {0, 0};
-        for (int from = 0; from < d; from += 32) {
-            const int count = min(32, d - from);
-            __syncwarp();
-            if (lane < count) mine[lane] = row[(from + lane) * s.sample_columns];
-            __syncwarp();
-#pragma unroll 4
-            for (int k = 0; k < count; ++k) {
-                const double x = mine[k];
-                if (missing && x != x) continue;
+// Adds the terms of `count` dimensions, a multiple of 4, to the scores of two units for each sample. The terms of a score
+// are in two sums, of even and of odd dimensions.
+template <int SAMPLES, bool MISSING>
+__device__ inline void add_terms(float (&sums)[SAMPLES][2][2], const Four (*features)[STAGED / 4], const Two* units,
+                                 int count) {
+#pragma unroll 2
+    for (int k = 0; k < count; k += 4) {
+        Two w[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) w[j] = units[(k + j) * (TILE / 2)];
+#pragma unroll
+        for (int q = 0; q < SAMPLES; ++q) {
+            const Four x = features[q][k / 4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+#pragma unroll
                 for (int h = 0; h < 2; ++h) {
-                    const double w = column[(from + k) * TILE + h * 32];
-                    if (METRIC == EUCLIDEAN) value[h] = __dadd_rn(value[h], __dmul_rn(x - w, x - w));
-                    if (METRIC == TAXICAB) value[h] = __dadd_rn(value[h], fabs(x - w));
-                    if (METRIC == COSINE) value[h] = __dadd_rn(value[h], __dmul_rn(x, w));
-                    if (METRIC == COSINE && missing) square[h] = __dadd_rn(square[h], __dmul_rn(w, w));
+                    const float a = x.values[j], b = w[j].values[h];
+                    if (MISSING && a != a) continue;
+                    sums[q][h][j % 2] += !DOTS ? fabsf(a - b) : MISSING ? b * (a + b) : a * b;
                 }
             }
         }
-        for (int h = 0; h < 2; ++h) {
-            const int unit = tile * TILE + h * 32 + lane;
-            if (METRIC == COSINE) {
-                const double product = s.sample_lengths[i] * (missing ? sqrt(square[h]) : s.unit_lengths[unit]);
-                value[h] = product > 0 ? fmax(1 - value[h] / product, 0) : 1;
+    }
+}
+
+// Decides SAMPLES successive samples for each warp of a block. GROUP lanes know the same of a sample, and share its work.
+//
+// A tile is first *sifted*: the scores of its units are computed in float32, with a much smaller error bound than that of
+// the screen. The tile with the least score comes first, because its scores exclude most other tiles. Units that may be
+// the best one are listed, and those that still may be it in the end are evaluated in float64.
+//
+// In a sift, a lane has two units, and all samples share the loads of these units.
+template <int SAMPLES>
+__device__ inline void decide_samples(const Search& s) {
+    __shared__ Four features_of_warps[WARPS][SAMPLES][STAGED / 4];
+    __shared__ double terms_of_warps[WARPS][SAMPLES][33];  // an odd number, because of the banks
+    __shared__ Near listed_of_warps[WARPS][SAMPLES][LISTED];
+    constexpr int GROUP = 32 / SAMPLES;
+    constexpr unsigned ALL = 0xffffffff;
+    const float infinity = (float)infinite();
+    if (blockIdx.x == 0) find_fault(s);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / GROUP, place = lane % GROUP;
+    const long long first = ((long long)blockIdx.x * WARPS + warp) * SAMPLES;
+    if (first >= s.n) return;
+    const int samples = (int)min((long long)SAMPLES, s.n - first), own = (int)first + min(group, samples - 1);
+    const int i = s.sorted ? s.order[own] : own;
+    const int tiles = s.tiles, d = s.d, top = s.top, missing = s.missing, rows = (d + 3) / 4 * 4;
+    const int products = s.tensor ? *s.products : 0;
+    const bool screens = !(METRIC == COSINE && missing);  // otherwise `least` is not initialized
+    const TileBound* const tile_bounds = s.tile_bounds;
+    const float* const least = s.least + (long long)i * tiles;
+    const FLOAT* const row = (const FLOAT*)s.samples + (s.first + i) * s.sample_rows;
+    if (screens) {  // lines that will be read arrive meanwhile
+        const char* const scores = (const char*)(s.least + (long long)i * tiles);
+        for (int at = place * LINE; at < tiles * 4; at += GROUP * LINE) prefetch(scores + at);
+    }
+    const Bounds sifted(s, i, SIFTED);
+    float limit = infinity, limit_of_two = infinity;  // upper bounds of the two best scores
+    int listed = screens ? 0 : LISTED + 1;  // more than LISTED: all tiles will be evaluated that are not excluded
+
+    Four(*const features)[STAGED / 4] = features_of_warps[warp];
+    double factor = s.centre[d] * (METRIC == EUCLIDEAN ? -2 : METRIC == COSINE ? -1 : 1);
+    if (METRIC == COSINE) factor = s.sample_lengths[i] > 0 ? factor / s.sample_lengths[i] : 0;
+    int first_staged = -1;
+    const auto stage = [&](int from) {  // features of dimensions that do not exist or are missing are NaN or 0
+        if (from == first_staged) return;
+        first_staged = from;
+        __syncwarp();
+#pragma unroll 4
+        for (int k = place; k < min(STAGED, rows - from); k += GROUP) {
+            float feature = missing ? __int_as_float(0x7fffffff) : 0;
+            if (from + k < d) {
+                feature = (float)((row[(from + k) * s.sample_columns] - s.centre[from + k]) * factor);
             }
-            add(value[h], unit);
+            ((float*)features[group])[k] = feature;
+        }
+        __syncwarp();
+    };
+    const auto sift = [&](int tile, unsigned who) {  // for the samples whose bits are set
+        const Two* const column = (const Two*)s.fine + (long long)tile * fine_rows(s) * (TILE / 2) + lane;
+        float parts[SAMPLES][2][2] = {};
+        for (int from = 0; from < d; from += STAGED) {
+            stage(from);
+            const int count = min(STAGED, rows - from);
+            if (missing) {
+                add_terms<SAMPLES, true>(parts, features, column + from * (TILE / 2), count);
+            } else {
+                add_terms<SAMPLES, false>(parts, features, column + from * (TILE / 2), count);
+            }
+        }
+        const Two bias = ((const Two*)s.bias)[tile * (TILE / 2) + lane];
+        const TileBound tile_bound = tile_bounds[tile];
+        const int unit = tile * TILE + 2 * lane;
+#pragma unroll
+        for (int q = 0; q < SAMPLES; ++q) {
+            if (!(who >> q & 1)) continue;
+            const auto of_sample = [&](auto known) { return __shfl_sync(ALL, known, q * GROUP); };
+            const Bounds bounds = sifted.of_lane(q * GROUP);
+            float lower[2], upper[2];
+            for (int h = 0; h < 2; ++h) {
+                const float value = parts[q][h][0] + parts[q][h][1] + bias.values[h];
+                const float epsilon = bounds.epsilon(value, tile_bound);
+                lower[h] = value - epsilon;
+                upper[h] = value + epsilon < infinity ? value + epsilon : infinity;  // also if NaN
+            }
+            float best = of_sample(limit), best_of_two = of_sample(limit_of_two);
+            int lane_of_least;
+            const float smaller = fminf(upper[0], upper[1]), larger = fmaxf(upper[0], upper[1]);
+            const float least_upper = least_of_warp(smaller, lane_of_least);
+            if (top == 2) {
+                const float second_upper = least_of_warp(lane == lane_of_least ? larger : smaller, lane_of_least);
+                best_of_two = fminf(fmaxf(best, least_upper), fminf(best_of_two, second_upper));
+            }
+            best = fminf(best, least_upper);
+            unsigned near[2];
+            for (int h = 0; h < 2; ++h) {
+                near[h] = __ballot_sync(ALL, unit + h < s.m && !(lower[h] > (top == 1 ? best : best_of_two)));
+            }
+            const int found = __popc(near[0]) + __popc(near[1]), known = of_sample(listed);
+            const int added = found > MOST_UNITS ? 1 : found;
+            if (group == q) {
+                limit = best;
+                limit_of_two = best_of_two;
+                listed = min(known + added, LISTED + 1);
+            }
+            if (known + added > LISTED) continue;
+            Near* const list = listed_of_warps[warp][q] + known;
+            if (found > MOST_UNITS) {
+                if (lane == 0) *list = {-infinity, ~tile};
+                continue;
+            }
+            const unsigned before = (1u << lane) - 1;
+            if (near[0] >> lane & 1) list[__popc(near[0] & before)] = {lower[0], unit};
+            if (near[1] >> lane & 1) list[__popc(near[0]) + __popc(near[1] & before)] = {lower[1], unit + 1};
         }
     };
 
-    // Large maps in float32 first; small ones gain nothing. No term is negative, so that the sum of d terms is off by less
-    // than `blur` of it, and by `floor` for what is flushed to zero. Only units that this does not exclude are evaluated.
-    const float blur = 2 * (d + 8) * 0x1p-24f, floor = d * 0x1p-120f;
-    float limit = (float)infinite(), limit_of_two = limit;  // upper bounds of the distances of the two nearest units
-    const auto evaluate_unit = [&](int unit) {
-        const FLOAT* column = (const FLOAT*)s.exact + (long long)(unit / TILE) * d * TILE + unit % TILE;
+    const Bounds bounds(s, i, products);
+    const auto enough = [&] { return top == 1 ? limit : limit_of_two; };
+    if (screens) {
+        int nearest;
+        if (s.sorted) {
+            nearest = s.nearest[i];
+        } else {
+            bound_of_best(s, bounds, [&](int tile) { return least[tile]; }, nearest);
+        }
+        // First the nearest tiles of all samples; then those that remain of 32 GROUP tiles at a time, as bits of the lane
+        // of each GROUP tiles: for sample after sample, one for a tile.
+        unsigned left = (1u << SAMPLES) - 1, candidates = 0, lanes = 0, bits = 0;
+        for (int base = -32 * GROUP, tile;;) {
+            unsigned who = 0;
+            if (left) {
+                tile = __shfl_sync(ALL, nearest, (__ffs((int)left) - 1) * GROUP);
+                const unsigned same = __ballot_sync(ALL, nearest == tile);
+                for (int q = 0; q < SAMPLES; ++q) who |= (same >> q * GROUP & 1) << q;
+                left &= ~who;
+            } else if (bits) {
+                const int bit = __ffs((int)bits) - 1;
+                for (int q = 0; q < SAMPLES; ++q) who |= (bits >> (q * GROUP + bit % GROUP) & 1) << q;
+                for (int q = 0; q < SAMPLES; ++q) bits &= ~(1u << (q * GROUP + bit % GROUP));
+                tile = base + (__ffs((int)lanes) - 1) * GROUP + bit % GROUP;
+                if (!bits) lanes &= lanes - 1;
+            } else if (lanes) {
+                bits = __shfl_sync(ALL, candidates, __ffs((int)lanes) - 1);
+                continue;
+            } else {
+                base += 32 * GROUP;
+                if (base >= tiles) break;
+                const float best = enough();
+#pragma unroll 4
+                for (int turn = 0; turn < min(32, (tiles - base + GROUP - 1) / GROUP); ++turn) {
+                    const int own_tile = base + turn * GROUP + place, at = min(own_tile, tiles - 1);
+                    const bool out = least[at] - bounds.epsilon(least[at], tile_bounds[at]) > best;
+                    const unsigned kept =
+                        __ballot_sync(ALL, own_tile < tiles && own_tile != nearest && group < samples && !out);
+                    if (lane == turn) candidates = kept;
+                }
+                if (lane >= (tiles - base + GROUP - 1) / GROUP) candidates = 0;
+                lanes = __ballot_sync(ALL, candidates != 0);
+                continue;
+            }
+            sift(tile, who & ((1u << samples) - 1));
+        }
+        if (products && blockIdx.x % COUNTED == 0) {  // how many tiles would one half product keep?
+            const Bounds of_one(s, i, 1);
+            const bool counts = group < samples && s.sample_norms[i] < infinite();
+            unsigned kept = 0;
+            for (int tile = place; tile < tiles && counts; tile += GROUP) {
+                kept += !(least[tile] - of_one.epsilon(least[tile], tile_bounds[tile]) > enough());
+            }
+            kept = __reduce_add_sync(ALL, kept);
+            const unsigned counted = __reduce_add_sync(ALL, counts && place == 0);
+            if (lane == 0) {
+                atomicAdd(s.kept, kept);
+                atomicAdd(s.kept + 1, counted);
+            }
+        }
+    }
+
+    __syncwarp();
+    double (*const terms)[33] = terms_of_warps[warp];
+    const auto distance = [&](int sample, double sum, double square, int unit) {
+        if (METRIC != COSINE) return sum;
+        const double product = s.sample_lengths[sample] * (missing ? sqrt(square) : s.unit_lengths[unit]);
+        return product > 0 ? fmax(1 - sum / product, 0.0) : 1.0;
+    };
+    Nearest nearest_units;  // of the group's sample
+    const Near* const list = listed_of_warps[warp][group];
+    bool whole = listed > LISTED;  // whether there are tiles to be evaluated
+    for (int at = 0;;) {
+        int unit = NONE;
+        for (; at < listed && listed <= LISTED && unit < 0; ++at) {
+            const Near near = list[at];
+            if (near.lower > enough()) continue;
+            unit = near.unit;
+            whole |= unit < 0;
+        }
+        if (!__any_sync(ALL, unit >= 0)) break;
+        const FLOAT* const of_unit = (const FLOAT*)s.codebook + max(unit, 0) * s.unit_rows;
         double sum = 0;
         for (int from = 0; from < d; from += 32) {
-            const int count = min(32, d - from);
             __syncwarp();
-            if (lane < count) {
-                const double x = row[(from + lane) * s.sample_columns], w = column[(from + lane) * TILE];
-                mine[lane] = missing && x != x ? 0 : METRIC == EUCLIDEAN ? __dmul_rn(x - w, x - w) : fabs(x - w);
+#pragma unroll
+            for (int k = place; k < 32; k += GROUP) {
+                if (from + k >= d) continue;
+                const double x = row[(from + k) * s.sample_columns], w = of_unit[(from + k) * s.unit_columns];
+                const double apart = x - w, square = __dmul_rn(apart, apart);
+                const double term = METRIC == COSINE ? __dmul_rn(x, w) : METRIC == TAXICAB ? fabs(apart) : square;
+                terms[group][k] = missing && x != x ? 0 : term;
             }
             __syncwarp();
 #pragma unroll 4
-            for (int k = 0; k < count; ++k) sum = __dadd_rn(sum, mine[k]);
+            for (int k = 0; k < min(32, d - from); ++k) sum = __dadd_rn(sum, terms[group][k]);
         }
-        if (lane == 0) add(sum, unit);
-    };
-    const auto sift = [&](int tile) {  // called for tiles in ascending order
-        const Two* column = (const Two*)s.exact + (long long)tile * d * (TILE / 2) + lane;
-        float* const x = (float*)mine;
-        float value[2] = {0, 0};
-        for (int from = 0; from < d; from += 32) {
-            const int count = min(32, d - from);
-            __syncwarp();
-            if (lane < count) x[lane] = row[(from + lane) * s.sample_columns];
-            __syncwarp();
+        if (unit >= 0) nearest_units.add({distance(i, sum, 0, unit), unit});
+    }
+    for (unsigned left = __ballot_sync(ALL, whole && place == 0 && group < samples); left; left &= left - 1) {
+        const int of = __ffs((int)left) - 1, sample = __shfl_sync(ALL, i, of);
+        const int entries = __shfl_sync(ALL, listed, of);
+        const float best_score = __shfl_sync(ALL, enough(), of);
+        const FLOAT* const values = (const FLOAT*)s.samples + (s.first + sample) * s.sample_rows;
+        const float* const scores = s.least + (long long)sample * tiles;
+        const Bounds of_sample(s, sample, products);
+        Nearest of_lane;
+        const auto evaluate = [&](int tile) {
+            const FLOAT* column = (const FLOAT*)s.exact + (long long)tile * d * TILE + lane;
+            double value[2] = {0, 0}, square[2] = {0, 0};
+            for (int from = 0; from < d; from += 32) {
+                const int count = min(32, d - from);
+                __syncwarp();
+                if (lane < count) terms[0][lane] = values[(from + lane) * s.sample_columns];
+                __syncwarp();
 #pragma unroll 4
-            for (int k = 0; k < count; ++k) {
-                if (missing && x[k] != x[k]) continue;
-                const Two w = column[(from + k) * (TILE / 2)];
-                for (int h = 0; h < 2; ++h) {
-                    const float apart = x[k] - w.values[h];
-                    value[h] += METRIC == EUCLIDEAN ? apart * apart : fabsf(apart);
+                for (int k = 0; k < count; ++k) {
+                    const double x = terms[0][k];
+                    if (missing && x != x) continue;
+                    for (int h = 0; h < 2; ++h) {
+                        const double w = column[(from + k) * TILE + h * 32];
+                        if (METRIC == EUCLIDEAN) value[h] = __dadd_rn(value[h], __dmul_rn(x - w, x - w));
+                        if (METRIC == TAXICAB) value[h] = __dadd_rn(value[h], fabs(x - w));
+                        if (METRIC == COSINE) value[h] = __dadd_rn(value[h], __dmul_rn(x, w));
+                        if (METRIC == COSINE && missing) square[h] = __dadd_rn(square[h], __dmul_rn(w, w));
+                    }
                 }
             }
-        }
-        const int unit = tile * TILE + 2 * lane;
-        float upper[2];
-        bool near[2];
-        for (int h = 0; h < 2; ++h) {
-            upper[h] = unit + h < s.m ? value[h] + blur * value[h] + floor : (float)infinite();
-        }
-        int of_lane;
-        const float smaller = fminf(upper[0], upper[1]), larger = fmaxf(upper[0], upper[1]);
-        const float nearest = least_of_warp(smaller, of_lane);
-        if (top == 2) {
-            const float second_nearest = least_of_warp(lane == of_lane ? larger : smaller, of_lane);
-            limit_of_two = fminf(fmaxf(limit, nearest), fminf(limit_of_two, second_nearest));
-        }
-        limit = fminf(limit, nearest);
-        for (int h = 0; h < 2; ++h) {  // a value above 1e38 may be infinite because it overflowed
-            const float lower = fminf(value[h], 1e38f);
-            near[h] = unit + h < s.m && !(lower - blur * lower - floor > (top == 2 ? limit_of_two : limit));
-        }
-        const unsigned first = __ballot_sync(0xffffffff, near[0]), second = __ballot_sync(0xffffffff, near[1]);
-        if (__popc(first) + __popc(second) > MOST_UNITS) return evaluate(tile);
-        for (unsigned left = first | second; left; left &= left - 1) {
-            const int other = __ffs((int)left) - 1;
-            if (first >> other & 1) evaluate_unit(tile * TILE + 2 * other);
-            if (second >> other & 1) evaluate_unit(tile * TILE + 2 * other + 1);
-        }
-    };
-    for (int base = 0; base < tiles; base += 32 * AT_ONCE) {
-        float scores[AT_ONCE];
-        TileBound tile_bound[AT_ONCE];
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            const int tile = min(base + j * 32 + lane, tiles - 1);
-            scores[j] = score(tile);
-            tile_bound[j] = tile_bounds[tile];
-        }
-        unsigned candidates = 0;  // bit j is for tile base + j * 32 + lane
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            const bool out = scores[j] - bounds.epsilon(scores[j], tile_bound[j]) > enough;
-            candidates |= (unsigned)(base + j * 32 + lane < tiles && !out) << j;
-        }
-#pragma unroll 1
-        for (int j = 0; j < AT_ONCE; ++j) {
-            unsigned left = __ballot_sync(0xffffffff, candidates >> j & 1);
-            for (; left; left &= left - 1) {
-                const int tile = base + j * 32 + __ffs((int)left) - 1;
-                if (SIFTED && s.sorted && d <= MOST_SIFTED) {
-                    sift(tile);
-                } else {
-                    evaluate(tile);
-                }
+            for (int h = 0; h < 2; ++h) {
+                const int unit = tile * TILE + h * 32 + lane;
+                if (unit < s.m) of_lane.add({distance(sample, value[h], square[h], unit), unit});
             }
+        };
+        const Near* const of_list = listed_of_warps[warp][of / GROUP];
+        for (int at = 0; at < (entries > LISTED ? tiles : entries); ++at) {
+            if (entries <= LISTED) {
+                if (of_list[at].unit < 0) evaluate(~of_list[at].unit);
+                continue;
+            }
+            const float score = screens ? scores[at] : 0;
+            if (!(score - of_sample.epsilon(score, tile_bounds[at]) > best_score)) evaluate(at);
+        }
+        for (int turn = 0; turn < top; ++turn) {
+            const Found found = nearest_of_warp(of_lane.best);
+            if (group == of / GROUP && found.unit != NONE) nearest_units.add(found);
+            if (of_lane.best.unit == found.unit) of_lane.best = of_lane.second;
         }
     }
-    for (int place = 0; place < top; ++place) {
-        const Found found = nearest_of_warp(best);
-        if (lane == 0) {
-            s.units[(s.first + i) * top + place] = found.unit;
-            ((FLOAT*)s.distances)[(s.first + i) * top + place] =
+    if (place == 0 && group < samples) {
+        const auto write = [&](const Found& found, int number) {
+            s.units[(s.first + i) * top + number] = found.unit;
+            ((FLOAT*)s.distances)[(s.first + i) * top + number] =
                 (FLOAT)(METRIC == EUCLIDEAN ? sqrt(found.value) : found.value);
-        }
-        if (best.unit == found.unit) best = second;
+        };
+        write(nearest_units.best, 0);
+        if (top == 2) write(nearest_units.second, 1);
     }
+}
+
+// Launch: blocks of WARPS warps, a warp per sample; unless `sorted`.
+extern "C" __global__ void decide(const Search s) {
+    decide_samples<1>(s);
+}
+
+// Launch: blocks of WARPS warps, a warp for TOGETHER samples; if `sorted`, since samples of the same tile then follow
+// each other.
+extern "C" __global__ void decide_together(const Search s) {
+    decide_samples<TOGETHER>(s);
 }

@@ -23,13 +23,14 @@ from gpuops.som.bmu_numba import error_bound
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _TILE, _PANEL = 64, 128
-_WARPS = 8  # warps in a block of `decide`
-_CHUNK_BYTES = 256 << 20  # most bytes of features and least scores at a time
+_WARPS = 4  # warps in a block of `bound`, `place` and `decide`
+# Most bytes of features and least scores at a time, and the most of them as a part of the device's memory. With more
+# samples at a time, more successive samples have the same nearest tile, and the tiles that they need stay in caches.
+_CHUNK_BYTES, _CHUNK_PART = 2 << 30, 1 / 32
 _NO_FAULT = 2**62
 
-# Samples are sorted by their nearest tile if there are as many samples and bytes of units: a smaller map stays in the
-# first-level cache as it is.
-_SORTED_SAMPLES, _SORTED_BYTES = 1 << 14, 128 << 10
+_TOGETHER = 4  # samples of a warp of `decide_together`
+_SORTED_SAMPLES = 1 << 14  # fewest samples that are sorted by their nearest tile
 
 # Least number of dimensions for tensor cores, which pad them to a multiple of 16. With fewer dimensions the float32
 # kernel has less to do.
@@ -48,7 +49,7 @@ _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 _PROGRAMS = {
     (dtype, metric): Program(
         "som/bmu.cu",
-        ("pack", "bound", "place", "decide"),
+        ("pack", "bound", "place", "decide", "decide_together"),
         (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
     )
     for dtype in ("float32", "float64")
@@ -119,9 +120,9 @@ class _Screen(NamedTuple):
 
 _ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy aligns arrays
 _SCRATCH = (
-    *("centre", "w", "bias", "exact", "unit_lengths", "tile_bounds"),
+    *("centre", "w", "fine", "bias", "exact", "unit_lengths", "tile_bounds"),
     *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products"),
-    *("enough", "nearest", "ranks", "tile_counts", "order", "faults", "fault"),
+    *("nearest", "ranks", "tile_counts", "order", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
@@ -129,6 +130,7 @@ _SEARCH = np.dtype(  # the struct `Search` of search.cuh
         ("scratch", np.uint64, len(_SCRATCH)),
         ("kept", np.uint64),
         *((name, np.float64) for name in ("kappa", "rounding", "split", "tiny", "kappa_of_one")),
+        *((name, np.float64) for name in ("kappa_of_sifted", "tiny_of_sifted")),
         *((name, np.int64) for name in ("m", "first", "n")),
         *((name, np.int32) for name in ("d", "depth", "rows", "tiles", "slab")),
         *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor", "sorted")),
@@ -210,11 +212,13 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(device, metric, missing, d), math.ceil(m / _TILE)
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
     prepare({program, screen.program, screen.program_of_one} if screens else {program})
-    chunk = _chunk(screen, tiles, n)
+    room = min(_CHUNK_BYTES, int(cupy.cuda.Device(device).mem_info[1] * _CHUNK_PART))
+    chunk = _chunk(screen, tiles, n, room)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
     sizes = {
         "centre": 8 * (d + 1),
         "w": 4 * (units + tiles % 2 * _TILE) * screen.depth,
+        "fine": 4 * units * (math.ceil(d / 4) * 4) if screen.tensor else 0,
         "bias": 4 * units,
         "exact": dtype.itemsize * units * d,
         "unit_lengths": 8 * units,
@@ -225,7 +229,6 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         "sample_lengths": 8 * panels * _PANEL,
         "least": 4 * chunk * tiles,
         "products": 4,
-        "enough": 4 * chunk,
         "nearest": 4 * chunk,
         "ranks": 4 * chunk,
         "tile_counts": 4 * tiles,
@@ -237,7 +240,10 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search = np.zeros((), _SEARCH)
     for name in "kappa", "kappa_of_one", "rounding", "split", "tiny", "depth", "rows", "slab", "tensor":
         search[name] = getattr(screen, name)
-    search["sorted"] = screens and n >= _SORTED_SAMPLES and m * d * dtype.itemsize >= _SORTED_BYTES
+    search["sorted"] = screens and n >= _SORTED_SAMPLES
+    # Sums of half of the terms each, which are added in the end.
+    search["kappa_of_sifted"] = error_bound(2 * math.ceil(d / 4) + 2, d, 2.0**-24)[0]
+    search["tiny_of_sifted"] = d * 2.0**-59
     kept = cupy.zeros(2, np.uint32)
     search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
@@ -247,7 +253,10 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         for first in range(0, max(n, 1), chunk)
     )
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
-    return _Plan(argument, kept, np.array([0, *ends[:-1]], np.uint64), int(ends[-1]), parts)
+    offsets = np.array([0, *ends[:-1]], np.uint64)
+    if not screen.tensor:
+        offsets[_SCRATCH.index("fine")] = offsets[_SCRATCH.index("w")]
+    return _Plan(argument, kept, offsets, int(ends[-1]), parts)
 
 
 def _part(
@@ -271,11 +280,18 @@ def _part(
             entries = [(screen.program_of_one, "screen_by_one", grid_of_one), (screen.program, "screen_by_three", grid)]
         for screening, entry, shape in entries:
             launches.append((screening.function(entry), shape, (screening.threads,), screening.shared))
-    warps = max(math.ceil(count / _WARPS), 1)
+    threads = (32 * _WARPS,)
+
+    def over(entry: str, of_block: int) -> None:
+        """Launch `entry` in blocks of so many samples."""
+        launches.append((program.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
+
     if by_tiles:
-        launches.append((program.function("bound"), (warps,), (32 * _WARPS,), 0))
-        launches.append((program.function("place"), (math.ceil(warps / 32),), (32 * _WARPS,), 0))
-    launches.append((program.function("decide"), (warps,), (32 * _WARPS,), 0))
+        over("bound", 32 * _WARPS)
+        over("place", 32 * _WARPS)
+        over("decide_together", _TOGETHER * _WARPS)
+    else:
+        over("decide", _WARPS)
     return _Part(first, count, share, share_of_one, tuple(launches))
 
 
@@ -318,9 +334,9 @@ def _slabs(depth: int) -> tuple[int, int]:
     return (steps, 1) if steps <= 5 else (3, math.ceil(steps / 3))
 
 
-def _chunk(screen: _Screen, tiles: int, n: int) -> int:
-    """Return the number of samples of a chunk: all samples, or as many blocks of samples as fit into _CHUNK_BYTES."""
-    fit = _CHUNK_BYTES // (4 * (screen.rows + tiles)) // screen.samples * screen.samples
+def _chunk(screen: _Screen, tiles: int, n: int, room: int) -> int:
+    """Return the number of samples of a chunk: all samples, or as many blocks of samples as fit into `room` bytes."""
+    fit = room // (4 * (screen.rows + tiles)) // screen.samples * screen.samples
     return min(max(fit, screen.samples), max(1, math.ceil(n / screen.samples)) * screen.samples)
 
 

@@ -720,6 +720,16 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, predicate) != 0;
 }
+inline unsigned __match_any_sync(unsigned mask, unsigned value) {
+    unsigned same = 0;
+    host::exchange(mask, value, [&] {
+        const unsigned first = host::current - host::lane();
+        for (unsigned i = 0; i < warpSize && first + i < host::threads; ++i) {
+            if (mask >> i & 1 && (unsigned)host::fibers[first + i].exchanged == value) same |= 1u << i;
+        }
+    });
+    return same;
+}
 inline int __all_sync(unsigned mask, int predicate) {
     return __ballot_sync(mask, !predicate) == 0;
 }
@@ -764,6 +774,8 @@ inline void ptx_ld_shared_v4_b32(unsigned& x, unsigned& y, unsigned& z, unsigned
 inline void ptx_ld_shared_v2_f64(double& x, double& y, unsigned shared) {
     host_load_shared<2, double>(shared, {&x, &y});
 }
+
+inline void ptx_prefetch_global_L1(const void*) {}
 
 inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
     host::Fiber& fiber = host::me();

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from gpuops.som import METRICS, best_matching_units, quantization_error, topographic_error
+from gpuops.som import METRICS, best_matching_units, bmu_cuda, quantization_error, topographic_error
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, neighbourhood
 from gpuops.som.update import fixed_point, from_fixed_point, smooth, spread, train_online, unit_sums
 
@@ -126,6 +126,34 @@ def a_smooth_map(rng, rows, d, spacing, dtype="float32"):
 def test_units_nearer_to_each_other_than_a_screen_can_tell(xp, metric, spacing, d):
     samples, codebook = a_smooth_map(np.random.default_rng(d), 30, d, spacing)
     check_units(xp, samples, codebook + np.float32(metric == "cosine"), metric, top=2)
+
+
+@pytest.fixture
+def sorting_cupy(cupy, monkeypatch):
+    """CuPy; samples are sorted by their nearest tile, however few there are."""
+    monkeypatch.setattr(bmu_cuda, "_SORTED_SAMPLES", 1)
+    bmu_cuda._plan.cache_clear()
+    yield cupy
+    bmu_cuda._plan.cache_clear()
+
+
+@pytest.mark.gpu
+@metrics
+@dtypes
+@pytest.mark.parametrize("d", [3, 15, 70])
+def test_samples_that_share_the_loads_of_units(sorting_cupy, metric, dtype, d):
+    xp, rng = sorting_cupy, np.random.default_rng(d)
+    for spacing in 1e-2, 1e-6:
+        samples, codebook = a_smooth_map(rng, 30, d, spacing, dtype)
+        codebook += metric == "cosine"
+        check_units(xp, samples, codebook, metric)
+        check_units(xp, samples[:197], codebook, metric, top=2)
+        samples[rng.random(samples.shape) < 0.3] = np.nan
+        samples[:, 1] = 1
+        check_units(xp, samples[:50], codebook, metric, top=2, missing=True)
+    samples = rng.normal(size=(30, d)).astype(dtype)
+    samples[7] = 1e9  # too far away for the screen
+    check_units(xp, samples, np.ones((2200, d), dtype), metric, top=2)  # more equal tiles than a list holds
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab"])

@@ -25,7 +25,6 @@ def cupy(host_shim):
     host_shim.start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bmu_cuda, "_SORTED_SAMPLES", 1)
-        patch.setattr(bmu_cuda, "_SORTED_BYTES", 1)
         yield host_shim
 
 
@@ -89,6 +88,7 @@ def test_what_cannot_be_screened_is_decided(cupy, metric):
     check(cupy, samples, far, metric, top=2)
     check(cupy, samples * 1e-170, codebook * 1e-170, metric, top=2)
     check(cupy, samples[:3], np.ones((300, 5)), metric, top=2)
+    check(cupy, samples[7:9], np.ones((2200, 5)), metric, top=2)  # more equal tiles than a list holds
 
 
 def test_chunks_and_views(cupy, monkeypatch):
@@ -182,7 +182,7 @@ def test_units_that_float32_cannot_tell_apart(cupy, monkeypatch, metric, top):
     samples = (codebook[:40] + rng.normal(size=(40, 20))).astype("float32")
     check(cupy, samples, codebook, metric, top)
     source = Program.source
-    whole, none = "const float blur = 2 * (d + 8) * 0x1p-24f", "const float blur = 0"
+    whole, none = "epsilon = bounds.epsilon(value, tile_bound)", "epsilon = 0"
     assert any(whole in source(program) for program in declared())
     monkeypatch.setattr(Program, "source", lambda program: source(program).replace(whole, none))
     cupy.start()
@@ -197,11 +197,11 @@ def test_three_products_where_one_keeps_many_tiles(cupy):
     near = codebook[:300] + np.float32(0.01)
     far = near + 3000 * np.eye(12, dtype="float32")[0]  # far, where the units are alike
     first = inside(cupy, near, codebook, products=3)
-    assert first.kept[1] == 24  # three blocks of eight samples
+    assert first.kept[1] == 32  # two blocks of sixteen samples
     assert first.kept[0] <= 2 * first.kept[1]
     again = inside(cupy, near, codebook, products=1)
     assert again.kept.tolist() == first.kept.tolist() or again.kept[0] <= 2 * again.kept[1]
-    assert inside(cupy, far, codebook, products=1).kept[0] > 8 * 24
+    assert inside(cupy, far, codebook, products=1).kept[0] > 8 * 32
     plan = choose(3, *map(cupy.asarray, (near, codebook)))
     for samples, taken in (near, 3), (near, 1), (far, 1), (far, 3), (near, 3), (near, 1):
         kept = plan.kept.get()
