@@ -6,18 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-_METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
-_OTHER_NAMES = {
-    "s": ("sec", "second", "seconds"),
-    "min": ("minute", "minutes"),
-    "h": ("hr", "hour", "hours"),
-    "m": ("metre", "metres", "meter", "meters"),
-    "km": ("kilometre", "kilometres", "kilometer", "kilometers"),
-    "mi": ("mile", "miles"),
-    "ft": ("foot", "feet"),
-}
-_SHORT = {name: short for short, names in _OTHER_NAMES.items() for name in (short, *names)}
+from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
 
 
 @dataclass(frozen=True)
@@ -59,17 +48,17 @@ def measured(network_unit: str, unit: str | None) -> Measured:
     ValueError
         `unit` is not known, or is not a unit of what the network measures.
     """
-    own = _SHORT.get(network_unit.strip().casefold())
-    name = "travel_time" if own in _SECONDS else "distance"
+    own = symbol_of(network_unit)
+    name = "travel_time" if own in SECONDS else "distance"
     if unit is None:
         return Measured(name, network_unit)
-    wanted = _SHORT.get(unit.strip().casefold())
-    units = next((each for each in (_SECONDS, _METRES) if own in each), None)
+    wanted = symbol_of(unit)
+    units = units_like(own)
     if units is None or own is None:
         recorded = f"is {network_unit!r}, which is not known here" if network_unit else "is not recorded"
         raise ValueError(
             f"unit (--unit) is {unit!r}, but the unit of the network {recorded}; import the network with its unit"
-            f" (tilepath import --unit), one of {', '.join((*_SECONDS, *_METRES))}"
+            f" (tilepath import --unit), one of {', '.join((*SECONDS, *METRES))}"
         )
     if wanted not in units:
         raise ValueError(f"unit (--unit) is {unit!r}, and the network is in {network_unit}; choose {', '.join(units)}")

@@ -8,30 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_METRES = {"m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
-_WORDS = {
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "mins": "min",
-    "minute": "min",
-    "minutes": "min",
-    "hr": "h",
-    "hour": "h",
-    "hours": "h",
-    "day": "d",
-    "days": "d",
-    "metre": "m",
-    "metres": "m",
-    "meter": "m",
-    "meters": "m",
-    "kilometres": "km",
-    "kilometers": "km",
-    "feet": "ft",
-    "miles": "mi",
-}
+from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
 
 
 class Limits(NamedTuple):
@@ -80,18 +57,18 @@ def _factor(unit: str, network_unit: str) -> float:
     """Return how many units of the network a unit is."""
     if not unit:
         return 1.0
-    asked, known = (_WORDS.get(each.lower(), each.lower()) for each in (unit, network_unit))
-    for units in (_SECONDS, _METRES):
-        if asked in units and known in units:
-            return units[asked] / units[known]
-    if asked not in _SECONDS | _METRES:
-        raise ValueError(f"within (--within) is in {unit!r}; units are {', '.join(_SECONDS | _METRES)}")
-    if known not in _SECONDS | _METRES:
+    asked, own = symbol_of(unit), symbol_of(network_unit)
+    units = units_like(own)
+    if asked is None:
+        raise ValueError(f"within (--within) is in {unit!r}; units are {', '.join((*SECONDS, *METRES))}")
+    if units is None or own is None:
         raise ValueError(
             f"the unit of the network is {network_unit!r}, which is no unit of time or length; import it with its unit "
             "(unit, --unit), or give limits without a unit (within, --within)"
         )
-    raise ValueError(
-        f"within (--within) is in {unit}, but the weights of the network are in {network_unit}; give limits in that "
-        "unit"
-    )
+    if asked not in units:
+        raise ValueError(
+            f"within (--within) is in {unit}, but the weights of the network are in {network_unit}; give limits in "
+            "that unit"
+        )
+    return units[asked] / units[own]

@@ -157,7 +157,7 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     refused(r"pairs have the shape \(3,\)", pairs=[1, 2, 3])
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
     refused("an id occurs twice", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
-    refused("unit .* is 'km', and the network is in s; choose s, min, h", ["v1"], unit="km")
+    refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")
     refused("also is 'toll'; name the column", ["v1"], also="toll")
     refused("column `path` of its own", ["v1"], also={"path": graph})
     refused(r"also: t is int64 of shape \(2,\); give one number for each of the 160 arcs", ["v1"], also={"t": [1, 2]})
