@@ -88,7 +88,10 @@ def test_what_cannot_be_screened_is_decided(cupy, metric):
     check(cupy, samples, far, metric, top=2)
     check(cupy, samples * 1e-170, codebook * 1e-170, metric, top=2)
     check(cupy, samples[:3], np.ones((300, 5)), metric, top=2)
-    check(cupy, samples[7:9], np.ones((2200, 5)), metric, top=2)  # more equal tiles than a list holds
+    # More equal tiles than a list holds, and the nearest unit in the last one.
+    alike = np.ones((2200, 5))
+    alike[-1, 0] += 1e-9
+    check(cupy, np.concatenate([samples[7:8], np.full((2, 5), 3)]), alike, metric, top=2)
 
 
 def test_chunks_and_views(cupy, monkeypatch):
