@@ -343,7 +343,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         title: str | None = None,
         scaled: bool = False,
         size: tuple[float, float] | None = None,
-        colours: str | None = None,
+        cmap: str | None = None,
     ) -> Any:
         """Draw the map with matplotlib, as `tilepath som plot` does.
 
@@ -368,7 +368,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             Of a map that was trained with scaled samples, show the scaled values ("plane", "planes").
         size : (width, height), optional
             Inches that the map, each plane, or the picture without cells has to fit in.
-        colours : str, optional
+        cmap : str, optional
             Name of a colour map of matplotlib, for pictures of numbers.
 
         Returns
@@ -379,7 +379,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
         lacking = "This %(name)s lacks what the picture shows; call fit, or cluster, or pass samples as X"
         check_is_fitted(self, needed(kind, X, y), msg=lacking)
-        return plot(self, kind, column, axes, X, y, text, title, scaled, size, colours)
+        return plot(self, kind, column, axes, X, y, text, title, scaled, size, cmap)
 
     def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:
         """Write the map to a codebook store, which commands such as `tilepath som plot` and `tilepath som map` read.

@@ -46,7 +46,7 @@ def plot(
     title: str | None,
     scaled: bool,
     size: tuple[float, float] | None,
-    colours: str | None,
+    cmap: str | None,
 ) -> Any:
     """Draw a fitted map; parameters and result are those of `tilepath.sklearn.SelfOrganizingMap.plot`."""
     if kind not in (*KINDS, "plane"):
@@ -55,7 +55,7 @@ def plot(
         raise ValueError(f"{kind} shows the density of samples; pass them as X")
     if axes is not None and kind in ON_FIGURES:
         raise ValueError(f"{kind} needs a figure of its own; leave out axes")
-    check_style(kind, scaled, size, colours)
+    check_style(kind, scaled, size, cmap)
     if axes is not None and size is not None:
         raise ValueError("size is for a new figure; leave out axes or size")
     samples = som._take(X, None, som.grid_).values if kind in OF_SAMPLES else None
@@ -75,7 +75,7 @@ def plot(
         samples=samples,
         clusters=getattr(som, "unit_clusters_", None),
         size=size,
-        colours=colours,
+        cmap=cmap,
     )
     if axes is None:
         from matplotlib import pyplot

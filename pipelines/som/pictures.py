@@ -83,7 +83,7 @@ def picture_map(
     title: str | None = None,
     size: tuple[float, float] | None = None,
     dpi: int | None = None,
-    colours: str | None = None,
+    cmap: str | None = None,
     overwrite: bool = False,
 ) -> Figure:
     """Draw a map; return the figure, and write it to the image file `path`, in the format of its suffix.
@@ -103,7 +103,7 @@ def picture_map(
     title : line above the picture; by default the name of the store, the kind of picture and the size of the map
     size : width and height in inches that the cells of the map, each plane, or the picture without cells has to fit in
     dpi : pixels per inch, by default 150
-    colours : name of a colour map of matplotlib, such as "cividis", for pictures of numbers
+    cmap : name of a colour map of matplotlib, such as "cividis", for pictures of numbers
     overwrite : replace `path` if it exists
 
     Raises
@@ -121,7 +121,7 @@ def picture_map(
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
         raise ValueError(f"columns (--column) are for planes, not for {kind}; leave them out")
-    check_style(kind, scaled, size, colours)
+    check_style(kind, scaled, size, cmap)
     grid = codebook.grid
     if clusters is not None and (clusters.shape != (grid.units,) or clusters.dtype.kind != "i"):
         raise ValueError(f"clusters are {clusters.dtype} {clusters.shape}; give an integer for each of the units")
@@ -156,27 +156,27 @@ def picture_map(
         ways=[] if mapping is None else [_way(mapping, *rows) for rows in ways],
         name=codebook.path,
         size=size,
-        colours=colours,
+        cmap=cmap,
     )
     with figure_file(path, overwrite, tight=True, dpi=dpi) as figure:
         draw_map(figure, shown, kind, title, columns, text)
     return figure
 
 
-def check_style(kind: str, scaled: bool, size: tuple[float, float] | None, colours: str | None) -> None:
+def check_style(kind: str, scaled: bool, size: tuple[float, float] | None, cmap: str | None) -> None:
     """Raise ValueError if an option of style does not go with a kind of picture."""
     if scaled and kind not in ("plane", "planes"):
         raise ValueError(f"scaled (--scaled) is for planes, not for {kind}; leave it out")
     if size is not None and not all(0.5 <= side <= 100 for side in size):
         raise ValueError(f"size (--size) is {size[0]:g} x {size[1]:g}; give 0.5 to 100 inches for each side")
-    if colours is None:
+    if cmap is None:
         return
     if kind not in OF_NUMBERS:
-        raise ValueError(f"colours (--colours) are for pictures of numbers, not for {kind}; leave them out")
+        raise ValueError(f"a colour map (cmap, --cmap) is for pictures of numbers, not for {kind}; leave it out")
     from matplotlib import colormaps
 
-    if colours not in colormaps:
-        raise ValueError(f"matplotlib has no colour map {colours!r}; choose viridis, cividis, magma or another")
+    if cmap not in colormaps:
+        raise ValueError(f"matplotlib has no colour map {cmap!r}; choose viridis, cividis, magma or another")
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class MapView:
     ways : the units of each trajectory
     name : name of the map, for messages
     size : width and height in inches that the cells, or a picture without cells, have to fit in; None for the default
-    colours : name of the colour map for numbers, or None
+    cmap : name of the colour map for numbers, or None
     """
 
     grid: Grid
@@ -218,7 +218,7 @@ class MapView:
     name: str = "the map"
     scales: Sequence[str] = ()
     size: tuple[float, float] | None = None
-    colours: str | None = None
+    cmap: str | None = None
 
 
 def draw_map(
@@ -268,7 +268,7 @@ def draw_plane(axes: Any, shown: MapView, column: int, title: str) -> None:
 
 def _draw_column(axes: Any, shown: MapView, column: int) -> Any:
     """Draw the values of the units in one column; return the axes of the colour bar, which names their scale."""
-    drawn = cells.draw_cells(axes, shown.grid, shown.values[:, column], shown.colours or "viridis")
+    drawn = cells.draw_cells(axes, shown.grid, shown.values[:, column], shown.cmap or "viridis")
     return cells.colour_bar(axes, drawn, label=shown.scales[column] if shown.scales else "").ax
 
 
@@ -301,7 +301,7 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
         hits = shown.hits
         assert hits is not None
         counts, limits = np.where(hits > 0, hits, np.nan), (1, max(hits.max(), 2))
-        drawn = cells.draw_cells(axes, grid, counts, shown.colours or "viridis", clim=limits, divided=True)
+        drawn = cells.draw_cells(axes, grid, counts, shown.cmap or "viridis", clim=limits, divided=True)
         cells.colour_bar(axes, drawn, label="samples", ticks=MaxNLocator(6, integer=True))
     else:
         walls = u_matrix(units, grid, metric)
@@ -312,7 +312,7 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
             colours, what = "viridis", "samples within the Pareto radius"
         if kind == "ustar":
             values, colours, what = u_star(walls, values), "bone_r", "U*: distance to the neighbours, less where dense"
-        cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.colours or colours), label=what)
+        cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.cmap or colours), label=what)
 
 
 def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:

@@ -55,7 +55,7 @@ from pipelines.stores.generated_names import generator_of
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
-from pipelines.stores.vertex_names import VertexName, VertexNameList, VertexNames
+from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
 LINES = ("arc_lines", "line_offsets", "line_points")
@@ -252,9 +252,9 @@ class Graph(NamedRows):
         """Return the label of a vertex, or its position as text if there are no labels; `names` reads many at once."""
         return self.names([vertex])[0]
 
-    def names(self, vertices: Sequence[int] | np.ndarray) -> list[str]:
+    def names(self, vertices: Sequence[int] | np.ndarray | Positions) -> list[str]:
         """Return the labels of vertices, or their positions as text. Only chunks that hold these labels are read."""
-        places = np.asarray(vertices, dtype=np.int64)
+        places = np.atleast_1d(np.asarray(getattr(vertices, "indices", vertices), dtype=np.int64))
         found = self._array("labels")[places] if "labels" in self.optional and places.size else places
         return [str(name) for name in found]
 

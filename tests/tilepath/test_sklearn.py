@@ -565,7 +565,7 @@ def test_every_picture_of_the_command_line_is_a_picture_of_the_estimator(kind):
 
 def test_a_picture_of_the_estimator_is_as_large_as_asked():
     som = SelfOrganizingMap(4, 4, epochs=1).fit(cloud(60))
-    axes = som.plot(size=(2, 9), colours="cividis")
+    axes = som.plot(size=(2, 9), cmap="cividis")
     width, height = axes.get_position().size * axes.figure.get_size_inches()
     assert np.allclose((width, height), 2)
     assert axes.collections[0].get_cmap().name == "cividis"

@@ -120,7 +120,7 @@ def export(store: str, file: str, **options: Any) -> None:
     help="Inches that the map, each plane, or the picture without cells has to fit in, such as 4x3.",
 )
 @click.option("--dpi", type=int, show_default="150", help="Pixels per inch.")
-@click.option("--colours", metavar="NAME", help="Colour map of matplotlib for pictures of numbers, such as cividis.")
+@click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for pictures of numbers, such as cividis.")
 @click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 def plot(
     codebook: str,

@@ -233,7 +233,7 @@ def test_no_colour_is_a_label_and_a_cluster():
 
 def test_size_resolution_and_colours_are_options(made):
     codebook, _, mapping = made(Grid(4, 4), hits=np.ones(16, np.int64))
-    wide = picture_map(codebook, None, "hits", size=(3, 8), dpi=50, colours="cividis", title="mine")
+    wide = picture_map(codebook, None, "hits", size=(3, 8), dpi=50, cmap="cividis", title="mine")
     assert wide.get_size_inches().tolist() == [3, 3]
     assert wide.dpi == 50
     axes = wide.get_axes()[0]
@@ -241,7 +241,7 @@ def test_size_resolution_and_colours_are_options(made):
     for kind in ("tree", "curve"):
         drawn = picture_map(codebook, None, kind, size=(3, 8), mapping=mapping)
         assert drawn.get_size_inches().tolist() == [3, 8]
-    planes = picture_map(codebook, None, "planes", size=(1.5, 2), colours="magma")
+    planes = picture_map(codebook, None, "planes", size=(1.5, 2), cmap="magma")
     assert {axes.collections[0].get_cmap().name for axes in planes.get_axes()[:3]} == {"magma"}
 
 
@@ -424,8 +424,8 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("no picture 'heat'; choose umatrix, pmatrix, ustar, hits", "heat")
     refused(r"columns \(--column\) are for planes, not for hits", "hits", columns=["0"])
     refused(r"scaled \(--scaled\) is for planes, not for hits", "hits", scaled=True)
-    refused(r"colours \(--colours\) are for pictures of numbers, not for tree", "tree", colours="magma")
-    refused("no colour map 'rainbows'; choose viridis", colours="rainbows")
+    refused(r"a colour map \(cmap, --cmap\) is for pictures of numbers, not for tree", "tree", cmap="magma")
+    refused("no colour map 'rainbows'; choose viridis", cmap="rainbows")
     refused(r"size \(--size\) is 0 x 4; give 0.5 to 100 inches", size=(0, 4))
     refused(r"dpi \(--dpi\) is 5; give 10 to 1,200 pixels", dpi=5)
     refused("no column 'weight'; it has 0, 1, 2", "planes", columns=["weight"])
