@@ -21,7 +21,7 @@ STOPS = ("kill", "Ctrl-C", *ERRORS)
 class Stops:
     """A folder where commands run, which are stopped at a rename that is yet `left` renames away.
 
-    `happened` says whether a command came to that rename.
+    `happened` says whether a command came to that rename, and `renames` how many it did.
     """
 
     def __init__(self, monkeypatch, place):
@@ -74,7 +74,7 @@ class Stops:
             with handling():
                 yield
         finally:
-            self.left = 0
+            self.left, self.renames = 0, left - self.left
             if self.copy.exists():
                 self.return_to_copy()
 

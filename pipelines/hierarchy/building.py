@@ -27,6 +27,7 @@ from pipelines.hierarchy.plan import (
 )
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
+from pipelines.stores.place import take_place
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
 from pipelines.workers.capacity import WorkerFacts, refuse_disk
@@ -55,8 +56,9 @@ class Job:
 
 
 def build(client: Client, job: Job, writer: HierarchyWriter, fact: WorkerFacts, shown: Progress) -> None:
-    """Take the steps that are not committed yet, on the worker of `fact`."""
+    """Take the steps that are not committed yet, on the worker of `fact`; the complete store takes its place."""
     Run(client, [fact.address], writer, shown).attempts(Building, job, fact)
+    take_place(writer.path)  # here and not in a task: if the result of a task is lost, the next attempt reads the store
 
 
 class Building(Attempt):

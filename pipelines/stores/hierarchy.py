@@ -50,7 +50,6 @@ from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, record
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.origin import OfGraph, recorded
-from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
 
@@ -343,7 +342,7 @@ class HierarchyWriter(StoreWriter):
         self._commit("structure", {name: getattr(structure, name) for name in STRUCTURE}, {"cost": asdict(cost)})
 
     def complete(self, hierarchy: Hierarchy) -> None:
-        """Write the tables, and record that the store is complete."""
+        """Write the tables, and record that the store is complete; the driver then has it take its place."""
         potentials = hierarchy.potentials
         arrays = {"out": hierarchy.out}
         if hierarchy.into is not None:
@@ -354,7 +353,6 @@ class HierarchyWriter(StoreWriter):
             links = getattr(hierarchy.closed, name)
             arrays |= {f"{name}_{part}": getattr(links, part) for part in ("starts", "ends", "lengths")}
         self._commit("tables", arrays, {"bound": float(hierarchy.bound), "complete": True})
-        take_place(self.path)
 
     def leftovers(self) -> list[Path]:
         done = DECLARED.commits[: self.done()]

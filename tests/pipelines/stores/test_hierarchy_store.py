@@ -98,14 +98,20 @@ def test_a_dtype_that_is_none_is_found(store):
         open_hierarchy(store)
 
 
-def test_a_commit_that_is_made_twice_counts_once(tiny_stores, tmp_path):
-    """By a task of an attempt that was given up, and by the next attempt."""
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_commit_that_is_made_twice_counts_once(tiny_stores, tmp_path, replaces):
+    """By a task of an attempt that was given up, and by the next attempt, which also finds the store where it grew."""
     finished = open_hierarchy(tiny_stores / "hierarchy").hierarchy
-    run = create_hierarchy(tmp_path / "h", open_graph(tiny_stores / "graph"), dtype=np.dtype("float64"), options={})
+    if replaces:
+        shutil.copytree(tiny_stores / "hierarchy", tmp_path / "h")
+    options = {"dtype": np.dtype("float64"), "options": {}, "overwrite": replaces}
+    run = create_hierarchy(tmp_path / "h", open_graph(tiny_stores / "graph"), **options)
     order = finished.structure.order
     for _ in range(2):
         run.commit_order(order, None)
     for _ in range(2):
         run.commit_structure(finished.structure, open_hierarchy(tiny_stores / "hierarchy").cost)
-    run.complete(finished)
-    open_hierarchy(tmp_path / "h").verify()
+    for _ in range(2):
+        run.complete(finished)
+        assert run.done() == 3
+    open_hierarchy(run.path).verify()
