@@ -120,6 +120,7 @@ ON_CPUS = {
     "k_nearest",
     "hop_distances",
     "train_online",
+    "verify_betweenness",
     "fixed_point",
 }
 ON_CPUS |= HIERARCHIES  # and nowhere else
