@@ -181,7 +181,7 @@ def test_misuse_is_named(client, deep, tmp_path):
     for options, message in (
         ({"method": "fast"}, "method is 'fast'; choose stages, hierholzer or auto"),
         ({"start": 3000}, "there is no vertex 3000; give a position from 0 to 2999"),
-        ({"start": 1.5}, "the start is 1.5; give a label or"),
+        ({"start": 1.5}, "the start is 1.5; give a label, or"),
     ):
         with pytest.raises(ValueError, match=message):
             euler_circuits(client, deep, tmp_path / "c.zarr", **options)

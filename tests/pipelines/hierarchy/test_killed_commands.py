@@ -21,7 +21,7 @@ from pipelines.hierarchy.ordering import AT_ONCE
 from tilepath.cli import tilepath
 
 OFTEN = {  # many small tasks and blocks, all recorded
-    "pipelines.od_tables.write.BLOCK_BYTES": 8 * 400,
+    "pipelines.od_tables.plan.BLOCK_BYTES": 8 * 400,
     "pipelines.apsp.hierarchy.EDGE": 64,
     "pipelines.apsp.hierarchy.LEAST_EDGE": 64,
     "pipelines.apsp.hierarchy.TASK_BYTES": 1,

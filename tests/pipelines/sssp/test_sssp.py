@@ -682,7 +682,7 @@ def test_rows_are_written_while_the_next_are_searched_for(client, tmp_path, monk
 
 def test_the_method_is_chosen_by_cost(tmp_path):
     sparse = store_arcs(tmp_path / "sparse", 1500, *random_arcs(1500, 3000), "int32")
-    dense = store_arcs(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.ones(90_000), "int32")
+    dense = store_arcs(tmp_path / "dense", 300, *map(np.ravel, np.indices((300, 300))), np.arange(90_000) % 9, "int32")
 
     def request(graph, free=10**9, dtype="int32", block=None, writer=None):
         facts = [WorkerFacts("w", "127.0.0.1", "CPU", False, free, 1e9)]
