@@ -58,7 +58,7 @@ def of_another_program(client):
     return client
 
 
-running = threading.Lock()
+running, may_end = threading.Lock(), threading.Event()
 
 
 def runs_alone(_):
@@ -68,6 +68,11 @@ def runs_alone(_):
     time.sleep(0.01)
     running.release()
     return True
+
+
+def waits(seconds):
+    """A task of Dask that ends when the test lets it."""
+    return may_end.wait(seconds)
 
 
 def test_a_plain_cluster_is_changed_until_the_client_ends(cluster, monkeypatch):
@@ -150,10 +155,11 @@ def test_a_cluster_that_others_use_is_refused_and_left_as_it_is(cluster, monkeyp
         assert "--nthreads 1" in message
         other.close()
     with Client(cluster, set_as_default=False) as notebook:
-        kept = notebook.submit(time.sleep, 0.5)
+        kept = notebook.submit(waits, 60)
         soon(lambda: [task.state for task in list(cluster.scheduler.tasks.values())] == ["processing"])
         with pytest.raises(ClusterError, match=r"others use it \(1 task under way\)"):
             join(address=cluster)
+        may_end.set()
         kept.release()
     assert settings(cluster) == before
 
