@@ -27,7 +27,7 @@ SAID = 3  # up to this many places, the command says how far each place was move
 @click.option(
     "--from-file",
     type=click.Path(exists=True),
-    help="A table of further sources: a column source or vertex, or lon and lat, or x and y; a column id names them.",
+    help="A table of sources: a column source or vertex, or lon and lat, or x and y; a column id gives them names.",
 )
 @click.option(
     "--within",

@@ -57,9 +57,9 @@ def what_if(
     graph: str | None,
     overwrite: bool,
 ) -> None:
-    """Write the distances that change if roads are closed to the table OUT: of each pair of places, before and after.
+    """Write to the table OUT how distances change if roads are closed: of each pair of places, before and after.
 
-    STORE is a hierarchy store or a graph store; it stays as it is. Only pairs whose distance changes are written.
+    STORE is a hierarchy store or a graph store; it is not changed. Only pairs whose distance changes are written.
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table

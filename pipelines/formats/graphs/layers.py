@@ -263,7 +263,7 @@ class _Roads:
         return np.add.reduceat(np.where(within, steps, 0.0), self.offsets[:-1]) if len(sums) > 1 else sums, unit
 
     def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
-        """Return the direction of each line, and a description."""
+        """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""
         if name is not None and directed is not None:
             raise FormatError(
                 f"{self.name}: a column of one-way roads (oneway, --oneway) says where lines lead; leave out directed "
