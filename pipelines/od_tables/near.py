@@ -63,7 +63,7 @@ class Near:
         return np.argsort(vertices, kind="stable"), csr.row_starts(vertices, self.graph.n)
 
     def is_faster_than(self, store: HierarchyStore) -> bool:
-        """Return whether searches from all origins take less time than a hierarchy store; by some searches."""
+        """Return whether searches from all origins would take less time than a hierarchy store; tries some searches."""
         probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
         reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
         return reached * REACHED_WORK < len(self.destinations.vertices)
