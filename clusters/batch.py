@@ -2,8 +2,8 @@
 
 Whoever started the cluster has chosen its settings. `join` checks, before any work, the settings that results depend
 on: with work stealing, repeated tasks or several threads in a worker, tasks that change resident state in place would
-run on the wrong worker, twice, or at the same time. If nobody else uses the cluster, `join` changes the settings until
-its client ends (`clusters.borrowed`).
+run on the wrong worker, twice, or at the same time. If the cluster has no other users, `join` changes the settings
+until its client ends (`clusters.borrowed`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def join(
 ) -> Client:
     """Connect to a running cluster and return a client; closing it leaves the cluster running.
 
-    A cluster with other settings than tilepath needs gets them until the client ends, if nobody else uses the cluster.
-    Other clients of this process may stay open. Workers then do one task at a time, whatever their number of threads.
+    If the cluster has other settings than tilepath needs, and no other users, the settings are changed until the client
+    ends. Workers then do one task at a time, whatever their number of threads. Other clients of this process may stay
+    open.
 
     A wait of more than 3 seconds is announced by a line on standard error.
 
@@ -62,7 +63,7 @@ def join(
         Number of workers to wait for, by default 1. Give the number that the job asked for: a pipeline distributes its
         data over the workers that are connected when it starts.
     security : distributed.Security, optional
-        The certificate by which the client connects to a cluster that uses TLS ("tls://..."), by default the one that
+        The certificate of the client for a cluster that uses TLS ("tls://..."), by default the certificate that
         Dask's configuration names (``distributed.comm.tls``).
 
     Returns
@@ -193,7 +194,7 @@ def _wait_for_workers(client: Client, needed: int, deadline: float, timeout: flo
 
 
 def _settle(client: Client) -> None:
-    """Change the settings of the cluster if it needs that and nobody else uses it."""
+    """Change the settings of the cluster if this is necessary and the cluster has no other users."""
     found, threads = scheduler_settings(client), client.nthreads()
     wrong = [*_wrong(found), *_several(threads)]
     slow = _slow(found)

@@ -1,9 +1,9 @@
-"""Give a running cluster that others started the settings that runs need, and put its own settings back afterwards.
+"""Change the settings of a running cluster to the settings that runs need, and put the old settings back afterwards.
 
-`borrow` registers two plugins. `Borrowed` on the scheduler sets work stealing, repeated tasks and time limits;
-`OneTask` on every worker, also on workers that come later, lets one task run at a time and turns pausing and spilling
-off. The plugin on the scheduler notices when the last client of tilepath is gone, be it closed, killed or cut off, and
-puts everything back. A client that connects again after a lost connection gets the settings again.
+`borrow` registers two plugins. `Borrowed` on the scheduler sets work stealing, repeated tasks and time limits.
+`OneTask` on every worker, also on workers that come later, lets one task run at a time, and turns pausing and spilling
+off. The plugin on the scheduler notices when the last client of tilepath is closed, killed or cut off, and puts the old
+settings back. If a client connects again after a lost connection, the settings are changed again.
 
 The scheduler need not be able to import this package: cloudpickle sends both classes by value.
 """
@@ -61,7 +61,7 @@ class OneTask(WorkerPlugin):
 
             share = CPU_COUNT // self.neighbours.get(get_address_host(worker.address), 1)
             os.environ["NUMBA_NUM_THREADS"] = str(max(self.before[0], share, 1))
-        # A worker of dask-cuda has a GPU of its own. Pipelines know such workers by the resource.
+        # Each worker of dask-cuda has one GPU. Pipelines recognize such workers by the resource `GPU`.
         by_cuda = any(type(plugin).__module__.startswith("dask_cuda") for plugin in worker.plugins.values())
         self.gpu = by_cuda and not worker.state.total_resources.get("GPU")
         if self.gpu:
@@ -154,7 +154,7 @@ class Borrowed(SchedulerPlugin):
         await scheduler.broadcast(msg={"op": "plugin-remove", "name": NAME}, on_error="ignore")
 
     def _check_ttl_often(self) -> None:
-        """Have the scheduler look for silent workers once in `worker_ttl` seconds, as if it had started with that."""
+        """Have the scheduler look for silent workers every `worker_ttl` seconds, as if started with this setting."""
         check = self.scheduler.periodic_callbacks.get("worker-ttl")
         if check is not None and self.scheduler.worker_ttl:
             check.stop()
@@ -166,7 +166,7 @@ class Borrowed(SchedulerPlugin):
         self._count(worker, 1)
 
     def _count(self, worker: str, threads: int) -> None:
-        """Let the scheduler plan with that many threads of a worker."""
+        """Let the scheduler plan with `threads` threads of a worker."""
         scheduler, state = self.scheduler, self.scheduler.workers[worker]
         change, state.nthreads = threads - state.nthreads, threads
         scheduler.host_info[state.host]["nthreads"] += change
@@ -176,7 +176,7 @@ class Borrowed(SchedulerPlugin):
 
 
 def users_besides(client: Client) -> str:
-    """Return who uses the cluster besides tilepath and the clients of this process; "" if nobody does."""
+    """Return the users of the cluster, except tilepath and the clients of this process; "" without such users."""
     mine = {one.id for one in Client._instances}
     deadline = time.monotonic() + LEAVING_SECONDS
     while (found := client.run_on_scheduler(_users, mine=mine)) and time.monotonic() < deadline:
@@ -215,7 +215,7 @@ def borrow(client: Client, settings: dict[str, Any]) -> None:
 
 
 def _users(dask_scheduler: Any, mine: set[str]) -> str:
-    """Return who uses the cluster besides the clients `mine` and clients that have borrowed it; "" if nobody does."""
+    """Return the users of the cluster, except the clients `mine` and clients that have borrowed it; "" if none."""
     borrowed = dask_scheduler.plugins.get(NAME)
     known = mine | (borrowed.connected if borrowed else set()) | {FIRE_AND_FORGET}
     others = sorted(set(dask_scheduler.clients) - known)

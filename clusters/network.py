@@ -1,7 +1,7 @@
-"""What the processes of a cluster listen on: the loopback interface, unless the user asks for another by name.
+"""The interface on which a cluster listens: the loopback interface, unless the user names another one.
 
 Whoever can connect to a scheduler or a worker of Dask can run programs as its user, since Dask sends tasks as pickles.
-TLS (`distributed.Security`) admits only those who hold a certificate. The dashboard has no such check of its own.
+TLS (`distributed.Security`) admits only those who hold a certificate. The dashboard has no such check.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _encrypted(security: Any) -> bool:
 def _is_loopback(address: str) -> bool:
     try:
         host = get_address_host(address if "://" in address else f"tcp://{address}")
-    except ValueError:  # a host without a port may have colons of its own
+    except ValueError:  # a host without a port may contain colons
         host = address
     try:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback

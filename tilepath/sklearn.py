@@ -350,30 +350,30 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Parameters
         ----------
         kind : {"umatrix", "pmatrix", "ustar", "hits", "plane", "planes", "clusters", "labels", "pies", "tree", "curve"}
-            `pipelines.som.pictures` says what each shows. "clusters" needs a call of `cluster` first. After
-            it, every picture with cells outlines the clusters.
+            `pipelines.som.pictures` describes each kind. "clusters" needs a call of `cluster` first. After this call,
+            every picture with cells outlines the clusters.
         column : int or str, optional
             Number or name of the column that "plane" shows, by default the first. "planes" shows all columns.
         axes : matplotlib.axes.Axes, optional
-            Where to draw; by default on a new figure of pyplot. "planes", "tree", "curve" need a figure of their own.
+            Where to draw; by default on a new figure of pyplot. "planes", "tree" and "curve" need a separate figure.
         X : (N, d) array
-            Samples for the densities "pmatrix" and "ustar"; for "hits", "labels", "pies" and "tree", samples to count,
-            by default those of `fit`. A loaded map knows no samples.
+            "pmatrix" and "ustar" show the density of these samples. "hits", "labels", "pies" and "tree" count these
+            samples, by default the samples of `fit`; a loaded map has no samples.
         y : (N,) array
-            The label of every sample, for "labels" and "pies", and if given for "tree". The classifier knows its own.
+            The label of every sample, for "labels" and "pies", and optionally for "tree". The classifier has labels.
         text : bool
             Write labels or the numbers of clusters into the cells.
         title : str, optional
         scaled : bool
-            Of a map that was trained with scaled samples, show the scaled values ("plane", "planes").
+            Show the scaled values ("plane", "planes"), for a map that was trained with scaled samples.
         size : (width, height), optional
-            Inches that the map, each plane, or the picture without cells has to fit in.
+            Inches in which the map, each plane, or the picture without cells must fit.
         cmap : str, optional
             Name of a colour map of matplotlib, for pictures of numbers.
 
         Returns
         -------
-        matplotlib.axes.Axes, or matplotlib.figure.Figure of "planes", "tree" and "curve"
+        matplotlib.axes.Axes, or for "planes", "tree" and "curve" matplotlib.figure.Figure
         """
         from tilepath.sklearn_pictures import needed, plot
 
@@ -419,7 +419,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """Return the map of a codebook store, as `save` or `tilepath som train` wrote it.
 
         Methods take samples in the units of the source, and scale them as the samples of the training were scaled
-        (`scaling_`). `labels_` is known after `fit` only; `initial` is "pca" if an array was given.
+        (`scaling_`). The map has no `labels_`. `initial` is "pca" if the training began from a given array.
 
         Parameters
         ----------
@@ -437,9 +437,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return loaded
 
     def annotate(self, adata: Any, key: str = "som") -> None:
-        """Write where the map shows the observations of an AnnData object into that object.
+        """Write the units of the observations of an AnnData object, and their places on the map, into the object.
 
-        ``.obs`` gets the columns ``KEY_unit``, after `cluster` also ``KEY_cluster``, and of a classifier ``KEY_class``.
+        ``.obs`` gets the column ``KEY_unit``; after `cluster` also ``KEY_cluster``; by a classifier also ``KEY_class``.
         ``.obsm["X_KEY"]`` gets the place of the unit on the grid, x and y, so that Scanpy can draw the map
         (``scanpy.pl.embedding(adata, "som")``). The observations are rows of ``.X``, as in ``fit(adata)``.
         """
@@ -525,7 +525,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _plan(self, n: int, begun: Grid | None = None) -> tuple[Grid, list[float]]:
         """Check the options, and return the grid for n samples and the radius of the neighbourhood in every epoch.
 
-        Sides that are not given are those of the grid that was `begun`, if there is one.
+        Sides that are not given are taken from the grid that was `begun`, if there is one.
         """
         self._check_types()
         check_kernel(self.kernel)
@@ -616,12 +616,12 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         raise ValueError(f"initial is {self.initial!r}; pass 'pca', 'random' or an array")
 
     def _in_units_of_source(self, values: np.ndarray) -> np.ndarray:
-        """Return values on the scale of the codebook as `X` has them."""
+        """Convert values from the scale of the codebook to the scale of `X`."""
         scaling = getattr(self, "scaling_", None)
         return values if scaling is None else scaling.undo(values).astype(values.dtype)
 
     def _scales(self) -> list[str]:
-        """Return the name of the scale of each column of the codebook; empty if it is that of `X`."""
+        """Return the name of the scale of each column of the codebook; empty if `X` has the same scales."""
         scaling = getattr(self, "scaling_", None)
         return [] if scaling is None else [scaling.words(column) for column in range(self.n_features_in_)]
 
@@ -635,7 +635,7 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 
 def _row_count(X: Any) -> int:
-    """Return the number of rows of samples, at least 1; `fit` refuses what is no matrix of samples."""
+    """Return the number of rows of samples, at least 1; `fit` refuses an `X` that is no matrix of samples."""
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     return max(1, shape[0]) if shape else 1
 

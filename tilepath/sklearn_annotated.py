@@ -1,4 +1,4 @@
-"""AnnData objects, annotated matrices of single cells, as samples of an estimator, and with its units and clusters."""
+"""AnnData objects (annotated matrices of single cells): use them as samples, and write units and clusters into them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def annotate(som: Any, adata: Any, key: str) -> None:
     """Write the units and clusters of the observations of `adata` into it, as `SelfOrganizingMap.annotate` says."""
     if not _is_annotated(adata):
         raise TypeError(f"annotate takes an AnnData object, not {type(adata).__name__}; use predict for other samples")
-    import pandas  # which anndata needs
+    import pandas  # installed with anndata
 
     units = som._units(adata)
     adata.obs[f"{key}_unit"] = units
     if hasattr(som, "unit_clusters_"):
-        # Scanpy gives each category a colour; the categories are text, as those of its own clusters.
+        # Scanpy gives each category a colour. Categories are text here, as in clusters that Scanpy makes.
         names = [str(number) for number in range(som.unit_clusters_.max() + 1)]
         adata.obs[f"{key}_cluster"] = pandas.Categorical.from_codes(som.unit_clusters_[units], names)
     if hasattr(som, "unit_classes_"):

@@ -29,7 +29,7 @@ ON_FIGURES = ("planes", "tree", "curve")
 
 
 def needed(kind: str, X: Any, y: Any) -> str | None:
-    """Return the attribute of the estimator that a picture needs besides the codebook."""
+    """Return the attribute of the estimator that a picture needs in addition to the codebook."""
     if kind == "clusters":
         return "unit_clusters_"
     return None if X is not None else "labels_" if y is not None else "hits_" if kind in OF_HITS else None
@@ -48,7 +48,7 @@ def plot(
     size: tuple[float, float] | None,
     cmap: str | None,
 ) -> Any:
-    """Draw a fitted map; parameters and result are those of `tilepath.sklearn.SelfOrganizingMap.plot`."""
+    """Draw a fitted map, as `tilepath.sklearn.SelfOrganizingMap.plot` describes."""
     if kind not in (*KINDS, "plane"):
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join([*KINDS, 'plane'])}")
     if kind in OF_SAMPLES and X is None:
@@ -108,7 +108,7 @@ def _column(names: list[str], som: Any, column: Any) -> int:
 
 
 def _hits(som: Any, units: np.ndarray | None) -> np.ndarray:
-    """Return the number of samples of each unit: of the training, or of samples in `units`."""
+    """Return the number of samples of each unit, of the training or of the samples whose units are `units`."""
     return np.asarray(som.hits_).ravel() if units is None else np.bincount(units, minlength=som.grid_.units)
 
 
@@ -129,7 +129,7 @@ def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote |
 
 
 def sigmas_of(som: Any) -> list[float]:
-    """Return the radius of the neighbourhood in each epoch that was done."""
+    """Return the radius of the neighbourhood in each finished epoch."""
     last = float(som.sigma_end)
     first = first_sigma(som.grid_.rows, som.grid_.columns, last) if som.sigma is None else float(som.sigma)
     falling = sigma_schedule(int(som.epochs), first, last, som.schedule, som.tolerance)

@@ -1,4 +1,4 @@
-"""Estimators of self-organizing maps to and from codebook stores, as `pipelines.train_som` writes them."""
+"""Save estimators of self-organizing maps to codebook stores, as `pipelines.train_som` writes them, and load them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def load(kind: Any, path: Codebook | str | os.PathLike[str], device: str) -> Any
     som.hits_ = stored.hits().reshape(grid.rows, grid.columns)
     som.quantization_errors_, som.topographic_error_ = [*stored.quantization_errors], stored.topographic_error
     som.n_features_in_ = stored.d
-    if stored.columns != tuple(map(str, range(stored.d))):  # the names of columns without names
+    if stored.columns != tuple(map(str, range(stored.d))):  # columns without names have the names "0", "1", ...
         som.feature_names_in_ = np.array(stored.columns, dtype=object)
     plain = stored.scaling.kind == "none" and not any(stored.scaling.transforms)
     som.scaling_ = None if plain else stored.scaling

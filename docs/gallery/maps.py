@@ -1,4 +1,4 @@
-"""Clusters of maps against known classes: adjusted Rand indices of the methods, beside others, as a table.
+"""Clusters of maps against known classes: a table of adjusted Rand indices, of tilepath's and of other methods.
 
     python docs/gallery/maps.py [--cells FILE.fcs LABELS.csv] [--flowsom]
 
@@ -39,7 +39,7 @@ def chainlink():
 
 
 def cells(path, labels):
-    """Cells of a mouse's spleen and their gates; those that no gate takes belong to no class, -1."""
+    """Cells of a mouse's spleen and their gates; cells outside of all gates belong to no class, -1."""
     import flowio
 
     values = flowio.FlowData(path, ignore_offset_error=True).as_array()[:, MARKERS]

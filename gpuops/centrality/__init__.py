@@ -1,14 +1,15 @@
 """Betweenness: how many shortest paths pass through each vertex and each arc, where all pairs count alike.
 
-For a pair (s, t), a vertex v other than s and t counts with the share of the shortest paths from s to t that pass
-through v. The betweenness of v is the sum of these shares over all pairs, or over the pairs from some sources. The
+The share of a vertex v in a pair (s, t) is the share of the shortest paths from s to t that pass through v, for v other
+than s and t. The betweenness of v is the sum of its shares over all pairs, or over the pairs from some sources. The
 betweenness of an arc is the same sum with the shortest paths that use the arc.
 
-1. Loops are dropped, and all parallel arcs except the lightest. A shortest path never uses the others, and parallel
+1. Loops are dropped, and all parallel arcs except the lightest: a shortest path never uses the dropped arcs. Parallel
    arcs of equal weight are one arc here, as in NetworkX.
-2. For each source, a search finds the *tight* arcs, (u, v) with d(u) + w = d(v). They form all shortest paths. Forward,
-   in the order of distances, they give the number of shortest paths to each vertex; backward, its *dependency*: the sum
-   of its shares over all targets, ``sum(paths to v / paths to w * (1 + dependency of w))`` over the tight arcs (v, w).
+2. For each source, a search finds the *tight* arcs, (u, v) with d(u) + w = d(v). All shortest paths consist of tight
+   arcs. A pass forward over the tight arcs, in the order of distances, gives the number of shortest paths to each
+   vertex. A pass backward gives the *dependency* of each vertex, the sum of its shares over all targets:
+   ``sum(paths to v / paths to w * (1 + dependency of w))`` over the tight arcs (v, w).
 3. Without weights, the search is breadth-first (`gpuops.centrality.levels_numba`). With weights, it is Dijkstra's
    algorithm in float64; two paths are equally short if the sums of their weights, rounded arc by arc, are equal
    (`gpuops.centrality.tight_arcs_numba`).
@@ -99,7 +100,7 @@ def betweenness(
     Returns
     -------
     Betweenness
-        Of shares below 2^-500, nothing may be left.
+        Shares below 2^-500 may be lost.
 
     Raises
     ------
@@ -117,8 +118,8 @@ def betweenness(
 class Summation:
     """The sums of `betweenness`, prepared once for sources that come in several calls.
 
-    The sums of several calls may be added by `PairwiseSums`. The bits are the same as of one call if each call has
-    ``GROUP * 2**k`` successive sources, for one k; the last call may have fewer.
+    `PairwiseSums` can add the sums of several calls. The result has the bits of a single call if each call has
+    ``GROUP * 2**k`` successive sources, with the same k for all calls; the last call may have fewer sources.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class Summation:
         return found
 
     def _opposites(self) -> np.ndarray:
-        """Return for each arc kept the arc that leads back."""
+        """Return, for each kept arc, the opposite arc."""
         starts, tails_by_head, arcs = transpose(self._indptr, self._heads.astype(np.int32))
         own = tails(self._indptr, len(self._heads), np.int32)
         back = np.lexsort((self._heads, own))  # by tail, then by head, which is the order of the transpose
@@ -223,8 +224,8 @@ def betweenness_factors(
     Returns
     -------
     of_sources, of_others : float
-        The factor of a vertex that is a source, and of other vertices and of edges. NaN for a single source whose own
-        betweenness cannot be estimated.
+        The factor of a vertex that is a source, and the factor of other vertices and of edges. With a single source,
+        the first factor is NaN, since the betweenness of the source cannot be estimated.
     """
     ends = n if endpoints else n - 1
     if ends < 2:
@@ -245,9 +246,9 @@ def betweenness_factors(
 def verify_betweenness(found: Betweenness, *, sources: int, arcs: int, symmetric: bool, endpoints: bool) -> None:
     """Check that vertices and arcs add up to the numbers of inner vertices and of arcs of shortest paths.
 
-    These numbers were added up forward, from each source on; dependencies are added up backward. All terms are
-    positive, so rounding changes a sum by at most a relative 2^-53 for each addition that a term takes part in: fewer
-    than four for every arc and vertex, and one for every source. The check allows twice as much.
+    The numbers were added up forward, from each source on; dependencies are added up backward. All terms are positive,
+    so rounding changes a sum by at most a relative 2^-53 for each addition that a term takes part in. There are fewer
+    than four additions for every arc and vertex, and one for every source. The check allows twice this error.
 
     Parameters
     ----------

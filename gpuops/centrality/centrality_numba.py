@@ -1,4 +1,4 @@
-"""Sums of dependencies on a CPU: the Numba half of `gpuops.centrality`, a group of sources in each task."""
+"""Sums of dependencies on a CPU: the Numba half of `gpuops.centrality`. A task takes a group of sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuops.centrality.tight_arcs_numba import (
 
 GROUP = 16  # sources whose dependencies are added one after the other
 _VISIT, _ARC = 64, 16  # cost of a vertex and of an arc for a source, in relaxations of a dense matrix
-# Up to here, neither a number of paths nor its inverse leaves the range of float64.
+# Up to this number of paths, neither the number nor its inverse leaves the range of float64.
 LARGEST_COUNT = 2.0**1000
 _COMPLETE = -1
 
@@ -45,7 +45,7 @@ def sums(
     lengths : (m,) float64
         Above 0; an empty array if every arc has the length 1.
     largest : float
-        Beyond this many paths, they are counted with exponents. The result does not depend on it.
+        Larger numbers of paths are counted with exponents. The result does not depend on `largest`.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def simplify(indptr, indices, weights, starts, heads, lengths, places):
     starts, heads, lengths : (n + 1,) int64, (m,) uint32, (m,) or (0,) float64
         Receive the arcs kept, in compressed sparse rows, in the order of their first arcs.
     places : (m,) int64
-        Receives for each given arc the number of the arc kept, -1 for loops and missing arcs.
+        Receives for each given arc the number of its kept arc, or -1 for loops and missing arcs.
     """
     n, weighted, size = len(indptr) - 1, len(weights) > 0, 0
     at = np.full(n, -1, np.int64)

@@ -1,11 +1,11 @@
 """Sums of many parts that arrive in any order: the parts are added in pairs, by a tree that their number fixes.
 
-Parts 0 and 1 are added, 2 and 3, and so on; then the sums of two parts, of four parts, and so on. A part without a
-partner moves up as it is. So the bits of the sum do not depend on the order in which parts arrive. And if each of
-several sums covers 2^k parts from a multiple of 2^k on, adding these sums by another tree gives the same bits again.
+Parts 0 and 1 are added, parts 2 and 3, and so on; then the sums of two parts, of four parts, and so on. A part without
+a partner moves up unchanged. So the order of arrival does not change the bits of the sum. Several sums can be added by
+another tree: if each of them covers 2^k parts from a multiple of 2^k on, the bits are the same again.
 
-At any time, only the sums that wait for a partner are kept: about the logarithm of the number of parts, and as many as
-there are threads.
+Only the sums that wait for a partner are kept. Their number is about the logarithm of the number of parts, plus the
+number of threads.
 """
 
 from __future__ import annotations

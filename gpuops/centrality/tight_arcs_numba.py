@@ -1,8 +1,8 @@
-"""Shortest paths counted on the tight arcs of a search: the arcs (u, v) with d(u) + w = d(v), which form all of them.
+"""Shortest paths counted on the tight arcs of a search: the arcs (u, v) with d(u) + w = d(v), which form the paths.
 
-A number of paths is m 2^(512 e), with m in [2^-256, 2^256) and an integer e of its own for each vertex, as a grid of
-1,000 x 1,000 has 10^600 shortest paths between two corners. All scaling is by powers of two, so m has the bits that
-float64 with an unlimited exponent would have.
+The number of paths to a vertex is stored as m 2^(512 e), with m in [2^-256, 2^256) and an integer e for each vertex: a
+grid of 1,000 x 1,000 has 10^600 shortest paths between two corners, more than float64 can hold. All scaling is by
+powers of two, so m has the bits that float64 with an unlimited exponent would have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ABSORBED = -1
 
 @njit(nogil=True, cache=True)
 def find_tight_arcs(indptr, stops, heads, lengths, order, reached, distances, firsts, tight):
-    """List the tight arcs that leave the `reached` vertices of `order`, in which distances rise.
+    """List the tight arcs that leave the first `reached` vertices of `order`, which are sorted by distance.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def find_tight_arcs(indptr, stops, heads, lengths, order, reached, distances, fi
     distances : (n,) float64
         +inf where unreachable.
     firsts : (n + 1,) int64
-        Receives the place in `tight` of the first arc of each vertex of `order`, and of the end.
+        Receives, for each vertex of `order`, the place of its first arc in `tight`; and then the end of `tight`.
     tight : (m,) int64
         Receives the numbers of the tight arcs.
 
@@ -110,7 +110,7 @@ def depend_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents
     shares : (n,) float64
         Working memory: (1 + dependency of w) / paths to w, scaled by w's exponent.
     added : float
-        Is added to the dependency of every vertex except the source.
+        A number that is added to the dependency of every vertex except the source.
     vertices, arcs : (n,) float64, (m,) or (0,) float64
     """
     for place in range(reached - 1, -1, -1):

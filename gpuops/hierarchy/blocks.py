@@ -117,7 +117,7 @@ def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out
 
 
 class _Plan:
-    """The destinations of one or more calls, and their tables if these are kept.
+    """The destinations of one or more calls, and their tables if the tables are kept.
 
     A single window of tables is always kept, several windows if the tables take at most `most` bytes.
     """

@@ -19,7 +19,7 @@ from gpuops.hierarchy.structure import Cost, HierarchyStructure
 BATCH = 64  # sources that climb and sweep together
 ROUND = 2**24  # most distances to the upper tree in memory, and most distances in float64 before their conversion
 TABLES = 2**26  # most entries of tables that are in memory at a time, unless the tables of all bricks are kept
-_MARGIN = 1.1  # for what the allocator keeps
+_MARGIN = 1.1  # factor for memory that the allocator keeps
 _KEPT = 4  # the tables of all bricks are kept if they take at most 1 / _KEPT of the memory
 
 

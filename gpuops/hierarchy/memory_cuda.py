@@ -20,8 +20,8 @@ SOURCES = 128
 def source_bytes(fronts: int, upper: int, width: int, dtype: np.dtype) -> int:
     """Return the bytes of the intermediate arrays for an open source.
 
-    `fronts` is the number of vertices of the fronts of all bricks, `upper` that of the upper tree, and `width` the most
-    vertices of a brick and its front.
+    `fronts` is the number of vertices of the fronts of all bricks, `upper` the number of vertices of the upper tree,
+    and `width` the most vertices of a brick and its front.
     """
     return dtype.itemsize * (2 * upper + 3 * width) + arithmetic_of(dtype, True).word.itemsize * (fronts + upper + 1)
 

@@ -1,9 +1,9 @@
 """Breadth-first searches from many vertices at once, where arcs have no weights, or all have the same weight.
 
 64 searches share a machine word: bit i of a vertex's word says whether search i has reached the vertex. In each level,
-an arc is read once for all searches that pass along it, and one "or" moves all of them. On graphs where all vertices
-are a few arcs apart, most searches pass along the same arcs in the same level, so 64 searches take about as long as a
-few. On deep graphs, such as roads, they would share little: there each search is made alone.
+an arc is read once for all searches that pass along it, and one "or" moves all these searches. If all vertices are a
+few arcs apart, most searches pass along the same arcs in the same level, so 64 searches take about as long as a few. On
+deep graphs, such as roads, searches would share few reads: there each search runs alone.
 
 M. Then, M. Kaufmann, F. Chirigati, T.-A. Hoang-Vu, K. Pham, A. Kemper, T. Neumann, H. T. Vo, "The more the merrier:
 efficient multi-source graph traversal", PVLDB 8, 2014.

@@ -1,11 +1,11 @@
-"""What is near: all vertices within a limit of each source, and the k nearest of some places for every vertex.
+"""Near vertices: all vertices within a limit of each source, and the k nearest of some places for every vertex.
 
-Both searches take memory for what they find, never for all pairs of vertices.
+Both searches take memory for their results, never for all pairs of vertices.
 
 `k_nearest` is one search of the reversed graph from all places at once. A label is a distance, a place and a vertex.
-Labels are taken in the order of distance, then of place, and a vertex keeps its first k labels of different places. If
-a place is not among the k nearest of a vertex v, then it is not among the k nearest of any vertex from which the
-shortest path to the place leads through v. So v does not pass the place on.
+Labels are taken in the order of distance, then of place, and a vertex keeps its first k labels of different places.
+Suppose that a place is not among the k nearest of a vertex v, and that the shortest path from a vertex u to the place
+leads through v. Then the place is not among the k nearest of u either. So v does not pass the place on.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def distances_within(
     Returns
     -------
     starts : (k + 1,) array of int64
-        What is near source i stands at ``starts[i]`` to ``starts[i + 1] - 1`` in the other arrays.
+        The results of source i are at ``starts[i]`` to ``starts[i + 1] - 1`` in the other arrays.
     vertices : (p,) array of int32
-        For each source the vertices within the limit, rising; the source is one of them.
+        For each source the vertices within the limit, ascending, the source included.
     distances : (p,) array
         Of the dtype of `weights`, with the bits of `gpuops.shortest_distances`.
 

@@ -15,7 +15,7 @@ from gpuops.numbers import outside_infinity
 Graph = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # indptr, indices, weights, through (or empty)
 
 _TASKS_A_THREAD = 16  # tasks for each thread: enough that all threads end at about the same time
-_WORK = 1 << 16  # work of a search, in relaxations of a dense matrix; its true size is not known beforehand
+_WORK = 1 << 16  # assumed work of a search, in relaxations of a dense matrix; the true work is not known beforehand
 
 
 def within_rows(graph: Graph, sources: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,7 +39,7 @@ def within_rows(graph: Graph, sources: np.ndarray, limit: float) -> tuple[np.nda
 
 @njit(nogil=True, cache=True)
 def _within(graph, sources, limit, infinity):
-    """Search from each source. Returns numbers of vertices found, vertices, distances, and whether one was lost."""
+    """Search from each source. Returns counts of vertices, the vertices, distances, and whether a distance was lost."""
     n, kind = len(graph[0]) - 1, graph[2].dtype
     distances, before = np.full(n, infinity, kind), np.full(n, -1, np.int32)
     queue, place = np.empty(n, np.int32), np.empty(n, np.int32)

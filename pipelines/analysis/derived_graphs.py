@@ -132,7 +132,7 @@ def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
 
 
 def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.ndarray) -> None:
-    """Copy what the store says of vertices, and the lines of `arcs`, which are reversed where `turned` says so."""
+    """Copy the arrays of vertices, and the lines of `arcs`; `turned` says which lines are reversed."""
     through, lines = graph.through() if "through" in graph.optional else None, graph.lines()
     lines = None if lines is None else lines.taken(arcs, turned)
     writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, crs=graph.crs)

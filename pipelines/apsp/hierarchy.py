@@ -53,7 +53,7 @@ from pipelines.workers.progress import Progress, duration, size
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
-CHILD = 1.0  # seconds to begin and to end a child process, in which large graphs are ordered
+CHILD = 1.0  # seconds to begin and to end a child process, which orders a large graph
 BEGINNING = 0.15  # seconds to begin and to end the additional store
 ORDERING = 1.2e-6  # seconds that METIS takes for every vertex and arc
 CLOSING = 1e-9  # seconds of closing for every relaxation
@@ -86,7 +86,7 @@ def estimate(request: Request) -> Estimate:
     result = rows * n * job.dtype.itemsize
     across = -(-n // chunk)
     written = written_bytes(across, chunk * min(chunk, n) * job.dtype.itemsize, WRITTEN_COPIES + KEPT_COPIES)
-    bands = 1 + -(-HELD // across)  # one is computed, while the chunks of others wait to be written
+    bands = 1 + -(-HELD // across)  # a band is computed, while chunks of earlier bands wait to be written
     answering = answers(plan.structure, job.dtype, tables, job.fits, (chunk, n), facts, blocks=bands, written=written)
     closing = closing_memory(plan.structure, cost, job.graph, job.dtype)
     host = max(closing, answering.host[0]), *answering.host[1:]

@@ -43,20 +43,21 @@ def betweenness(
     Parameters
     ----------
     client : distributed.Client
-        Of any cluster of CPU workers; one task at a time per worker.
+        A client of any cluster of CPU workers that do one task at a time.
     graph : Graph or path of a graph store
         Weights must be above 0.
     out : path of a table, optional
-        With a suffix of tables: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.
+        The suffix chooses the format: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.
     edges : bool
-        Of edges instead of vertices. An edge of an undirected graph has one row, an arc of a directed graph too.
+        Return the betweenness of edges instead of vertices: a row for each edge of an undirected graph, or for each arc
+        of a directed graph.
     hops : bool
-        Give every arc the length 1. Unweighted graphs have no other lengths.
+        Give every arc the length 1, as arcs of unweighted graphs always have.
     sample : int, optional
         Estimate from this number of sources, chosen at random; by default every vertex is a source.
     seed : int, optional
-        Chooses the same sources again: the sources that NetworkX chooses with this seed, if it has the vertices in the
-        same order.
+        With the same seed, the same sources are chosen again. They are the sources that NetworkX chooses with this seed
+        if its nodes are in the same order.
     endpoints : bool
         Let a path also count for its first and its last vertex. Not with `edges`.
     normalized : bool
@@ -149,7 +150,7 @@ def _check_options(graph: Graph, edges: bool, hops: bool, sample: int | None, en
 
 
 def _of_edges(graph: Graph, values: np.ndarray) -> pa.Table:
-    """Return the table of the arcs, or of the edges of an undirected graph: each once, from the lower position."""
+    """Return the table of the arcs, or of the edges of an undirected graph, each edge from its lower position."""
     indptr, indices, _ = graph.rows()
     tails = csr.tails(indptr, len(indices), np.int64)
     names = vertex_names(graph)

@@ -1,6 +1,7 @@
-"""Sums over sources, made by workers: every worker prepares the graph once, and is dealt some sources at a time.
+"""Sums over sources, made by workers: every worker prepares the graph once, and gets some sources at a time.
 
-A sum does not depend on other sources, so the tasks of a lost worker are done again, with the same bits.
+The sum of a task depends on the sources of this task alone. So other workers repeat the tasks of a lost worker, with
+the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from pipelines.workers.row_chunks import RowsAttempt
 
 TASKS = 8  # tasks for each worker, so that all workers end at about the same time
 TASK_ARCS = 1 << 34  # arcs that a task visits at most, for all its sources: about a minute
-# Bytes for each vertex and each arc of the graph: as it is read, and without loops and parallel arcs.
+# Bytes for each vertex and each arc of the graph: of the graph as it is read, and of its copy without loops and
+# parallel arcs.
 _VERTEX, _ARC = 32, 60
 _SEARCH_VERTEX, _SEARCH_ARC = 100, 8  # bytes for each vertex and each arc in the search of a thread
 
@@ -86,7 +88,7 @@ class Landing:
         return np.repeat(self._landed, self.chunk)[: self.rows]
 
     def record(self, done: np.ndarray) -> None:
-        """Do nothing, as there is no store."""
+        """Record no progress, as there is no store."""
 
     def put(self, start: int, sums: Arrays) -> None:
         """Take the sums of the task that begins with source `start`."""
@@ -95,7 +97,7 @@ class Landing:
 
 
 class OfSources(RowsAttempt):
-    """An attempt to add up the sums that are left."""
+    """An attempt to compute and add the sums of the tasks that are not done yet."""
 
     out: Landing
     kind, unit, work = "betweenness", "sources", "counting paths"
@@ -122,7 +124,7 @@ def total(run: Run, job: BetweennessJob, sources: np.ndarray) -> Betweenness:
     run.attempts(OfSources, job, sources)
     sums = run.out.sums.total()
     if job.edges:
-        return job.summation().result(sums)  # which reads the graph, to tell parallel arcs
+        return job.summation().result(sums)  # `summation` reads the graph again, since parallel arcs share their sum
     vertices, _, (pairs, inner) = sums
     return Betweenness(vertices, None, int(pairs), float(inner))
 

@@ -1,6 +1,6 @@
 """Export a graph with coordinates to layers of geometries, for GIS programs: its arcs as lines, its vertices as points.
 
-`tilepath.import_graph` reads the layer of arcs again: tails, heads, weights and lines are the same.
+`tilepath.import_graph` can read the layer of arcs; the imported graph has the same tails, heads, weights and lines.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = 
 def arcs_frame(graph: Graph) -> geopandas.GeoDataFrame:
     """Return the arcs of a graph as a GeoDataFrame with the columns source, target, weight and geometry.
 
-    Of an undirected graph, each edge has one row. The geometry is missing where an end has no coordinates.
+    In an undirected graph, each edge has one row. The geometry is missing if an end has no coordinates.
     """
     import geopandas
     import shapely

@@ -112,7 +112,7 @@ def title_of_distances(unit: str, about: str = "") -> str:
 
 SECONDS = re.compile(r"s|secs?|seconds?")
 WORDS = {"ms": "milliseconds", "min": "minutes", "mins": "minutes", "h": "hours", "m": "metres", "km": "kilometres"}
-LONG = 180  # seconds from which a scale has minutes
+LONG = 180  # a scale of this many seconds or more is in minutes
 
 
 def in_words(unit: str, source: str, values: np.ndarray) -> tuple[float, str]:

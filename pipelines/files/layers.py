@@ -20,9 +20,9 @@ from pipelines.stores.graph import DEGREES
 if TYPE_CHECKING:
     import geopandas
 
-DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}  # of formats that are written
+DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}  # names that GDAL gives to the formats that are written
 WRITTEN = (*DRIVERS, ".geoparquet", *PARQUET)
-READ = (*DRIVERS, ".geoparquet", ".fgb", ".shp")  # and a .parquet file that `is_geoparquet`
+READ = (*DRIVERS, ".geoparquet", ".fgb", ".shp")  # a .parquet file is read too, if `is_geoparquet` is true
 GEOPARQUET = (".geoparquet", *PARQUET)
 
 
@@ -119,7 +119,7 @@ def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) 
 def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) -> tuple[geopandas.GeoDataFrame, str]:
     """Return a layer with geographic coordinates in WGS 84, and the name of its coordinate system, "" if not known.
 
-    `crs` is the coordinate system of a layer that does not record its own.
+    `crs` names the coordinate system if the layer does not record one.
     """
     if crs is not None:
         named = crs_named(crs)
@@ -137,7 +137,7 @@ def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) ->
 
 
 def crs_named(crs: str) -> Any:
-    """Return the coordinate system of pyproj that has a name such as "EPSG:25833"; raises ValueError if none has."""
+    """Return pyproj's coordinate system for a name such as "EPSG:25833"; raise ValueError if the name is unknown."""
     need_geopandas("coordinate systems")
     from pyproj import CRS
     from pyproj.exceptions import CRSError
@@ -157,7 +157,7 @@ def recorded_name(crs: str) -> str:
 
 
 def metres_of(crs: str) -> float:
-    """Return the metres of a unit of a coordinate system in a plane; 0 if it is not known, or GeoPandas is missing."""
+    """Return the metres in a unit of a coordinate system of a plane; 0 if not known, or if GeoPandas is missing."""
     try:
         from pyproj import CRS
         from pyproj.exceptions import CRSError
@@ -182,7 +182,7 @@ def check_layers(path: str | os.PathLike[str], overwrite: bool = False) -> str:
     Raises
     ------
     ValueError
-        The suffix is none of formats of layers.
+        The suffix names no format of layers.
     FileExistsError, ImportError
         `path` exists and `overwrite` is False, or GeoPandas is missing.
     """

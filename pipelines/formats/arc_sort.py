@@ -43,10 +43,10 @@ Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # tails, heads and wei
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs
 
 ARC_BYTES = 100  # bytes of memory per arc of a range: its columns as read, as sorted, and as written
-HELD_SHARE = 0.75  # share of the memory for arcs set aside; the rest is for sorting ranges
+HELD_SHARE = 0.75  # share of the memory for arcs set aside; the remaining memory is for sorting ranges
 VERTEX_BYTES = 32  # bytes of memory per vertex: degrees and offsets, here and in the writer
 LABEL_BYTES = 128  # bytes of memory per label: its text, and its entries in a list and in an array
-VERTEX_SHARE = 0.75  # share of the free memory for vertices; the rest is for sorting
+VERTEX_SHARE = 0.75  # share of the free memory for vertices; the remaining memory is for sorting
 # A graph without a given number of vertices is doubted if it has more vertices than this, and more per arc than this.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
 LEAST_WIDTH = 1 << 16  # vertices that a range may have even if few arcs fit: a vertex takes only a few numbers
@@ -257,7 +257,7 @@ class _Spool:
             self._flush()
 
     def _ranged(self, weights: np.ndarray) -> np.dtype:
-        """Add weights to the range of all weights; return the dtype in which this piece of them is set aside."""
+        """Extend the range of all weights by a piece of weights; return the dtype for setting this piece aside."""
         if weights.dtype.kind in "iu":
             low, high = int(weights.min()), int(weights.max())
             self._low, self._high = min(self._low, low), max(self._high, high)

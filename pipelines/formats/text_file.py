@@ -75,8 +75,8 @@ def _line_ends(block: bytes) -> int:
 class TextFile:
     """A text file, gzip'd or not; `line` reads its header, `blocks` the rest, and `number` counts the lines.
 
-    Lines end in LF or CR LF. If `plain`, a zero byte and any other CR are errors. With `lines`, these are read in place
-    of a file, and `path` is their name in messages.
+    Lines end in LF or CR LF. If `plain`, a zero byte and any other CR are errors. If `lines` are given, they are read
+    in place of a file, and `path` is their name in messages.
     """
 
     def __init__(self, path: str | os.PathLike[str], plain: bool = True, lines: Iterable[str] | None = None):

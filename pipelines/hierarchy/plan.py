@@ -29,7 +29,7 @@ from pipelines.workers.progress import size, with_prefix
 ANSWER_BYTES = 300
 # The same, where only blocks of distances are computed.
 BLOCK_BYTES = 100
-# Blocks of distances in the memory of a GPU: one is computed; the others are converted or saved.
+# Blocks of distances in the memory of a GPU: one block is computed, while earlier blocks are converted or saved.
 GPU_BLOCKS = 3
 # Rows of distances that are expected to be requested.
 ANSWERED = 10_000

@@ -115,10 +115,10 @@ def pair_table(
     choose: Choose,
     routes: PairRoutes | None,
 ) -> TableForm:
-    """Return the form of a table of pairs: distances, what their paths have, and how far places were snapped.
+    """Return the form of a table of pairs: distances, columns of their paths, and how far places were snapped.
 
-    A block is what `Found` has, or a matrix, of which `choose` says which pairs the table has. With `routes`, matrices
-    have the distances to all vertices.
+    A block is a `Found`, or a matrix; `choose` chooses the pairs of a matrix that the table has. With `routes`, a
+    matrix has the distances to all vertices.
     """
     origins, destinations = points
     # Every name is once in the dictionaries: Arrow would write uninitialized bytes for a name that is there twice.
@@ -203,7 +203,7 @@ def choices(found: np.ndarray, within: float | None, nearest: int | None) -> Cho
 
 
 class PairRoutes:
-    """Finds the paths of pairs from rows of distances, and what the table has of each path.
+    """Finds the paths of pairs from rows of distances, and makes the columns of paths.
 
     Parameters
     ----------

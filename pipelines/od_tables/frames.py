@@ -21,7 +21,7 @@ from pipelines.stores.hierarchy import HierarchyStore
 if TYPE_CHECKING:
     import pandas
 
-PAIR_BYTES = 40  # bytes of a pair of a table in memory, and of what exists with it
+PAIR_BYTES = 40  # bytes of a pair of a table in memory, temporary arrays included
 
 
 def od(
@@ -52,12 +52,12 @@ def od(
         `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places; a column `id` may
         name the points. Or a GeoDataFrame or GeoSeries of points. Or an array of places: longitude and latitude if the
         network has degrees, else x and y. Or a list of names of vertices, or `tilepath.positions`. Places are snapped
-        to the nearest vertex of the largest strongly connected component. Without destinations, these are the origins;
-        without origins, every vertex is an origin.
+        to the nearest vertex of the largest strongly connected component. Without destinations, the origins are also
+        the destinations; without origins, every vertex is an origin.
     pairs : data frame, (k, 2) array, or path, optional
-        Pairs that are answered row by row: with columns `origin` and `destination` of names of vertices, or of ids of
-        `origins` and `destinations` if these are given; or with columns of places, `origin_lon`, `origin_lat`,
-        `destination_lon` and `destination_lat` (or `_x` and `_y`). The result has the rows and the index of `pairs`.
+        Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
+        `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
+        `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
     within : float, optional
         Leave out destinations farther away, or unreachable.
     nearest : int, optional
@@ -71,8 +71,8 @@ def od(
     paths : bool
         Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
     also : mapping, optional
-        What else adds up along the same path, such as ``{"length": "length.zarr", "toll": tolls}``: for each column a
-        graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``.
+        Other weights to add up along the same path, such as ``{"length": "length.zarr", "toll": tolls}``: for each
+        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``.
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
     snap_limit : float, optional
@@ -86,7 +86,7 @@ def od(
     -------
     pandas.DataFrame
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
-        those of `also`, length and path if asked for, and origin_snapped and destination_snapped of places. With
+        the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
         stay integers (names in CSV are text), and places without names are numbered from 1.
         ``frame.attrs["unit"]`` is the unit of distances, if it is known.
@@ -106,8 +106,8 @@ def od(
 
     Notes
     -----
-    A search that ends at the limit answers for every vertex, from a hierarchy if it takes less time than the tables. It
-    adds up floats in another order, so that their last bits may differ.
+    If every vertex is an origin, searches that end at `within` may replace the tables of a hierarchy, if they take less
+    time. Searches add up floats in another order, so that the last bits of distances may differ.
     """
     given = read_given(
         open_network(network, graph), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,

@@ -15,8 +15,8 @@ from pipelines.stores.graph import DEGREES
 def placed_table(given: Any, graph: Graph, name: str) -> pa.Table:
     """Return a table of the other columns of `given`, with columns of places: lon and lat, or x and y.
 
-    Points are brought to the coordinate system of the graph, if that and their own are known. Otherwise they must be in
-    the coordinates of the graph.
+    Points are brought to the coordinate system of the graph if both coordinate systems are known. Otherwise points must
+    be in the coordinates of the graph.
 
     Parameters
     ----------

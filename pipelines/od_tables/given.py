@@ -1,4 +1,4 @@
-"""What a table is asked about: the network, its origins and its destinations, opened and read once."""
+"""The input of a table: the network, its origins and its destinations, opened and read once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Given:
 
 
 class OpenNetwork(NamedTuple):
-    """A store that answers, its graph, and what snaps places to the vertices of the graph."""
+    """A store that answers, its graph, and the `Snapping` that moves places to the vertices of the graph."""
 
     source: HierarchyStore | Graph
     graph: Graph
@@ -50,8 +50,8 @@ def open_network(
 ) -> OpenNetwork:
     """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved.
 
-    Of a hierarchy store that is open, the graph and what snaps places are kept: opening and reading them takes longer
-    than a small table.
+    For a hierarchy store that is open, its graph and its `Snapping` are kept: opening and reading them takes longer
+    than computing a small table.
     """
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
@@ -82,7 +82,7 @@ def read_given(
     within: float | None = None,
     snap_limit: float | None = None,
 ) -> Given:
-    """Read the points; parameters and errors are those of `pipelines.od_tables.frames.od`."""
+    """Read the points, with the parameters and errors of `pipelines.od_tables.frames.od`."""
     reduction = None if reduce is None else parse_reduction(reduce, decay, within)
     columns = [] if reduction is None or reduction.column is None else [reduction.column]
     if origins is None and destinations is None and pairs is None:

@@ -1,7 +1,7 @@
-"""Tables of what is near, by searches that end there: the k nearest of every vertex, and what lies within a limit.
+"""Tables of near destinations, by searches that end early: the k nearest of every vertex, or all within a limit.
 
-A search from an origin that ends at the limit of `within` takes the time of what it reaches, however many destinations
-there are. One search finds the k nearest destinations of every vertex.
+The time of a search that ends at the limit of `within` depends on the vertices that it reaches, not on the number of
+destinations. One search finds the k nearest destinations of every vertex.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
-PROBES = 16  # searches that estimate what a search reaches
+PROBES = 16  # trial searches that estimate how many vertices a search reaches
 REACHED_WORK = 10  # time to reach a vertex, in distances that a hierarchy store computes and reduces
 
 
@@ -58,12 +58,12 @@ class Near:
 
     @cached_property
     def at(self) -> tuple[np.ndarray, np.ndarray]:
-        """The destinations, sorted by vertex; and where those at each vertex begin, int64 (n + 1)."""
+        """The destinations, sorted by vertex; and where the destinations at each vertex begin, int64 (n + 1)."""
         vertices = self.destinations.vertices
         return np.argsort(vertices, kind="stable"), csr.row_starts(vertices, self.graph.n)
 
     def is_faster_than(self, store: HierarchyStore) -> bool:
-        """Return whether searches from all origins take less time than a hierarchy store; by some searches."""
+        """Return whether searches from all origins would take less time than a hierarchy store; tries some searches."""
         probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
         reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
         return reached * REACHED_WORK < len(self.destinations.vertices)
@@ -103,7 +103,7 @@ class Near:
         Floats are added up in float64, from the destination back, and rounded once to the dtype of the table.
         """
         indptr, indices, weights = self.graph.rows()
-        limit = self.limit * (1 + 1e-6)  # what rounding brings within the limit is kept, the rest removed below
+        limit = self.limit * (1 + 1e-6)  # some distances are rounded down to the limit; others are removed below
         places = self.destinations.vertices
         found, lengths = k_nearest(indptr, indices, weights, places, k, limit=limit, through=self.graph.through())
         i, column = np.nonzero(found >= 0)

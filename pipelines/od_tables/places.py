@@ -1,4 +1,4 @@
-"""The vertices at places, for whatever takes vertices: routes, searches, pictures and isochrones."""
+"""The vertices at places, for all calls that take vertices: routes, searches, pictures and isochrones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def vertices_at(
 def opened_network(
     network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
 ) -> tuple[Graph, Snapping]:
-    """Open the graph of a network, and its vertices by place, which a hierarchy has sorted before."""
+    """Open the graph of a network, and its vertices sorted by place; a hierarchy store has them sorted already."""
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
     if isinstance(network, Graph):
@@ -95,7 +95,7 @@ def opened_network(
 
 
 def described(points: Points, text: str, graph: Graph) -> str:
-    """Return what became of the place `text`: the vertex that it was moved to, and how far, and a warning if any."""
+    """Return a line about the place `text`: to which vertex and how far it was moved, and a warning if there is one."""
     assert points.snapped is not None
     far = f"{points.snapped[0]:,.1f} m" if points.on_the_globe else f"{points.snapped[0]:,.6g}"
     said = f"{text.strip()}: moved {far} to vertex {graph.label(int(points.vertices[0]))}"

@@ -1,4 +1,4 @@
-"""Plan a table: check what is asked of it, and choose how blocks of origins are computed and become rows."""
+"""Plan a table: check its options, and choose how blocks of origins are computed and become rows."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ OWN_COLUMNS = ("origin", "destination", "distance", "travel_time", "path", "orig
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of a table; distances are in the unit of the network. `asked_of` checks it.
+    """The options of a table, checked by `asked_of`; distances are in the unit of the network.
 
     Attributes
     ----------
-    value : what the distances in the table are
+    value : name and unit of the distances in the table
     within, nearest, paths, pairs : as for `pipelines.od_tables.write.write_od_table`
     reduction : None for a table of pairs
     along : the weights whose sums along paths the table has
@@ -57,13 +57,13 @@ class Asked:
 
     @property
     def all_distances(self) -> bool:
-        """Whether the table has all distances as they are, as a matrix has."""
+        """Whether the table has all distances unchanged, like a matrix."""
         few = self.within is not None or self.nearest is not None or self.reduction is not None
         return not (few or self.walks or self.pairs or self.value.per != 1)
 
     @property
     def more(self) -> bool:
-        """Whether options are used that earlier versions did not have."""
+        """Whether the table uses options that earlier versions did not have."""
         decays = self.reduction is not None and self.reduction.name != "decay" and self.reduction.scale is not None
         return bool(self.along) or self.pairs or self.value.per != 1 or decays
 
@@ -84,7 +84,7 @@ def asked_of(
     unit: str | None,
     pairs: bool,
 ) -> Asked:
-    """Return what is asked of a table; raise ValueError if an option is wrong, or options do not go together."""
+    """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
     if within is not None and not within >= 0:
         raise ValueError(f"within is {within:g}; give a distance of 0 or more")
     if nearest is not None and nearest < 1:
@@ -111,10 +111,10 @@ def asked_of(
 
 
 class PlannedTable(NamedTuple):
-    """How a table is made: a block of `step` rows at a time, which `ask` computes and `form` makes into rows.
+    """How a table is made: `ask` computes a block of `step` rows at a time, and `form` turns the block into rows.
 
-    `width` is the number of pairs of places for each row, and `reducing` the work of a reduced table, for workers, or
-    None for other tables.
+    `width` is the number of pairs of places for each row. `reducing` is the work of a reduced table, to be sent to
+    workers, or None for other tables.
     """
 
     form: ArrayForm | TableForm
@@ -146,7 +146,7 @@ def _row_by_row(
 
 
 def _near(source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], asked: Asked) -> Near | None:
-    """Return searches that end at what is near, if the table is made faster by them; None otherwise."""
+    """Return searches for near destinations if they make the table faster; None otherwise."""
     if asked.walks or graph.weight_min < 0:
         return None
     dtype = source.dtype if isinstance(source, HierarchyStore) else _searched_dtype(source)

@@ -1,8 +1,9 @@
 """Pairs of an origin and a destination in one table: read them, and answer each row.
 
 Rows with the same origin are answered together. A hierarchy store computes a block of distances for some origins and
-all of their destinations, of which each row takes one: more distances than rows, but far fewer than for all origins and
-all destinations, and a block takes less time for a distance than a single distance does.
+all of their destinations, and each row takes one distance of the block. The blocks have more distances than there are
+rows, but far fewer than all origins and all destinations would have. A distance in a block takes less time than a
+single distance.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ def read_pairs_of_points(
     snap_limit: float | None = None,
     snapping: Snapping | None = None,
 ) -> tuple[Points, Points]:
-    """Return the origins and the destinations of a table of pairs, as many as it has rows.
+    """Return the origins and the destinations of a table of pairs, one of each for each row.
 
     Parameters
     ----------
     given : data frame, or file, with the columns ``origin`` and ``destination`` (or ``source`` and ``target``) of names
         of vertices; or with ``origin_lon``, ``origin_lat``, ``destination_lon`` and ``destination_lat`` (or ``_x`` and
         ``_y``) of places; or an array (k, 2) of names of vertices, or `tilepath.positions` of one
-    points : origins, destinations: points whose names the columns have, in place of names of vertices; None for none
+    points : origins and destinations to which the names in the columns refer; None if the names are names of vertices
 
     Raises
     ------
     ValueError
-        A column is missing, or an entry names nothing; the message names the row.
+        A column is missing, or an entry names no vertex or point; the message names the row.
     """
     name = os.fspath(given) if isinstance(given, str | os.PathLike) else "the pairs"
     wanted = [column for side in SIDES for column in _columns(side)]
@@ -93,7 +94,7 @@ def _columns(side: str) -> list[str]:
 
 
 def _side(table: pa.Table, side: str, name: str) -> pa.Table:
-    """Return the columns of one side, named as the columns of points are."""
+    """Return the columns of one side (origins or destinations), with the names of columns of points."""
     new = dict.fromkeys(SIDES[side], side) | {f"{side}_{axis}": axis for axis in AXES}
     there = [column for column in new if column in table.column_names]
     named = [column for column in there if new[column] == side][:1]

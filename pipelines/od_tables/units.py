@@ -1,4 +1,4 @@
-"""What the distances of a network are called in a table, and in which unit a table has them."""
+"""The name and the unit of the distances of a network in a table."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
 
 @dataclass(frozen=True)
 class Measured:
-    """What the distances in a table are.
+    """The name and the unit of the distances in a table.
 
     Attributes
     ----------
     name : name of the column: "travel_time" if the unit is one of time, else "distance"
     unit : unit of the column, "" if it is not known
-    per : how many units of the network make one unit of the column
+    per : the number of units of the network in one unit of the column
     """
 
     name: str
@@ -33,12 +33,12 @@ class Measured:
         return dtype if self.per == 1 else np.dtype(np.float64)
 
     def in_network(self, distance: float | None) -> float | None:
-        """Return a distance that is in the unit of the column in the unit of the network."""
+        """Convert a distance from the unit of the column to the unit of the network."""
         return distance if distance is None or self.per == 1 else distance * self.per
 
 
 def measured(network_unit: str, unit: str | None) -> Measured:
-    """Return what a table in `unit` has; None means the unit of the network.
+    """Return the name and unit of distances in a table in `unit`; None means the unit of the network.
 
     >>> measured("s", "min")
     Measured(name='travel_time', unit='min', per=60.0)
@@ -46,7 +46,7 @@ def measured(network_unit: str, unit: str | None) -> Measured:
     Raises
     ------
     ValueError
-        `unit` is not known, or is not a unit of what the network measures.
+        `unit` or the unit of the network is not known, or one is a unit of time and the other a unit of length.
     """
     own = symbol_of(network_unit)
     name = "travel_time" if own in SECONDS else "distance"

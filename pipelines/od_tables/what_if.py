@@ -1,8 +1,8 @@
 """What if roads were closed: a table of the distances that change, and how critical each of some roads is.
 
 Closing an arc (u, v) of weight w changes the distance from o to d only if the arc is on a shortest path: if
-d(o, u) + w + d(v, d) = d(o, d), up to rounding. Only these pairs are answered again. A hierarchy store is closed again
-for each road, on its structure.
+d(o, u) + w + d(v, d) = d(o, d), up to rounding. Only the distances of such pairs are computed again. For each road, the
+tables of a hierarchy store are computed again in memory, on its structure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pipelines.workers.progress import Progress
 if TYPE_CHECKING:
     import pandas
 
-ROUNDING = {"f4": 1e-5, "f8": 1e-12}  # relative; smaller differences of floats are taken for rounding
+ROUNDING = {"f4": 1e-5, "f8": 1e-12}  # smaller relative differences of floats are taken for rounding
 BLOCK_BYTES = 24  # bytes of a pair of places in memory
 
 
@@ -62,7 +62,7 @@ def changes(
     -------
     pandas.DataFrame
         A row for each pair whose distance changed: origin, destination, travel_time_before and travel_time_after (or
-        distance_before and distance_after; NaN if unreachable) and change. Floats that differ by rounding only are
+        distance_before and distance_after; NaN if unreachable) and change. Floats that differ only by rounding count as
         equal.
     """
     opened = open_network(network, graph)
@@ -118,19 +118,19 @@ def criticality(
     network : HierarchyStore or Graph, or path of such a store
         Weights must not be negative.
     roads : array (k, 2) of names of vertices, or `tilepath.positions` of one, or table or file
-        The ends of each road; a table has columns `source` and `target`.
+        The ends of each road. A table has them in the columns `source` and `target`.
     origins, destinations : optional
-        As for `pipelines.od`. Without both, all pairs of vertices.
+        As for `pipelines.od`. Without both, all pairs of vertices are compared.
     one_way : bool
-        Close the road from its first to its second end only, not in both directions.
+        Close the road only from its first to its second end, not in both directions.
     unit, snap_limit, graph, progress : as for `pipelines.od`
 
     Returns
     -------
     pandas.DataFrame
-        A row for each road: source, target, `longer` and `cut`, the numbers of pairs whose distance grows and of pairs
-        that are no longer joined; `total` and `largest`, the sum and the largest of the growths of distances.
-        ``frame.attrs["unit"]`` is the unit of both, if it is known.
+        A row for each road, with the columns `source` and `target`; `longer`, the number of pairs whose distance grows;
+        `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum and the largest of the
+        added distances. ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
     """
     opened = open_network(network, graph)
     given = given_or_everywhere(opened, origins, destinations, snap_limit)
@@ -193,7 +193,7 @@ class Closing:
         self._to_destinations = _as_floats(Distances(given.source, destinations).rows(self._vertices))
 
     def without(self, road: int) -> tuple[int, int, float, float]:
-        """Return the numbers of pairs that grow and are cut, and the sum and the largest of the growths."""
+        """Return the numbers of longer and of cut pairs, and the sum and the largest of the added distances."""
         graph, closed = self._given.graph, positions(self._ends[[road]])
         arcs = closed_arcs(graph, self._rows[:2], closed, one_way=self._one_way)
         i, j = self._affected(arcs)

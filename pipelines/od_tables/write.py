@@ -83,10 +83,10 @@ def write_od_table(
     within : leave out pairs that are farther apart, or unreachable
     nearest : keep only this number of destinations of each origin, the nearest first
     reduce, decay : write one value for each origin, as `parse_reduction` reads them
-    also : for each name of a column other weights, whose sums along the path the table has
+    also : for each name of a column other weights; the column has their sum along the path
         (`pipelines.routes.along.read_along`)
-    unit : unit of distances in the table, and of `within` and scales of `reduce`; by default that of the weights
-    pairs : origins and destinations are as many, and the table has a row for each origin and its destination
+    unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
+    pairs : whether origin i goes to destination i only, with one row for each such pair
     paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
         path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
     graph : graph of the store `source`, if it was moved

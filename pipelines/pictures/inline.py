@@ -12,7 +12,7 @@ MOST_VERTICES, MOST_ARCS = 60, 200  # a larger graph takes more than half a seco
 
 
 def svg_of(graph: object) -> str | None:
-    """Return the picture of a small graph as an SVG element; None of a large graph, or without the extra `plot`."""
+    """Return the picture of a small graph as an SVG element; None for a large graph, or without the extra `plot`."""
     if not isinstance(graph, Graph) or graph.n > MOST_VERTICES or graph.m > MOST_ARCS:
         return None
     with TemporaryDirectory() as folder:

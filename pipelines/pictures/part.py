@@ -94,7 +94,7 @@ def _refuse_large(graph: Graph, on_map: bool) -> None:
 
 
 def _nearest(graph: Graph, indptr: np.ndarray, indices: np.ndarray, first: int, count: int) -> list[int]:
-    """Return `count` vertices: those with the fewest arcs, in either direction, on a path to `first`.
+    """Return the `count` vertices with the fewest arcs, in either direction, on a path to `first`.
 
     If too few vertices are connected with `first`, the search goes on from the next vertex that was not found.
     """

@@ -1,7 +1,7 @@
 """Maps of many vertices as maps of streets: lines with their bends instead of dots, filled bands, and a scale bar.
 
-Lines of one colour and width are one path, so that a vector file of a city stays below a megabyte. More lines are drawn
-as pixels, also in a vector file.
+Lines of one colour and width are one path, so that a vector file of a city stays below a megabyte. If there are more
+than `MOST_POINTS` points, lines are drawn as pixels, also in a vector file.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from pipelines.pictures.layout import map_frame
 MOST_POINTS = 60_000  # most points of lines in a vector file
 PATH_POINTS = 5_000  # most points of a path, which matplotlib can stroke
 STREET, STREET_WIDTH = "#3c4043", 0.5  # colour and width of streets over filled bands
-DENSE = 5.0, 0.35  # mean length of streets, in points, below which lines become thinner; the thinnest
-BAND_SHARE = 0.85  # among the lengths of streets, the quantile that is the width of a filled band
+# Lines become thinner if the mean length of streets is below this number of points; the second number is the least
+# width, as a share of the usual width.
+DENSE = 5.0, 0.35
+BAND_SHARE = 0.85  # the quantile of the lengths of streets that determines the width of a filled band
 BAND_WIDTHS = 4.0, 40.0  # least and greatest width of a filled band in points
 BAR_SHARE = 0.22  # the scale bar is at most this share of the width of the map
 BAR_ROOM = 20.0  # height of a scale bar and its text in points
 
 
 def street_points(drawing: Drawing, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points of arcs on the page; those of arc i are ``points[offsets[i] : offsets[i + 1]]``.
+    """Return `offsets` and `points`: arc i is drawn through ``points[offsets[i] : offsets[i + 1]]`` of the page.
 
-    They are rounded to hundredths of a point, since each digit is a byte of a vector file.
+    Coordinates are rounded to hundredths of a point, since each digit is a byte of a vector file.
     """
     if drawing.bends is None:
         both = np.stack([centres[drawing.tails], centres[drawing.heads]], axis=1)
@@ -96,7 +98,7 @@ class _Pen:
 
 
 def _one_of_each_street(drawing: Drawing, offsets: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return a mask of the arcs without those that lie on another one: the two directions of a street look the same."""
+    """Return a mask of the arcs to draw: of arcs that look the same, such as both directions of a street, only one."""
     middle = (points[offsets[:-1]] + points[offsets[1:] - 1]) / 2
     if drawing.bends is not None:
         sums = np.add.reduceat(points, offsets[:-1])
@@ -109,7 +111,7 @@ def _one_of_each_street(drawing: Drawing, offsets: np.ndarray, points: np.ndarra
 
 
 def _band_width(offsets: np.ndarray, points: np.ndarray) -> float:
-    """Return the width of lines that fill a band: they must reach across a block, which is as wide as a street long."""
+    """Return the width of lines that fill a band. They must reach across a block, about the length of a street."""
     return float(np.clip(1.5 * np.quantile(_lengths(offsets, points), BAND_SHARE), *BAND_WIDTHS))
 
 

@@ -1,1 +1,1 @@
-"""What is reached from some places within some time or distance: pieces of streets, and areas around them."""
+"""Isochrones: the pieces of streets that are reached within some time or distance, and areas around these pieces."""

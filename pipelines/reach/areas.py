@@ -1,8 +1,8 @@
 """Areas around reached pieces of streets: convex hulls, concave hulls, or buffers of the streets.
 
-Areas are made in a plane whose unit is the metre if coordinates are longitudes and latitudes: x and y are the longitude
-and the latitude times the lengths of their degrees at the middle latitude. So areas of up to some hundred kilometres
-have the right shape.
+Areas are made in a plane. If coordinates are longitudes and latitudes, the unit of the plane is the metre: x is the
+longitude, and y the latitude, each times the length of its degree at the middle latitude. So areas of up to some
+hundred kilometres have the right shape.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pipelines.reach.reached import Cut
 
 AREAS = ("concave", "convex", "buffers")
 WIDTH = 50.0  # default distance of the edge of a buffer from its street, in metres
-SHARE = 0.01  # the same in other units, as a share of the diagonal of the reached streets
+SHARE = 0.01  # default width in other units than metres, as a share of the diagonal of the reached streets
 ROUND = 3  # segments of a quarter of a circle
 
 
 def plane_scale(points: np.ndarray, in_degrees: bool) -> np.ndarray:
-    """Return what a unit of x and of y measures: in metres for longitudes and latitudes, else 1."""
+    """Return the lengths of a unit of x and of a unit of y: in metres for longitudes and latitudes, else 1."""
     if not in_degrees or not len(points):
         return np.ones(2)
     degree = np.radians(EARTH_RADIUS)
@@ -39,11 +39,11 @@ def default_width(points: np.ndarray, in_degrees: bool) -> float:
 def areas_of(
     cut: Cut, band: np.ndarray, limits: int, scale: np.ndarray, kind: str, concavity: float, width: float
 ) -> list[Any]:
-    """Return the areas within each limit, Polygons or MultiPolygons of shapely; empty ones without an area.
+    """Return the area within each limit as a Polygon or MultiPolygon of shapely, which is empty if there is no area.
 
     Parameters
     ----------
-    cut, band : the reached pieces, and the limit within which each lies
+    cut, band : the reached pieces, and for each piece the number of the limit within which it lies
     limits : number of limits
     scale : from `plane_scale`
     kind : one of `AREAS`
@@ -67,7 +67,7 @@ def areas_of(
 
 
 def _around(lines: Any, width: float) -> Any:
-    """Return the union of buffers around lines, each line once: the two directions of a street are the same line."""
+    """Return the union of buffers around lines. Equal lines, such as the two directions of a street, are taken once."""
     import shapely
 
     _, different = np.unique(shapely.to_wkb(shapely.normalize(lines)), return_index=True)

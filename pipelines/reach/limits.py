@@ -17,7 +17,7 @@ class Limits(NamedTuple):
     Attributes
     ----------
     given : (b,) float64, in `unit`
-    unit : as asked for, else the unit of the network; "" if it is not known
+    unit : the unit that the user gave, or else the unit of the network; "" if it is not known
     in_network : (b,) float64, in the unit of the network
     """
 
@@ -54,7 +54,7 @@ def parse_limits(within: str | float | Sequence[float], network_unit: str) -> Li
 
 
 def _factor(unit: str, network_unit: str) -> float:
-    """Return how many units of the network a unit is."""
+    """Return the number of units of the network in one `unit`."""
     if not unit:
         return 1.0
     asked, own = symbol_of(unit), symbol_of(network_unit)

@@ -1,8 +1,8 @@
 """The pieces of arcs that are reached within limits, each cut where a limit ends.
 
-From the distance of its tail on, an arc is walked at a constant pace: at the share s of its length, s times its weight
-later. In an undirected graph the two arcs of an edge are walked towards each other, and each ends where they meet. So
-every piece of a street is reached at one time, the earliest.
+A walk along an arc starts at the distance of its tail, and has a constant pace: the share s of the length of the arc is
+walked after s times its weight. In an undirected graph the two arcs of an edge are walked towards each other, and both
+walks end where they meet. So every point of a street is reached once, at the earliest time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Pieces(NamedTuple):
     first, last : (p,) float64
         Where the piece begins and ends on its arc, as shares of the length of the arc.
     band : (p,) int64
-        The piece lies between the limits ``band - 1`` (or 0) and ``band``.
+        The piece lies between the limits number ``band - 1`` (or 0, for the first band) and ``band``.
     begin, end : (p,) float64
-        When, or how far from the source, the two ends of the piece are reached.
+        The distances from the source to the two ends of the piece.
     """
 
     arcs: np.ndarray
@@ -49,13 +49,13 @@ def reached_pieces(
     ----------
     tails, heads, weights : (m,) arcs, with weights of 0 or more
     leaving : (n,) float64
-        The distance at which arcs leave each vertex; +inf if none does: the vertex is not reached, or closed.
+        The distance of each vertex from the source; +inf if no arc is walked from the vertex: not reached, or closed.
     limits : (b,) float64, ascending
-    undirected : whether each edge has an arc in each direction, which are walked towards each other
+    undirected : whether each edge has two opposite arcs, which are walked towards each other
     """
     starts, steps = leaving[tails], weights.astype(np.float64)
     stops = starts + steps
-    if undirected:  # an edge is done when both of its arcs together have been walked for its weight
+    if undirected:  # an edge is done when the walks along both of its arcs together have taken its weight
         opposite = leaving[heads]
         both = np.isfinite(starts) & np.isfinite(opposite)
         meeting = np.where(both, (np.where(both, starts + opposite, 0.0) + steps) / 2, np.inf)
@@ -80,7 +80,7 @@ def reached_pieces(
 
 
 class Cut(NamedTuple):
-    """Lines: the points of the i-th are ``points[offsets[i] : offsets[i + 1]]``."""
+    """Lines: the points of line i are ``points[offsets[i] : offsets[i + 1]]``."""
 
     offsets: np.ndarray
     points: np.ndarray
@@ -94,7 +94,7 @@ def cut_lines(
     Parameters
     ----------
     offsets, points : the lines, as `pipelines.stores.lines.points_along` returns them
-    scale : (2,) what an x and a y of the points measure, so that lengths can be compared
+    scale : (2,) lengths of a unit of x and of a unit of y, so that lengths can be compared
     lines : (p,) the line of each piece
     first, last : (p,) where a piece begins and ends, as shares of the length of its line
     """

@@ -29,7 +29,7 @@ KINDS = (*AREAS, "edges")
 
 
 class Reach:
-    """What is reached from some places: the search, whose result becomes edges and areas."""
+    """A search from some places up to limits; `edges` and `areas` return its result."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ def isochrones(
     snap_limit: float | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> geopandas.GeoDataFrame:
-    """Return what is reached from some places within limits: areas, or the pieces of streets.
+    """Return the isochrones of some places: the areas, or the pieces of streets, that are reached within limits.
 
     Parameters
     ----------
@@ -165,12 +165,12 @@ def isochrones(
     kind : {"concave", "convex", "buffers", "edges"}
         Hulls of the reached streets, buffers around them, or the streets.
     together : bool
-        Reach from the nearest of all sources, not from each source.
+        Return one isochrone around all sources, from the nearest source, not one isochrone for each source.
     concavity : float
-        Of concave hulls, from 0, which follows the streets most closely, to 1, the convex hull.
+        The shape of concave hulls: from 0, which follows the streets most closely, to 1, the convex hull.
     width : float, optional
-        Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of what is
-        reached if coordinates are not longitudes and latitudes.
+        Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
+        streets if coordinates are not longitudes and latitudes.
     snap_limit : float, optional
         Refuse places farther than this from every vertex, in metres or in units of the coordinates.
     graph : Graph or path, optional
@@ -179,13 +179,13 @@ def isochrones(
     Returns
     -------
     geopandas.GeoDataFrame
-        Areas: the columns source, within, moved (of places: how far they were moved) and geometry, a row for each
-        source and limit, the largest limit first. A smaller area lies in the larger one if they are convex hulls or
-        buffers. Where nothing has an area, such as a single straight street, a hull is empty.
+        Areas: the columns source, within, moved (how far a place was moved) and geometry, a row for each source and
+        limit, the largest limit first. Of convex hulls and of buffers, a smaller area lies in the larger one. The hull
+        of streets without an area, such as a single straight street, is empty.
 
         Edges: source, within, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
-        walked on its own; in an undirected graph the arcs of an edge end where they meet.
+        walked separately; in an undirected graph the arcs of an edge end where they meet.
 
         ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
 
@@ -254,7 +254,7 @@ def check_kind(kind: str, concavity: float, width: float | None) -> None:
 
 
 def _listed(sources: Any) -> Any:
-    """Return sources as `points_from` takes them: a place or a name stands for a list of one."""
+    """Return sources as `points_from` takes them; a single place or name becomes a list of one."""
     if isinstance(sources, tuple) and len(sources) == 2 and all(isinstance(each, float | int) for each in sources):
         return np.array([sources], np.float64)
     if isinstance(sources, int | np.integer):

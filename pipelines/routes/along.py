@@ -1,4 +1,4 @@
-"""What adds up along shortest paths: the sums of other weights over the arcs of each path."""
+"""Other weights along shortest paths: their sums over the arcs of each path."""
 
 from __future__ import annotations
 

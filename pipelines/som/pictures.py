@@ -224,7 +224,7 @@ class MapView:
 def draw_map(
     figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[str] | None = None, text: bool = False
 ) -> None:
-    """Draw a map on an empty figure of matplotlib; parameters and errors are those of `picture_map`."""
+    """Draw a map on an empty figure of matplotlib; for parameters and errors see `picture_map`."""
     of_cells: list[Any] = []
     if kind == "planes":
         of_cells = _draw_planes(figure, shown, _chosen(shown, columns), title)

@@ -1,7 +1,7 @@
 """A graph or a hierarchy with other weights, or without some arcs, in memory: what if a bridge were closed?
 
-The stores stay as they are. A changed hierarchy keeps the order and the structure of its store, and its tables are
-computed again when they are first used. It answers as the store does.
+The stores stay unchanged. A changed hierarchy keeps the order and the structure of its store, and its tables are
+computed again when they are first used. It has the methods of a hierarchy store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipelines.stores.vertex_names import Positions
 class ChangedGraph(Graph):
     """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
 
-    Vertices, names and coordinates are those of the store at `path`. Arcs are sorted by head within a row.
+    It has the vertices, names and coordinates of the store at `path`. Arcs are sorted by head within a row.
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -49,7 +49,7 @@ class ChangedHierarchy(HierarchyStore):
     Attributes
     ----------
     base : the store, whose order and structure are used
-    changed : the graph
+    changed : the changed graph
     """
 
     base: HierarchyStore
@@ -78,7 +78,7 @@ class ChangedHierarchy(HierarchyStore):
 
 
 def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> ChangedGraph:
-    """Return a graph with other weights, or without some arcs; parameters are those of `Graph.with_weights`."""
+    """Return a graph with other weights, or without some arcs; for the parameters see `Graph.with_weights`."""
     indptr, heads, own = graph.rows()
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
@@ -124,7 +124,7 @@ def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHier
 
 
 def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, *, one_way: bool = False) -> np.ndarray:
-    """Return the numbers of the arcs of closed roads, int64; parameters are those of `Graph.with_weights`."""
+    """Return the numbers of the arcs of closed roads, int64; for the parameters see `Graph.with_weights`."""
     if isinstance(closed, Positions) and np.ndim(closed.indices) == 1:
         arcs = np.asarray(closed.indices, np.int64)
         for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
@@ -153,7 +153,7 @@ def arcs_between(
 
 
 def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], weights: Any) -> np.ndarray:
-    """Return the weights of all arcs of a graph after a change: none, an array, or some by the ends of their arcs."""
+    """Return the weights of all arcs after a change; `weights` is None, an array, or a mapping from ends to weights."""
     if weights is None:
         return rows[2]
     if not isinstance(weights, Mapping):

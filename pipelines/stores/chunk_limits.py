@@ -16,7 +16,7 @@ from pipelines.stores.schema import TEXT, StoreError
 
 HEADER_BYTES = 32  # bytes at the beginning of a chunk that `ChunkLimits.check_header` needs
 _SPARE = 4096  # bytes of headers and checksums
-_BLOSC_SIZE = slice(4, 8)  # where Blosc states the size of what it compressed
+_BLOSC_SIZE = slice(4, 8)  # where Blosc states the size of the uncompressed bytes
 _ZSTD_SIZES = (0, 2, 4, 8)  # bytes of the size that a Zstandard frame states, by the first two bits of its descriptor
 
 
@@ -36,7 +36,7 @@ class ChunkLimits:
             raise self._error(place, f"has {size:,} bytes")
 
     def check_header(self, place: str | os.PathLike[str], content: bytes) -> None:
-        """Raise StoreError if a chunk, of which `content` is the beginning, expands to too many bytes."""
+        """Raise StoreError if a chunk that begins with `content` expands to too many bytes."""
         stated: int | None = self._most
         if "blosc" in self._codecs:
             stated = int.from_bytes(content[_BLOSC_SIZE], "little")

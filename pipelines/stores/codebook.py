@@ -181,7 +181,7 @@ class Codebook(TableStore, FinishedStore):
 
 @dataclass(frozen=True)
 class SamplesInMemory:
-    """What a codebook store records of samples that are in no store."""
+    """The record, in a codebook store, of samples that are in no store."""
 
     columns: tuple[str, ...]
     dtype: np.dtype

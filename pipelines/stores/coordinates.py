@@ -1,4 +1,4 @@
-"""What the coordinates of a graph are: longitudes and latitudes, or places in a plane."""
+"""The coordinate system of a graph: longitudes and latitudes, or a plane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def are_geographic(graph: Graph, coordinates: np.ndarray) -> bool:
     """Return whether coordinates of a graph are longitudes and latitudes.
 
     The coordinate system that the graph records decides. Without a record, coordinates that could be longitudes and
-    latitudes are taken for them, except those of generated grids.
+    latitudes are taken for longitudes and latitudes, except in generated grids.
     """
     if graph.crs:
         return graph.crs == DEGREES

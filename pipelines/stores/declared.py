@@ -188,7 +188,7 @@ def _check(path: str, group: zarr.Group, array: Array, found: dict[str, Any]) ->
 
 
 def _length(text: str) -> tuple[str, int]:
-    """Return the name of a length, and what is added to it.
+    """Return the name of a length, and the number that is added to the length.
 
     >>> _length("nodes + 1"), _length("n")
     (('nodes', 1), ('n', 0))

@@ -17,7 +17,7 @@ A map may have three more arrays, all or none, with the lines along which arcs l
 ============ ================ =============================================================================
 array        dtype, shape     meaning
 ============ ================ =============================================================================
-arc_lines    int64 (m)        number of the line of each arc, from 1; negative: against it; 0: a straight arc
+arc_lines    int64 (m)        number of an arc's line, from 1; negative: against the line; 0: a straight arc
 line_offsets int64 (l + 1)    the points of line k are line_offsets[k - 1] : line_offsets[k]
 line_points  float64 (p, 2)   points in the coordinate system of the coordinates
 ============ ================ =============================================================================
@@ -127,7 +127,7 @@ class Graph(NamedRows):
 
     @property
     def title(self) -> str:
-        """What the graph is, in a few words: its kind, its name and its size."""
+        """The kind, the name and the size of the graph, in a few words."""
         kind = "directed" if self.directed else "undirected"
         return f"{kind} graph {os.path.basename(self.path)}: {self._counts()}"
 
@@ -259,24 +259,24 @@ class Graph(NamedRows):
         return [str(name) for name in found]
 
     def with_weights(self, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> Graph:
-        """Return the graph with other weights, or without some arcs, in memory; the store stays as it is.
+        """Return the graph with other weights, or without some arcs, in memory; the store is not changed.
 
         Parameters
         ----------
         weights : array, Graph, path or mapping, optional
             An array (m,) with the weight of each arc of `rows`; a graph with the same vertices, whose arcs and weights
-            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from the one
-            to the other (of an undirected graph, in both directions).
+            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from tail to
+            head (of an undirected graph, in both directions).
         closed : list of pairs, or positions, optional
-            Roads without their arcs: pairs of names of vertices (or `tilepath.positions` of an array (k, 2)), or by
-            `tilepath.positions` of an array (k,) the numbers of single arcs of `rows`.
+            Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
+            single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 
         Returns
         -------
         Graph
-            Without the numbers of arcs of this graph: arcs that are closed are not there.
+            Arcs have other numbers than in this graph, since closed arcs are not there.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The hierarchy store (schema `hierarchy/1`): the closed tables of a road network, from which any distance follows.
+"""The hierarchy store (schema `hierarchy/1`): closed tables of a road network; any distance follows from the tables.
 
 ================= ================ ================================================================================
 array             dtype, shape     meaning
@@ -151,7 +151,7 @@ class HierarchyStore(FinishedStore, OfGraph):
     arrays: tuple[str, ...]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is read from the store later: Dask's scheduler, too, unpickles the arguments of tasks.
+        # Leave out the arrays that are read from the store later: Dask's scheduler unpickles arguments of tasks, too.
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
@@ -170,7 +170,7 @@ class HierarchyStore(FinishedStore, OfGraph):
         writer = begun_hierarchy(self.path)
         try:
             arrays = writer.load()
-        finally:  # what is replaced meanwhile looks damaged
+        finally:  # a store that was replaced meanwhile looks damaged
             _refuse_replaced(self.path, self.seal)
         links = (Links(*(arrays[f"{name}_{part}"] for part in ("starts", "ends", "lengths"))) for name in LINKS)
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
@@ -201,8 +201,8 @@ class HierarchyStore(FinishedStore, OfGraph):
     ) -> HierarchyStore:
         """Return the hierarchy of the graph with other weights, or without some arcs, in memory.
 
-        The order and the structure are those of this store. The tables are computed at the first answer, which takes
-        part of the time of making the store.
+        The order and the structure of this store are used again. The tables are computed at the first answer, in a part
+        of the time that it took to make the store.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class HierarchyStore(FinishedStore, OfGraph):
         part[structure.order[: structure.open]] = structure.bricks.of_node[structure.node_of]
         between = part == count
         others = int(between.sum())
-        part[between] += np.arange(others)  # each is a part of its own
+        part[between] += np.arange(others)  # each vertex is a separate part
         counts = f"{counted(count, 'brick')}, {counted(others, 'vertex', 'vertices')} between them"
         return Division(part, between, count + others, ("between bricks", counts))
 

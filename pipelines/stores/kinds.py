@@ -39,7 +39,7 @@ class Kind:
         return self._function("open")(path)
 
     def begun(self, path: str | os.PathLike[str]) -> Any:
-        """Return the writer of the store at `path`, owned by no run, to read its progress or verify what is written."""
+        """Return a writer of the store at `path`, owned by no run, to read its progress or verify the written part."""
         return self._function("begun")(path)
 
     def progress(self, path: str | os.PathLike[str]) -> Progress:

@@ -30,7 +30,7 @@ class Lines:
     points: np.ndarray
 
     def taken(self, arcs: np.ndarray, turned: bool | np.ndarray = False) -> Lines:
-        """Return the lines of some arcs, in their order; `turned` says which of these arcs are reversed."""
+        """Return the lines of some arcs, in the order of `arcs`; `turned` says which of the arcs are reversed."""
         of_arcs = self.of_arcs[arcs]
         return Lines(np.where(turned, -of_arcs, of_arcs), self.offsets, self.points)
 

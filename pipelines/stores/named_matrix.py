@@ -75,7 +75,7 @@ class NamedMatrix(ABC):
     def to_numpy(self) -> np.ndarray:
         """Return the whole matrix; raises ValueError if memory cannot hold it."""
         rows, columns = self.shape
-        needed = 2 * rows * columns * self.dtype.itemsize  # Zarr decompresses chunks beside the result
+        needed = 2 * rows * columns * self.dtype.itemsize  # Zarr decompresses chunks in additional memory
         cure = "read some rows (store[0:100]), or take to_dask() or to_xarray(), which read chunk by chunk"
         refuse_beyond_memory(needed, f"{self.path}: its {rows:,} x {columns:,} matrix takes", cure)
         return StoredArray(self.path, "distances")[:]
@@ -153,7 +153,7 @@ class NamedMatrix(ABC):
 
 
 class VertexMatrix(NamedMatrix):
-    """A stored matrix whose columns are the vertices of a graph, and whose rows are some of them.
+    """A stored matrix whose columns are the vertices of a graph, and whose rows are some of these vertices.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class ReversedGraph(NamedRows):
 
     @property
     def title(self) -> str:
-        """What the graph is, in a few words."""
+        """The kind, the name and the size of the graph, in a few words."""
         return f"reverse of {self.graph.title}"
 
     @property

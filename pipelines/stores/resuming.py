@@ -48,7 +48,7 @@ from pipelines.stores.settled import settled
 
 
 class NewArray(NamedTuple):
-    """An array that a run creates and later writes; `options` are those of `pipelines.stores.schema.create_array`."""
+    """An array that a run creates and later writes; for `options` see `pipelines.stores.schema.create_array`."""
 
     shape: tuple[int, ...]
     chunks: Any
@@ -187,7 +187,7 @@ class StoreWriter:
         return compare_contents(self.path, group, chunks, *self.check_values())
 
     def check_values(self) -> tuple[str, ...]:
-        """Reread the committed values; return what they were checked for, and raise StoreError if a value is wrong."""
+        """Reread the committed values, and return the checked properties; raise StoreError if a value is wrong."""
         raise NotImplementedError
 
 

@@ -61,14 +61,14 @@ def checkpoint_codecs() -> tuple[Any, ...]:
 def create_array(
     group: zarr.Group, name: str, shape: Sequence[int], chunks: Any, dtype: Any, **options: Any
 ) -> zarr.Array[Any]:
-    """Create an array that stores every chunk, by default with the codecs of results; `options` are those of Zarr."""
+    """Create an array that stores every chunk, by default with the codecs of results; `options` go to Zarr."""
     codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
     options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
     return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
 
 
 def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
-    """Return the options of an array of distances: the value of unreachable, by which Zarr fills, and the unit.
+    """Return the options of an array of distances: the value of unreachable, which is Zarr's fill value, and the unit.
 
     The attribute `unreachable` of the array is that value as Zarr writes it in JSON, "Infinity" for floats.
     """

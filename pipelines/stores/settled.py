@@ -1,8 +1,8 @@
 """Read a store while another process commits to it or replaces it: the old or the new state, never a mixture.
 
-A commit replaces the file of the attributes, and then deletes what only the former state needed. A reader that read the
-attributes before a commit, and the arrays after it, would take a sound store for damaged. So an error counts only if
-the attributes are still the same after the read; otherwise the store is read again.
+A commit replaces the file of the attributes, and then deletes the files that only the old state needed. A reader that
+reads the attributes before a commit, and the arrays after the commit, would take a sound store for damaged. So an error
+counts only if the attributes are still the same after the read; otherwise the store is read again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 def settled(path: str | os.PathLike[str], read: Callable[[], T], *, several: bool = False, long: bool = False) -> T:
-    """Return ``read()``, which reads the store at `path`. Read again if it fails and the attributes changed meanwhile.
+    """Return the result of `read`, which reads the store at `path`. Repeat a failed read if the attributes changed.
 
     Parameters
     ----------
-    several : whether `read` reads the attributes several times; its result, too, counts only if they did not change
+    several : whether `read` reads the attributes several times; then a result is used only if they did not change
     long : whether `read` reads all data
 
     Raises
@@ -66,7 +66,7 @@ def _attributes(path: str | os.PathLike[str]) -> bytes | None:
     file = Path(path, "zarr.json")
     try:
         with read_errors(file):
-            return file.read_bytes() if file.is_file() else None  # to open a pipe would wait for a writer
+            return file.read_bytes() if file.is_file() else None  # opening a pipe would wait for a writer
     except FileNotFoundError:
         return None
 

@@ -24,5 +24,5 @@ def symbol_of(unit: str) -> str | None:
 
 
 def units_like(symbol: str | None) -> dict[str, float] | None:
-    """Return the units of what a unit measures, with their lengths in seconds or metres; None for an unknown unit."""
+    """Return all units of time, in seconds, or of length, in metres, like the given unit; None for an unknown unit."""
     return next((units for units in (SECONDS, METRES) if symbol in units), None)

@@ -6,11 +6,11 @@ import sys
 import time
 from typing import Any
 
-SECONDS = 0.2  # least time between two texts of a line: each is a message to the browser
+SECONDS = 0.2  # least time between two texts of a line, since each text is a message to the browser
 
 
 def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook; IPython in a terminal is none."""
+    """Return whether this process is the kernel of a notebook. IPython in a terminal is not a kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return hasattr(shell, "kernel")

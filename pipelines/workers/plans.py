@@ -41,7 +41,7 @@ class Plan:
 
 
 class _Stated(Exception):
-    """Ends a run of which the plan alone is asked for."""
+    """Ends a run if only its plan is asked for."""
 
 
 def state(text: str, method: str, needs: Needs, seconds: float | None = None) -> None:

@@ -13,7 +13,7 @@ from tilepath.cli.help_pages import page
 @page(example="tilepath betweenness roads.zarr betweenness.csv")
 @click.argument("graph", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--edges", is_flag=True, help="Write the betweenness of edges: source, target, betweenness.")
+@click.option("--edges", is_flag=True, help="Write the betweenness of edges: columns source, target, betweenness.")
 @click.option("--hops", is_flag=True, help="Count arcs instead of adding weights.")
 @click.option(
     "--sample",

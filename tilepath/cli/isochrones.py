@@ -1,4 +1,4 @@
-"""The command `tilepath isochrones`: what is reached from places within limits, as areas and streets."""
+"""The command `tilepath isochrones`: the areas and the streets that are reached from places within limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
 
-SAID = 3  # places of which it is said how far each was moved
+SAID = 3  # up to this many places, the command says how far each place was moved
 
 
 @page(
@@ -27,7 +27,7 @@ SAID = 3  # places of which it is said how far each was moved
 @click.option(
     "--from-file",
     type=click.Path(exists=True),
-    help="A table of further sources: a column source or vertex, or lon and lat, or x and y; a column id names them.",
+    help="A table of sources: a column source or vertex, or lon and lat, or x and y; a column id gives them names.",
 )
 @click.option(
     "--within",
@@ -42,19 +42,20 @@ SAID = 3  # places of which it is said how far each was moved
     show_default=True,
     help="Hulls of the reached streets, buffers around them, or the streets themselves, cut where the limits end.",
 )
-@click.option("--together", is_flag=True, help="Reach from the nearest source, not from each source.")
+@click.option("--together", is_flag=True, help="One area around all sources, not one for each source.")
 @click.option(
     "--concavity",
     type=NUMBER,
     default=0.3,
     show_default=True,
-    help="Of concave hulls, from 0 (closest to the streets) to 1 (convex).",
+    help="The shape of concave hulls, from 0 (closest to the streets) to 1 (convex).",
 )
 @click.option(
     "--width",
     type=NUMBER,
     metavar="D",
-    help="From a street to the edge of its buffer; by default 50 m, or a hundredth of the diagonal of what is reached.",
+    help="Distance from a street to the edge of its buffer; by default 50 m for degrees, else a hundredth of the "
+    "diagonal of the reached streets.",
 )
 @click.option(
     "--snap-limit",
@@ -75,10 +76,10 @@ def isochrones(
     graph: str | None,
     **options: Any,
 ) -> None:
-    """Write what is reached from some places within limits to OUT (.gpkg, .geojson, .geoparquet or .parquet).
+    """Write the areas or streets that are reached within limits to OUT (.gpkg, .geojson, .geoparquet or .parquet).
 
-    STORE is a graph store with coordinates, or a hierarchy store of it. OUT has an area for each source and limit, the
-    largest first; a .gpkg also has the reached streets, in the layer `edges`.
+    STORE is a graph store with coordinates, or a hierarchy store of such a graph. OUT has an area for each source and
+    limit, the largest first; a .gpkg also has the reached streets, in the layer `edges`.
     """
     from pipelines.files.layers import check_layers
     from pipelines.reach.solve import Reach, check_kind, write_isochrones
@@ -100,7 +101,7 @@ def isochrones(
 
 
 def _sources(network: str, graph: str | None, names: tuple[str, ...]) -> Any:
-    """Return all sources as a table of places that are named as they were written, or all as names of vertices."""
+    """Return the sources: a table of places, each named by its text, or a list of names of vertices."""
     import pyarrow as pa
 
     from pipelines.od_tables.places import opened_network

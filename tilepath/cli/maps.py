@@ -197,7 +197,7 @@ def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, o
     immersion = options["method"] == "immersion"
     found = cluster_map(opened, samples=of_samples if immersion else None, **options)
     if of_samples and units and immersion and of_samples.digest != units.samples_digest:
-        of_samples = None  # these are the samples of the training only
+        of_samples = None  # samples of the training, but not of the mapping
     write_clusters(out, found, opened, mapping=units, samples=of_samples, overwrite=overwrite)
     click.echo(f"{out}: {counted(found.max() + 1, 'cluster')} of {counted(len(found), 'unit')}")
 

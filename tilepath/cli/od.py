@@ -31,9 +31,9 @@ POINTS = (
 @click.option(
     "--pairs",
     type=click.Path(exists=True),
-    help="A table with a row for each pair, which is answered row by row: columns origin and destination, of vertices, "
-    "or of ids of --origins and --destinations; or origin_lon, origin_lat, destination_lon and destination_lat, or the "
-    "same with x and y.",
+    help="A table with a row for each pair; OUT has the same rows. The columns origin and destination have names of "
+    "vertices, or ids of --origins and --destinations; or the columns origin_lon, origin_lat, destination_lon and "
+    "destination_lat (or the same with x and y) have places.",
 )
 @click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
@@ -52,8 +52,8 @@ POINTS = (
     "--also",
     multiple=True,
     metavar="NAME=GRAPH",
-    help="Add a column NAME: what the weights of GRAPH add up to along the same path. GRAPH is the same network, "
-    "imported with another weight. May be given several times.",
+    help="Add a column NAME: the sum of the weights of GRAPH along the same path. GRAPH is the same network, imported "
+    "with another weight. May be given several times.",
 )
 @click.option(
     "--unit",

@@ -144,7 +144,7 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     elif options["circuit"] == "":
         options["circuit"] = True
     opened = open_graph(graph) if isinstance(graph, str) else graph
-    for name in ("dpi", "cmap"):  # whose defaults are those of Python
+    for name in ("dpi", "cmap"):  # the Python function has the defaults
         if options[name] is None:
             del options[name]
     at = AtPlaces(opened)

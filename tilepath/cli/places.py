@@ -1,4 +1,4 @@
-"""Places in arguments that name vertices, such as 13.37,52.52: they become the nearest vertices, and this is said."""
+"""Places in arguments that name vertices, such as 13.37,52.52: a command takes the nearest vertices, and says so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACE = re.compile(rf"\s*({_NUMBER})\s*,\s*({_NUMBER})\s*")
 
 
 def place_in(text: str) -> tuple[float, float] | None:
-    """Return the two numbers of a text such as "13.37,52.52", or None if it is another text.
+    """Return the two numbers of a text such as "13.37,52.52", or None for any other text.
 
     >>> place_in("13.37, -52.5"), place_in("a,b")
     ((13.37, -52.5), None)
@@ -27,24 +27,24 @@ def place_in(text: str) -> tuple[float, float] | None:
 
 
 def protected(arguments: list[str]) -> list[str]:
-    """Return arguments in which a place that begins with a minus sign is not taken for an option."""
+    """Return the arguments with a blank before a place that begins with a minus sign, as it is no option."""
     return [f" {each}" if each.startswith("-") and PLACE.fullmatch(each) else each for each in arguments]
 
 
 class AtPlaces:
-    """Turns places into vertices of one graph; other names stay as they are, and a label goes before a place.
+    """Turns places into vertices of one graph. Other names stay as they are; a text that is also a label is a label.
 
     Parameters
     ----------
     graph : Graph
-    snapping : the vertices by place, if they are sorted already
+    snapping : the vertices sorted by place, if this was done already
     """
 
     def __init__(self, graph: Any, snapping: Any = None):
         self.graph, self._snapping = graph, snapping
 
     def __call__(self, name: Any, what: str = "place") -> Any:
-        """Return the vertex at a place, as `tilepath.positions`; or `name` itself if it is no place."""
+        """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
         if not isinstance(name, str) or (place := place_in(name)) is None or self.graph.find([name])[0] >= 0:
             return name
         import numpy as np
@@ -63,11 +63,11 @@ class AtPlaces:
         return positions(points.vertices[0])
 
     def all(self, names: Sequence[str], what: str) -> list[int]:
-        """Return the vertices that some names or places mean."""
+        """Return the vertices of some names or places."""
         return [self.graph.vertex(self(name, what), what) for name in names]
 
     def in_file(self, file: str, what: str) -> list[int]:
-        """Return the vertices that a file names, or the vertices at the places that it has, each once."""
+        """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
         from pipelines.files.tables import DELIMITERS, PARQUET, has_column
         from pipelines.od_tables.points import read_points

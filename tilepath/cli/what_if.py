@@ -1,4 +1,4 @@
-"""The command `tilepath what-if`: what changes if roads are closed, or have other weights."""
+"""The command `tilepath what-if`: the distances that change if roads are closed, or have other weights."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tilepath.cli.quantities import NUMBER
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
-    "--closed", type=click.Path(exists=True), help="A table of roads: columns source and target, of vertices."
+    "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
 )
 @click.option(
-    "--weights", type=click.Path(exists=True), help="A graph store of the same vertices, whose weights count."
+    "--weights", type=click.Path(exists=True), help="A graph store with the same vertices and the new weights."
 )
 @click.option(
     "--each",
     is_flag=True,
-    help="Close each road alone, and write a row for each: how many pairs of places get longer or are cut, and the sum "
-    "and the largest of what is added.",
+    help="Close each road alone, and write a row for each road: the number of pairs of places whose distance grows, "
+    "the number of pairs that are no longer joined, and the sum and the largest of the added distances.",
 )
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
 @click.option("--origins", type=click.Path(exists=True), help=POINTS.format("origin"))
 @click.option("--destinations", type=click.Path(exists=True), help="A table like --origins; by default, the origins.")
 @click.option(
-    "--pairs", type=click.Path(exists=True), help="A table of pairs of places, as of tilepath od; not --each."
+    "--pairs", type=click.Path(exists=True), help="A table of pairs of places, as for tilepath od; not with --each."
 )
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
 @click.option(
@@ -57,9 +57,9 @@ def what_if(
     graph: str | None,
     overwrite: bool,
 ) -> None:
-    """Write what changes if roads are closed to the table OUT: the distance of each pair of places, before and after.
+    """Write to the table OUT how distances change if roads are closed: of each pair of places, before and after.
 
-    STORE is a hierarchy store or a graph store; it stays as it is. Only pairs whose distance changes are written.
+    STORE is a hierarchy store or a graph store; it is not changed. Only pairs whose distance changes are written.
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table

@@ -1,6 +1,6 @@
 """Betweenness of nodes and edges, with NetworkX's names, sources and factors.
 
-Sums of floats are added in an order of their own (`gpuops.centrality`), so the last bits may differ from NetworkX's.
+Floats are added in another order than by NetworkX (`gpuops.centrality`), so the last bits may differ.
 """
 
 from __future__ import annotations

@@ -81,23 +81,23 @@ def import_graph(
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
         gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`); or a GeoDataFrame
         of lines, a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a vector
-        of integers, in which v has one arc to ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or of
-        ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or
-        ``{"a": {"b": 1.5}}``
+        of integers, for a graph of one arc from each v to ``source[v]``; or a list or iterator of lines
+        ``"a -> b, c"``, or of ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours,
+        ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph)
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
-    layer, oneway : layer of a file, and the column that says in which direction a line leads; see `read_layers`
-    crs : coordinate system of coordinates that do not record their own, such as "EPSG:25833"; geographic coordinates
-        are longitude and latitude, in this order
+    layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
+    crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
+        coordinates are longitude and latitude, in this order
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
     vertices : number of vertices if vertices are numbers (edge list, Parquet, pairs, dict); default: implied by the
         largest number
-    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default these are names: vertices that
+    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default, names are: vertices that
         are not integers; all vertices of adjacency text; and, in a data frame, ids that are far larger than their
         count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
         no labels.

@@ -90,7 +90,7 @@ class GraphRows:
         self._kept_arcs = 0
 
     def append(self, heads: Any, weights: Any = None) -> None:
-        """Append the row of the next vertex; `heads` may be empty. Parameters and errors are those of `append_rows`."""
+        """Append the row of the next vertex; `heads` may be empty. For parameters and errors see `append_rows`."""
         self.append_rows([len(heads)], heads, weights)
 
     def append_rows(self, degrees: Any, heads: Any, weights: Any = None) -> None:

@@ -15,9 +15,9 @@ _WKT = re.compile(r"\s*LINESTRING\s*(?:Z|M|ZM)?\s*\(([^()]*)\)\s*", re.IGNORECAS
 def stored_order(
     tails: np.ndarray, heads: np.ndarray, weights: np.ndarray | None, simplify: bool, sorted_rows: bool
 ) -> np.ndarray:
-    """Return the numbers of the arcs in the order in which `pipelines.formats.arc_sort` stores them.
+    """Return the numbers of the arcs, ordered as `pipelines.formats.arc_sort` stores the arcs.
 
-    With `simplify`, these are the first of the lightest parallel arcs, without loops.
+    With `simplify`, loops are left out, and all parallel arcs except the first of the lightest.
 
     >>> stored_order(np.array([1, 0, 0]), np.array([0, 2, 2]), np.array([5, 4, 3]), False, True)
     array([1, 2, 0])
@@ -34,12 +34,12 @@ def stored_order(
 
 
 class EdgeLines:
-    """Collects the edges of a source in their order, with the lines that some of them have."""
+    """Collects the edges of a source in their order, and the lines of edges that have one."""
 
     def __init__(self) -> None:
         self._edges: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
         self._lines: list[np.ndarray] = []
-        self._numbers: list[int] = []  # of each edge, from 1; 0 for an edge without a line
+        self._numbers: list[int] = []  # number of the line of each edge, from 1; 0 for an edge without a line
 
     def __bool__(self) -> bool:
         return bool(self._lines)

@@ -1,10 +1,10 @@
 """Read roads from a layer of lines: GeoPackage, GeoJSON, GeoParquet, shapefiles, or a GeoDataFrame in memory.
 
 1. Take the layer of lines, its coordinate system, and the columns of weights and of one-way roads.
-2. Number the vertices: by the columns of tail and head, if their entries agree with the ends of the lines, as in tables
-   of OSMnx; otherwise a vertex is a place where lines end.
-3. Weights are a column, or else the lengths of the lines: in metres on the ellipsoid for longitudes and latitudes, else
-   in the unit of the coordinate system.
+2. Number the vertices. The columns of tail and head name the vertices if the entries agree with the ends of the lines,
+   as in tables of OSMnx; otherwise a vertex is a place where lines end.
+3. Take the weights from a column, or else the lengths of the lines as weights: in metres on the ellipsoid for
+   longitudes and latitudes, else in the unit of the coordinate system.
 
 Roads join only where they end: lines that cross between their ends do not meet, as a bridge does not meet the road
 below. The lines themselves are stored too (`pipelines.stores.lines`). A layer is read whole.
@@ -36,8 +36,8 @@ ONE_WAY = {  # entries of a column of one-way roads, in lower case
     **dict.fromkeys(("yes", "true", "1", "1.0"), ALONG),
     **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
 }
-DIGITISED = {"f": ALONG, "t": AGAINST}  # in layers of Geofabrik, beside "b"
-LEAST_JOINED = 0.5  # share of the vertices in the largest component, below which lines probably lack common ends
+DIGITISED = {"f": ALONG, "t": AGAINST}  # more entries in layers of Geofabrik, whose third entry is "b"
+LEAST_JOINED = 0.5  # if the largest component has a smaller share of the vertices, lines probably lack common ends
 
 
 @contextmanager
@@ -59,11 +59,11 @@ def read_layers(
     weight : column of weights, or "geometry" for the lengths of the lines; by default the only column with a well-known
         name for weights, else the lengths
     columns : columns of tail and head, whose entries become labels, and optionally the column of weights
-    oneway : column that says in which direction a road leads; by default, without columns of tail and head, `oneway` if
-        there is one
+    oneway : column of the directions of roads. By default, the column `oneway` if there is one and if there are no
+        columns of tail and head
     directed : True: each line is an arc from its first to its last point; False: each line leads in both directions. By
         default, True with columns of tail and head, else False
-    crs : coordinate system of a layer that does not record its own
+    crs : name of the coordinate system, if the layer does not record one
     """
     roads = _Roads.read(source, layer, crs)
     ends = roads.ends(columns)
@@ -94,7 +94,7 @@ def read_layers(
 
 @dataclass
 class _Ends:
-    """The vertices of lines; `labels` and `columns`, of tail and head, are None and () if places are the vertices."""
+    """The vertices of lines. If columns of tail and head name them: `labels`, `columns`; else these are None and ()."""
 
     tails: np.ndarray
     heads: np.ndarray
@@ -115,7 +115,7 @@ class _Arcs:
 
 
 class _Roads:
-    """The single lines of a layer: lines of several parts are taken apart."""
+    """The lines of a layer; a line of several parts becomes several lines."""
 
     def __init__(self, frame: Any, name: str, crs: str, remarks: list[str]):
         import shapely
@@ -216,7 +216,7 @@ class _Roads:
         return _Ends(found[:, 0], found[:, 1], places, texts[order].tolist(), columns, about)
 
     def weights(self, name: str | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str, str]:
-        """Return the weights of the lines, their unit, and what they are."""
+        """Return the weights of the lines, their unit, and a description."""
         if name is None:
             others = [each for each in self.names if each not in taken]
             known = well_known_weights(others)
@@ -263,7 +263,7 @@ class _Roads:
         return np.add.reduceat(np.where(within, steps, 0.0), self.offsets[:-1]) if len(sums) > 1 else sums, unit
 
     def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
-        """Return in which direction each line leads, and a description."""
+        """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""
         if name is not None and directed is not None:
             raise FormatError(
                 f"{self.name}: a column of one-way roads (oneway, --oneway) says where lines lead; leave out directed "
