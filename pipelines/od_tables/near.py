@@ -62,8 +62,8 @@ class Near:
         vertices = self.destinations.vertices
         return np.argsort(vertices, kind="stable"), csr.row_starts(vertices, self.graph.n)
 
-    def is_faster_than(self, store: HierarchyStore) -> bool:
-        """Return whether searches from all origins would take less time than a hierarchy store; tries some searches."""
+    def is_faster_than_tables(self) -> bool:
+        """Return whether searches from all origins would take less time than a hierarchy; tries some searches."""
         probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
         reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
         return reached * REACHED_WORK < len(self.destinations.vertices)

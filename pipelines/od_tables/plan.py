@@ -157,7 +157,7 @@ def _near(source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Po
         return None
     if isinstance(source, Graph):
         return near
-    return near if points[0].everywhere and near.is_faster_than(source) else None
+    return near if points[0].everywhere and near.is_faster_than_tables() else None
 
 
 def _searched_dtype(graph: Graph) -> np.dtype:

@@ -28,7 +28,8 @@ def settled(path: str | os.PathLike[str], read: Callable[[], T], *, several: boo
 
     Parameters
     ----------
-    several : whether `read` reads the attributes several times; then a result is used only if they did not change
+    several : whether `read` reads the attributes several times; then it is repeated if they changed meanwhile. If they
+        change during each of several reads, as in a run that commits all the time, the last result is returned.
     long : whether `read` reads all data
 
     Raises
