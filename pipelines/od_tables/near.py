@@ -18,7 +18,6 @@ from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.forms import Found
 from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 
 PROBES = 16  # trial searches that estimate how many vertices a search reaches
 REACHED_WORK = 10  # time to reach a vertex, in distances that a hierarchy store computes and reduces

@@ -782,7 +782,11 @@ def test_the_table_is_of_functions_that_networkx_dispatches():
 
 
 def test_the_document_has_the_table():
-    rows = re.findall(r"^\| (`.+`) \| (converted graphs|\d+ nodes or more) \|$", (ROOT / "docs/networkx.md").read_text(), re.M)
+    rows = re.findall(
+        r"^\| (`.+`) \| (converted graphs|\d+ nodes or more) \|$", (ROOT / "docs/networkx.md").read_text(), re.M
+    )
     documented = {name: least for names, least in rows for name in re.findall("`(\\w+)`", names)}
     offered = {name: least for names in FUNCTIONS.values() for name, least in names.items()}
-    assert documented == {name: "converted graphs" if n is None else f"{n} nodes or more" for name, n in offered.items()}
+    assert documented == {
+        name: "converted graphs" if n is None else f"{n} nodes or more" for name, n in offered.items()
+    }

@@ -402,7 +402,9 @@ def test_layers_of_h5ad(tmp_path):
         for name, layer in layers.items():
             samples = import_samples(tmp_path / "t.h5ad", tmp_path / "s", layer=name, piece_bytes=100, overwrite=True)
             np.testing.assert_array_equal(samples.values(), layer if name == "counts" else layer.toarray())
-    with pytest.raises(FormatError, match=r"t\.h5ad: has no matrix X; name a layer \(layer, --layer\): 'counts', 'scaled'"):
+    with pytest.raises(
+        FormatError, match=r"t\.h5ad: has no matrix X; name a layer \(layer, --layer\): 'counts', 'scaled'"
+    ):
         import_samples(tmp_path / "t.h5ad", tmp_path / "u")
     with pytest.raises(FormatError, match=r"t\.h5ad: there is no layer 'raw'; layers are 'counts', 'scaled'"):
         import_samples(tmp_path / "t.h5ad", tmp_path / "u", layer="raw")
