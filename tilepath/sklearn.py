@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -213,6 +214,12 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         grid, sigmas = self._plan(_row_count(X))
         samples = self._to_learn(X, sample_weight, grid, reset=True)
+        if getattr(self, "scaling_", None) is not None:
+            warnings.warn(
+                "the loaded map was trained on scaled samples, and fit trains on the values of X as they are; scale X "
+                "first, or go on with partial_fit",
+                stacklevel=2,
+            )
         codebook, errors = self._first_codebook(samples), []
         steps = self._online_steps(samples, sigmas) if self.online else None
         whole = Piece(0, samples.values, None)
@@ -352,8 +359,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         kind : {"umatrix", "pmatrix", "ustar", "hits", "plane", "planes", "clusters", "labels", "pies", "tree", "curve"}
             `pipelines.som.pictures` describes each kind. "clusters" needs a call of `cluster` first. After this call,
             every picture with cells outlines the clusters.
-        column : int or str, optional
-            Number or name of the column that "plane" shows, by default the first. "planes" shows all columns.
+        column : int or str, or for "planes" a list of them, optional
+            Number or name of the column that "plane" shows, by default the first; "planes" by default shows all.
         axes : matplotlib.axes.Axes, optional
             Where to draw; by default on a new figure of pyplot. "planes", "tree" and "curve" need a separate figure.
         X : (N, d) array
@@ -377,8 +384,9 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         """
         from tilepath.sklearn_pictures import needed, plot
 
-        lacking = "This %(name)s lacks what the picture shows; call fit, or cluster, or pass samples as X"
-        check_is_fitted(self, needed(kind, X, y), msg=lacking)
+        cure = "call cluster first" if kind == "clusters" else "pass the samples as X"
+        check_is_fitted(self)
+        check_is_fitted(self, needed(kind, X, y), msg=f"This %(name)s lacks what the picture shows; {cure}")
         return plot(self, kind, column, axes, X, y, text, title, scaled, size, cmap)
 
     def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:
@@ -451,10 +459,17 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def quality(self, X: Any) -> dict[str, float]:
         """Return measures of how well the map shows the samples `X`, by name; `pipelines.som.quality` has the formulas.
 
-        Trustworthiness and neighbourhood preservation rank the distances of up to 2,000 evenly spread samples.
+        Trustworthiness and neighbourhood preservation rank the distances of up to 2,000 evenly spread samples. If
+        values are missing, only the quantization error and the topographic error are defined.
         """
         check_is_fitted(self)
         samples = self._take(X, None, self.grid_)
+        if np.isnan(samples.values).any():
+            judged, unit = samples.survey(self.codebook_).judged, samples.job.distance_unit(self.codebook_)
+            return {
+                "quantization_error": judged.quantization_error(samples.job, unit),
+                "topographic_error": judged.topographic_error(samples.job),
+            }
         return map_quality(samples.values, samples.units(self.codebook_), self.codebook_, self.grid_, self._metric())
 
     def transform(self, X: Any) -> np.ndarray:

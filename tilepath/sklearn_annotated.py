@@ -17,6 +17,7 @@ def annotate(som: Any, adata: Any, key: str) -> None:
     import pandas  # installed with anndata
 
     units = som._units(adata)
+    adata.obs = adata.obs.drop(columns=[f"{key}_cluster", f"{key}_class"], errors="ignore")  # of another map
     adata.obs[f"{key}_unit"] = units
     if hasattr(som, "unit_clusters_"):
         # Scanpy gives each category a colour. Categories are text here, as in clusters that Scanpy makes.

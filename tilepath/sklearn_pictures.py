@@ -61,13 +61,22 @@ def plot(
     samples = som._take(X, None, som.grid_).values if kind in OF_SAMPLES else None
     units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
     names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
+    values, scales = (
+        som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
+        som._scales() if scaled else (),
+    )
+    shown = names
+    if kind == "planes" and column is not None:
+        chosen = [_column(names, som, each) for each in (column if isinstance(column, list | tuple) else [column])]
+        shown, values = [names[number] for number in chosen], values[:, chosen]
+        scales = [scales[number] for number in chosen] if len(scales) else scales
     view = MapView(
         grid=som.grid_,
         metric=som._metric(),
         units=som.codebook_,
-        columns=names,
-        values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
-        scales=som._scales() if scaled else (),
+        columns=shown,
+        values=values,
+        scales=scales,
         hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
         errors=som.quantization_errors_,
         sigmas=sigmas_of(som),

@@ -246,7 +246,10 @@ class Samples(TableStore):
 
     def _need_labels(self) -> None:
         if not self.labelled:
-            raise StoreError(f"{self.path}: the samples have no labels; import them with their labels (label, --label)")
+            raise StoreError(
+                f"{self.path}: the samples have no labels; import them with their labels (label, "
+                "--label), or let labelled samples vote (voters, --voters)"
+            )
 
 
 def open_samples(store: Samples | str | os.PathLike[str]) -> Samples:

@@ -130,6 +130,11 @@ def _declared(path: str | os.PathLike[str], mode: str) -> tuple[zarr.Group, str]
     """Return the group at `path` and its schema."""
     if not Path(path).exists():
         raise StoreError(f"{path}: no such store")
+    if Path(path).is_file():
+        raise StoreError(
+            f"{path}: is a file, not a store; import it first (tilepath import, tilepath som import), or choose "
+            "another place for a result"
+        )
     about = os.path.join(path, "zarr.json")
     if os.path.exists(about) and not os.path.isfile(about):  # Zarr would wait for a pipe to end
         raise StoreError(f"{about}: is not a file; the store is damaged; recreate it")

@@ -453,6 +453,27 @@ def test_places_on_the_grid_hits_and_pictures():
     assert all(0.4 < value <= 1 for value in quality.values())
 
 
+def test_samples_with_missing_values_have_the_two_errors():
+    X = cloud(80)
+    X[::7, 1] = np.nan
+    som = SelfOrganizingMap(3, 4, epochs=3, missing=True).fit(X)
+    quality = som.quality(X)
+    assert quality == {
+        "quantization_error": som.quantization_errors_[-1],
+        "topographic_error": som.topographic_error_,
+    }
+
+
+def test_planes_of_chosen_columns():
+    som = SelfOrganizingMap(3, 4, epochs=3).fit(cloud(60))
+    assert len(som.plot("planes").axes) == 2 * len(som.plot("planes", [2, 0]).axes)
+    titles = [axes.get_title() for axes in som.plot("planes", [2, 0]).axes if axes.get_title()]
+    assert titles == ["2", "0"]
+    with pytest.raises(ValueError, match="there is no column 9"):
+        som.plot("planes", [0, 9])
+    plt.close("all")
+
+
 @parametrize_with_checks([SelfOrganizingMapClassifier(3, 3, epochs=3, lvq_epochs=2)])
 def test_scikit_learns_checks_of_the_classifier(estimator, check):
     check(estimator)
@@ -581,7 +602,7 @@ def test_a_picture_says_what_it_lacks():
         ({"kind": "labels", "y": [1, 2]}, "give the label of each of the 60 samples of fit or X"),
         ({"kind": "tree", "axes": Figure().add_subplot()}, "tree needs a figure of its own; leave out axes"),
         ({"axes": Figure().add_subplot(), "size": (3, 3)}, "size is for a new figure; leave out axes or size"),
-        ({"kind": "clusters"}, "lacks what the picture shows; call fit, or cluster"),
+        ({"kind": "clusters"}, "lacks what the picture shows; call cluster first"),
     ):
         with pytest.raises(ValueError, match=message):
             som.plot(**options)

@@ -32,8 +32,8 @@ from tilepath.cli.help_pages import page
 def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Write the betweenness of every vertex of the graph store GRAPH to the table OUT: vertex, betweenness.
 
-    The betweenness of a vertex is the share of the shortest paths between other vertices that pass through it. OUT is a
-    .csv, .tsv, .csv.gz, .tsv.gz or .parquet file. The work is done on CPUs.
+    The betweenness of a vertex is the mean, over all pairs of other vertices, of the share of their shortest paths that
+    pass through it. OUT is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file. The work is done on CPUs.
     """
     from pipelines import betweenness, open_graph
     from pipelines.files.tables import check_output

@@ -167,6 +167,9 @@ def test_foreign_and_missing_stores(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(StoreError, match="not a Zarr 3 group"):
         open_graph(tmp_path / "folder")
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    with pytest.raises(StoreError, match="is a file, not a store; import it first"):
+        open_graph(tmp_path / "edges.csv")
     zarr.open_group(tmp_path / "other", mode="w")
     with pytest.raises(StoreError, match="not made by tilepath"):
         open_graph(tmp_path / "other")
