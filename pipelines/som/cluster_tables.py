@@ -11,13 +11,13 @@ from pipelines.files.tables import check_output, column_names, read_columns, wri
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import learned_rows
 from pipelines.som.tables import places, write_units
-from pipelines.stores.codebook import Codebook
-from pipelines.stores.mapping import Mapping
+from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
 
 
 def cluster_map(
-    codebook: Codebook,
+    codebook: Codebook | str | os.PathLike[str],
     method: str = "agglomerative",
     clusters: int | None = None,
     *,
@@ -30,7 +30,7 @@ def cluster_map(
 
     Parameters
     ----------
-    codebook : Codebook
+    codebook : Codebook or path of its store
     method : {"agglomerative", "kmeans", "watershed", "immersion"}
     clusters : int, optional
         Number of clusters; may be left out for watershed and immersion.
@@ -58,6 +58,7 @@ def cluster_map(
         The method is unknown, an option does not go with the method, the map cannot have that many clusters, or samples
         have missing values (immersion).
     """
+    codebook = open_codebook(codebook)
     return cluster_units(
         codebook.units(),
         codebook.grid,
@@ -74,9 +75,9 @@ def cluster_map(
 def write_clusters(
     path: str | os.PathLike[str],
     clusters: np.ndarray,
-    codebook: Codebook,
+    codebook: Codebook | str | os.PathLike[str],
     *,
-    mapping: Mapping | None = None,
+    mapping: Mapping | str | os.PathLike[str] | None = None,
     samples: Samples | None = None,
     overwrite: bool = False,
 ) -> None:
@@ -87,8 +88,8 @@ def write_clusters(
     path : path of the new .csv, .tsv or .parquet file
     clusters : (M,) int array
         The clusters of units, from `cluster_map`.
-    codebook : Codebook
-    mapping : Mapping, optional
+    codebook : Codebook or path of its store
+    mapping : Mapping or path of its store, optional
         The samples to write; a sample has the cluster of its best matching unit.
     samples : Samples, optional
         The samples of the mapping, if their store was moved.
@@ -105,10 +106,12 @@ def write_clusters(
         `mapping` belongs to another map, or its samples are no longer where they were.
     """
     check_output(path, overwrite)
+    codebook = open_codebook(codebook)
     if mapping is None:
         units = np.arange(len(clusters), dtype=np.int32)
         write_table(pa.table(places(codebook.grid, units) | {"cluster": clusters}), path, overwrite)
         return
+    mapping = open_mapping(mapping)
     mapping.check_codebook(codebook)
     write_units(mapping, path, samples=samples, of_units={"cluster": pa.array(clusters)}, overwrite=overwrite)
 
@@ -120,7 +123,7 @@ def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarra
     ----------
     path : path of a .csv, .tsv or .parquet file
         It has the columns `unit` and `cluster`, and a row for each unit.
-    codebook : Codebook
+    codebook : Codebook or path of its store
 
     Returns
     -------

@@ -69,13 +69,13 @@ MOST_SAMPLES = 20_000  # most samples in a density
 
 
 def picture_map(
-    codebook: Codebook,
+    codebook: Codebook | str | os.PathLike[str],
     path: str | os.PathLike[str] | None = None,
     kind: str = "umatrix",
     *,
     columns: Sequence[str] | None = None,
     scaled: bool = False,
-    mapping: Mapping | None = None,
+    mapping: Mapping | str | os.PathLike[str] | None = None,
     samples: Samples | None = None,
     clusters: np.ndarray | None = None,
     text: bool = False,
@@ -90,7 +90,7 @@ def picture_map(
 
     Parameters
     ----------
-    codebook : the map
+    codebook : the map, or the path of its store
     path : path of the new file (.png, .pdf, .svg); by default no file is written
     kind : one of `KINDS`
     columns : names of the columns to show (planes); all by default
@@ -117,11 +117,16 @@ def picture_map(
     FileExistsError
         `path` exists.
     """
+    from pipelines.stores.codebook import open_codebook
+    from pipelines.stores.mapping import open_mapping
+
     if kind not in KINDS:
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
     if columns and kind != "planes":
         raise ValueError(f"columns (--column) are for planes, not for {kind}; leave them out")
     check_style(kind, scaled, size, cmap)
+    codebook = open_codebook(codebook)
+    mapping = None if mapping is None else open_mapping(mapping)
     grid = codebook.grid
     if clusters is not None and (clusters.shape != (grid.units,) or clusters.dtype.kind != "i"):
         raise ValueError(f"clusters are {clusters.dtype} {clusters.shape}; give an integer for each of the units")
