@@ -122,7 +122,9 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
         return (self.n if self.sources is None else len(self.sources), self.n)
 
     def __getitem__(self, selection: Any) -> np.ndarray:
-        """Return any Zarr selection of the matrix as a NumPy array."""
+        """Return any Zarr selection of the matrix as a NumPy array; names of vertices go to `at`."""
+        if any(isinstance(each, str) for each in (selection if isinstance(selection, tuple) else (selection,))):
+            raise IndexError(f"[...] takes positions of rows and columns; for names write .at[...]: got {selection!r}")
         return StoredArray(self.path, RESULT)[selection]
 
     def row(self, source: int) -> np.ndarray:

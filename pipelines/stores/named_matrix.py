@@ -95,12 +95,18 @@ class NamedMatrix(ABC):
     def to_pandas(self) -> pandas.DataFrame:
         """Return the whole matrix as a DataFrame (k, l), with names as index and columns.
 
-        Unreachable is +inf, or the integer dtype's maximum. Raises ValueError if memory cannot hold the matrix.
+        Unreachable is +inf among floats; among integers it is missing (NA), and the dtype is pandas' Int16 or Int32.
+        Raises ValueError if memory cannot hold the matrix.
         """
         import pandas
 
         index, columns = (pandas.Index(self.names_along(axis), name=self.dimensions[axis]) for axis in (0, 1))
-        return pandas.DataFrame(self.to_numpy(), index, columns)
+        values = self.to_numpy()
+        frame = pandas.DataFrame(values, index, columns)
+        unreachable = values == outside_infinity(self.dtype)
+        if self.dtype.kind == "i" and unreachable.any():
+            return frame.astype(f"Int{8 * self.dtype.itemsize}").mask(unreachable)
+        return frame
 
     def to_xarray(self) -> xarray.DataArray:
         """Return the matrix as a DataArray (k, l) of a Dask array, with names as coordinates.

@@ -12,7 +12,7 @@ import zarr
 from tiny_stores import RING
 
 from gpuops import memory
-from pipelines import positions
+from pipelines import all_pairs_shortest_paths, import_graph, positions
 from pipelines.stores import StoreError, open_distances, open_paths
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
@@ -45,15 +45,28 @@ def test_every_library_gets_the_stored_matrix_and_its_names(tiny_stores, opened,
     frame = store.to_pandas()
     assert (frame.index.tolist(), frame.columns.tolist()) == (rows, columns)
     assert (frame.index.name, frame.columns.name) == store.dimensions
-    np.testing.assert_array_equal(frame.to_numpy(), plain)
+    np.testing.assert_array_equal(frame.fillna(2**31 - 1).to_numpy(plain.dtype), plain)
     array = store.to_xarray()
     assert dask.is_dask_collection(array.data)
     assert array.attrs == {"unit": "m", "unreachable": np.inf if plain.dtype.kind == "f" else 2**31 - 1}
-    pd.testing.assert_frame_equal(array.to_pandas(), frame)
+    pd.testing.assert_frame_equal(array.to_pandas(), frame.fillna(2**31 - 1).astype(plain.dtype))
     opened_plainly = xr.open_zarr(tiny_stores / name, consolidated=False)["distances"]
     np.testing.assert_array_equal(opened_plainly, array)
     shown = store.__repr__() + store._repr_html_()
     assert all(str(each) in shown for each in (store.path, *rows[:5], *columns[:5]))
+
+
+def test_integers_that_stand_for_unreachable_are_missing_in_a_data_frame(client, tmp_path):
+    graph = import_graph([("a", "b", 3), ("b", "a", 4), ("b", "c", 5)], tmp_path / "g")
+    store = all_pairs_shortest_paths(client, graph, tmp_path / "d")
+    frame = store.to_pandas()
+    assert frame.loc["a"].tolist() == [0, 3, 8]
+    assert frame.isna().to_numpy().tolist() == [[False] * 3, [False] * 3, [True, True, False]]
+    assert frame.max().tolist() == [4, 3, 8]
+    assert store.at["c", "a"] == 2**31 - 1
+    for names in ("a", ("a", "c")):
+        with pytest.raises(IndexError, match=r"for names write \.at"):
+            store[names]
 
 
 def test_distances_by_names(tiny_stores):
