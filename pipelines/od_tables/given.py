@@ -57,11 +57,11 @@ def open_network(
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
     if isinstance(network, Graph):
         if graph is not None:
-            raise ValueError(f"{network.path} is a graph itself; leave out graph")
+            raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")
         return OpenNetwork(network, network, Snapping(network))
     if graph is None and network in _graphs:
         return OpenNetwork(network, *_graphs[network])
-    opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
+    opened = network.graph(graph)
     snapping = Snapping(opened, network.by_place(opened))
     if graph is None:
         _graphs[network] = opened, snapping

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipelines.od_tables.given import open_network
 from pipelines.od_tables.points import Points, points_from
-from pipelines.od_tables.snapping import Snapping
-from pipelines.stores import Graph, open_graph
-from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
-from pipelines.stores.schema import kind_of
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import Positions, positions
 
 
@@ -68,7 +67,7 @@ def vertices_at(
     >>> here = tilepath.vertices_at("roads.zarr", (13.37, 52.52))  # doctest: +SKIP
     >>> tilepath.shortest_path("roads.zarr", here.vertices, "17")  # doctest: +SKIP
     """
-    opened, snapping = opened_network(network, graph)
+    _, opened, snapping = open_network(network, graph)
     single = isinstance(places, tuple) and np.ndim(places) == 1
     if isinstance(places, list | tuple | np.ndarray):
         places = np.asarray(places, np.float64)
@@ -78,20 +77,6 @@ def vertices_at(
     points = points_from(places, opened, "place", snap_limit=snap_limit, snapping=snapping)
     moved = np.zeros(len(points.vertices)) if points.snapped is None else points.snapped
     return Placed(positions(points.vertices[0] if single else points.vertices), moved, points.warning)
-
-
-def opened_network(
-    network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
-) -> tuple[Graph, Snapping]:
-    """Open the graph of a network, and its vertices sorted by place; a hierarchy store has them sorted already."""
-    if isinstance(network, str | os.PathLike):
-        network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
-    if isinstance(network, Graph):
-        if graph is not None:
-            raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")
-        return network, Snapping(network)
-    opened = network.graph(graph.path if isinstance(graph, Graph) else graph)
-    return opened, Snapping(opened, network.by_place(opened))
 
 
 def described(points: Points, text: str, graph: Graph) -> str:

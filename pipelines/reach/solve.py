@@ -11,7 +11,7 @@ import numpy as np
 
 from pipelines.files.layers import check_layers, need_geopandas, write_layers
 from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
-from pipelines.od_tables.places import opened_network
+from pipelines.od_tables.given import open_network
 from pipelines.od_tables.points import Points, points_from
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
@@ -41,7 +41,7 @@ class Reach:
         snap_limit: float | None = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
-        opened, snapping = opened_network(network, graph)
+        _, opened, snapping = open_network(network, graph)
         self.limits: Limits = parse_limits(within, opened.weight_unit)
         places = opened.coordinates()
         if places is None:

@@ -104,10 +104,10 @@ def _sources(network: str, graph: str | None, names: tuple[str, ...]) -> Any:
     """Return the sources: a table of places, each named by its text, or a list of names of vertices."""
     import pyarrow as pa
 
-    from pipelines.od_tables.places import opened_network
+    from pipelines.od_tables.given import open_network
     from pipelines.stores.coordinates import are_geographic
 
-    opened, _ = opened_network(network, graph)
+    opened = open_network(network, graph).graph
     found = [None if opened.find([name])[0] >= 0 else place_in(name) for name in names]
     places = [place for place in found if place is not None]
     if not places:
