@@ -31,7 +31,7 @@ def placed_table(given: Any, graph: Graph, name: str) -> pa.Table:
     """
     wrong = np.flatnonzero(np.asarray(given.geom_type != "Point") | np.asarray(given.geometry.is_empty))
     for row in wrong[:1].tolist():
-        kind = given.geom_type.iloc[row] or "missing"
+        kind = "missing" if given.geometry.isna().iloc[row] else given.geom_type.iloc[row]
         cure = "give points, such as its representative_point()" if kind != "missing" else "leave the row out"
         raise ValueError(f"{name}, row {row + 1}: the geometry is {kind}; {cure}")
     coordinates = graph.coordinates()

@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def cluster():
-    """A cluster with Dask's settings, whose worker has two threads."""
+    """A cluster with Dask's settings, whose worker has two threads and no limit of memory near which it pauses."""
     options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "protocol": "tcp"}
-    with LocalCluster(dashboard_address=":0", memory_limit="1GiB", **options) as made:
+    with LocalCluster(dashboard_address=":0", memory_limit="1TiB", **options) as made:
         yield made
 
 

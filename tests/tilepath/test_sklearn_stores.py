@@ -124,6 +124,7 @@ def test_a_classifier_is_not_loaded_without_its_classes(tmp_path):
         SelfOrganizingMapClassifier.load(tmp_path / "m.zarr")
 
 
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string' option")  # of anndata 0.13 beside pandas 3
 def test_annotated_data_goes_in_and_comes_back_annotated():
     adata = anndata.AnnData(X.astype("f4"), var=pd.DataFrame(index=NAMES))
     som = SelfOrganizingMap(4, 5, hexagonal=True).fit(adata)
