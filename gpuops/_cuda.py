@@ -1,8 +1,8 @@
-"""CUDA C++ kernels, from a file to a launch. Only this module compiles.
+"""CUDA C++ kernels, from a file to a launch.
 
-Each operation declares its `Program` in its own module. A declaration is cheap: a program is compiled at its first use
-on a device, and CuPy keeps the binary on disk. `declared` lists the programs, so that tests can compile all of them
-without a GPU.
+Each operation declares its `Program` in its own module. A declaration is cheap: a program is loaded at its first use
+on a device, and compiled if `_binaries` has no binary of it. `declared` lists the programs, so that tests can compile
+all of them without a GPU.
 
 Threads compile several programs in parallel (`prepare`): the compiler releases Python's global interpreter lock.
 """
@@ -10,7 +10,6 @@ Threads compile several programs in parallel (`prepare`): the compiler releases 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import re
 import threading
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from gpuops._binaries import Text, binary
 
 GPUOPS = Path(__file__).parent
 
@@ -93,6 +94,10 @@ class Program:
 
     def source(self) -> str:
         return _inline(self.folder / self.file, set())
+
+    def text(self) -> Text:
+        """Return all that the program's binary depends on."""
+        return Text(Path(self.file).name, self.source(), self.options, self.architecture)
 
     def runs_on(self, device: int) -> bool:
         """Return whether the program runs on the GPU with the number `device`."""
@@ -258,51 +263,21 @@ def _compile(program: Program, device: int) -> Any:
 
     with cupy.cuda.Device(device):
         module = _raw_module(program)
-        module.get_function(program.entries[0])  # CuPy compiles only at this call
+        module.get_function(program.entries[0])  # CuPy loads only at this call
     return module
 
 
 def _raw_module(program: Program) -> Any:
     import cupy
 
-    if program.architecture:
-        return cupy.RawModule(path=str(_binary(program)))
-    return cupy.RawModule(code=program.source(), options=program.options)
-
-
-def _binary(program: Program) -> Path:
-    """Return the file of a program for one architecture, which is compiled unless it lies in CuPy's cache.
-
-    CuPy itself compiles only for what all GPUs of a compute capability share.
-    """
-    from cupy_backends.cuda.libs import nvrtc
-
-    source, name = program.source(), Path(program.file).name
-    options = (f"-arch={program.architecture}", "-ftz=true", *program.options)
-    folder = Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
-    key = hashlib.sha256("\0".join((source, *options, str(nvrtc.getVersion()))).encode()).hexdigest()
-    file = folder / f"{key}.cubin"
-    if not file.exists():
-        compiled = nvrtc.createProgram(source, name, (), ())
-        try:
-            nvrtc.compileProgram(compiled, options)
-            binary = nvrtc.getCUBIN(compiled)
-        except nvrtc.NVRTCError as error:
-            raise RuntimeError(f"{name} does not compile:\n{nvrtc.getProgramLog(compiled)}") from error
-        finally:
-            nvrtc.destroyProgram(compiled)
-        folder.mkdir(parents=True, exist_ok=True)
-        whole = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        whole.write_bytes(binary)
-        whole.replace(file)  # another process may compile the same
-    return file
+    return cupy.RawModule(path=str(binary(program.text(), cupy.cuda.Device().compute_capability)))
 
 
 def _inline(path: Path, seen: set[Path]) -> str:
     """Return the text of `path` with each header, once, in place of its `#include "..."` line.
 
-    CuPy finds a compiled kernel in its cache by the text of the source. If the source only named its headers, CuPy
-    would go on using the old binary after a header was edited. `#line` keeps compiler messages at the file and line
+    A binary is found by the text of the source. If the source only named its headers, the old binary would go on being
+    used after a header was edited. `#line` keeps compiler messages at the file and line
     where the text was written.
     """
     lines = [f'#line 1 "{path.name}"']

@@ -20,7 +20,8 @@
 #include "halves.cuh"
 #include "search.cuh"
 
-constexpr int TILE = 64, ROWS = 256, GROUP = 128;  // GROUP: threads and samples of a warpgroup
+[[maybe_unused]] constexpr int TILE = 64;
+constexpr int ROWS = 256, GROUP = 128;  // GROUP: threads and samples of a warpgroup
 constexpr int SLAB = 16 * KSTEPS, CHUNKS = 2 * KSTEPS;
 constexpr int BLOCK = BLOCK_ROWS * CHUNKS;                                      // chunks of 64 rows, one slab
 constexpr int OF_UNITS = 2 * BLOCK, STAGE = OF_UNITS + (DEEP ? 4 : 0) * BLOCK;  // chunks; samples follow the units

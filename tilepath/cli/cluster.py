@@ -16,7 +16,6 @@ from gpuops.devices import DEVICES
 from pipelines.workers.progress import Progress
 from tilepath.cli.help_pages import ClusterOption
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.warm import is_cold
 
 COORDINATION = (
     "Coordinate several workers by Dask's scheduler or by signals between workers; by default the run chooses."
@@ -121,7 +120,7 @@ def _open_client(options: dict[str, Any]) -> Any:
     if options["scheduler_file"] is not None or options["scheduler"] is not None:
         client = join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
         return _with_dashboard(client, options["dashboard"])
-    if options["device"] != "cpu" and is_cold() and visible():
+    if options["device"] != "cpu" and visible() and _is_cold():
         click.echo(
             "First use of the GPU here: kernels are compiled when first used. `tilepath warm` compiles all in advance.",
             err=True,
@@ -137,6 +136,12 @@ def _open_client(options: dict[str, Any]) -> Any:
             timeout=options["timeout"],
         )
     return _with_dashboard(client, options["dashboard"])
+
+
+def _is_cold() -> bool:
+    from gpuops.warming import is_cold  # a command that needs no GPU does not wait for this import
+
+    return is_cold()
 
 
 def _with_dashboard(client: Any, told: bool) -> Any:
