@@ -135,4 +135,5 @@ def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.nda
     """Copy the arrays of vertices, and the lines of `arcs`; `turned` says which lines are reversed."""
     through, lines = graph.through() if "through" in graph.optional else None, graph.lines()
     lines = None if lines is None else lines.taken(arcs, turned)
-    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, crs=graph.crs)
+    texts = {"crs": graph.crs, "attribution": graph.attribution}
+    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, **texts)

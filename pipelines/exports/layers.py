@@ -64,7 +64,9 @@ def arcs_frame(graph: Graph) -> geopandas.GeoDataFrame:
     shapes[~(there[tails] & there[heads])] = None
     names = np.array(vertex_names(graph).to_pylist(), object)
     columns = {"source": names[tails], "target": names[heads]} | ({"weight": weights[arcs]} if graph.weighted else {})
-    return geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+    frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+    frame.attrs = {"attribution": graph.attribution} if graph.attribution else {}
+    return frame
 
 
 def vertices_frame(graph: Graph) -> geopandas.GeoDataFrame:

@@ -199,6 +199,9 @@ def write_layers(
 ) -> None:
     """Write layers, whole or not at all: GeoPackage has all layers, other formats have the first.
 
+    The attribution of the first layer, ``frame.attrs["attribution"]``, becomes metadata of the layers of a GeoPackage,
+    the description of a GeoJSON, and an attribute of the table of a GeoParquet.
+
     Raises
     ------
     ValueError, FileExistsError, ImportError
@@ -221,7 +224,13 @@ def write_layers(
         written = partial.with_name(partial.name + suffix)  # GDAL warns of other suffixes
         try:
             for name, frame in layers.items() if suffix == ".gpkg" else [("", first)]:
-                options = {"layer": name} if name else {"RFC7946": "YES", "COORDINATE_PRECISION": 7, "WRITE_NAME": "NO"}
+                options: dict[str, Any] = {"RFC7946": "YES", "COORDINATE_PRECISION": 7, "WRITE_NAME": "NO"}
+                if name:
+                    options = {"layer": name}
+                if attribution := first.attrs.get("attribution"):
+                    options |= (
+                        {"layer_metadata": {"ATTRIBUTION": attribution}} if name else {"DESCRIPTION": attribution}
+                    )
                 frame = frame if name else frame.to_crs(DEGREES)
                 pyogrio.write_dataframe(frame, written, driver=DRIVERS[suffix], append=written.exists(), **options)
             written.replace(partial)

@@ -78,6 +78,7 @@ class ArcStream:
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
     crs : name of the coordinate system, "" if it is not known
+    attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
@@ -95,6 +96,7 @@ class ArcStream:
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     lines: Callable[[bool, bool], Lines] | None = None
     crs: str = ""
+    attribution: str | None = None
     weight_unit: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
@@ -188,7 +190,8 @@ def sorting(
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
-            writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=arcs.crs)
+            texts = {"crs": arcs.crs, "attribution": arcs.attribution or ""}
+            writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, **texts)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -64,6 +64,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         sorted_rows=True,
         weighted=True,
         crs="",
+        attribution="",
         description=graph,
     )
 

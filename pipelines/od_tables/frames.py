@@ -14,6 +14,7 @@ from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.given import Given, open_network, read_given
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
+from pipelines.od_tables.units import notes
 from pipelines.od_tables.write import compute_blocks
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
@@ -89,7 +90,8 @@ def od(
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
         stay integers (names in CSV are text), and places without names are numbered from 1.
-        ``frame.attrs["unit"]`` is the unit of distances, if it is known.
+        ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
+        origin of the data, as does every frame of a network that has an attribution.
 
     Raises
     ------
@@ -125,7 +127,7 @@ def od(
             frame[what] = frame[what].astype("int64" if points.numbered else "object")
     if pairs is not None and hasattr(pairs, "iloc"):
         frame.index = pairs.index
-    frame.attrs = {"unit": asked.value.unit} if asked.value.unit else {}
+    frame.attrs = notes(asked.value.unit, given.graph)
     return frame
 
 

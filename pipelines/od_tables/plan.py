@@ -128,6 +128,16 @@ def plan_table(
     source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
 ) -> PlannedTable:
     """Plan a table of origins and destinations in a file with this suffix."""
+    table = _planned(source, graph, points, suffix, asked)
+    if graph.attribution and isinstance(table.form, TableForm):
+        schema = table.form.schema.with_metadata({"attribution": graph.attribution})
+        return table._replace(form=replace(table.form, schema=schema))
+    return table
+
+
+def _planned(
+    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
+) -> PlannedTable:
     if asked.pairs:
         return _row_by_row(source, graph, points, suffix, asked)
     near = _near(source, graph, points, asked)

@@ -21,7 +21,7 @@ from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, OpenNetwork, open_network, read_given
 from pipelines.od_tables.points import every_vertex, frame_table
 from pipelines.od_tables.row_by_row import RowByRow
-from pipelines.od_tables.units import Measured, measured
+from pipelines.od_tables.units import Measured, measured, notes
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -73,7 +73,7 @@ def changes(
     frame = change_table(given, after, value, pairs=pairs is not None).to_pandas()
     for what, points in zip(("origin", "destination"), given.points, strict=True):
         frame[what] = frame[what].astype("int64" if points.numbered else "object")
-    frame.attrs = {"unit": value.unit} if value.unit else {}
+    frame.attrs = notes(value.unit, given.graph)
     return frame
 
 
@@ -140,7 +140,7 @@ def criticality(
     frame = criticality_table(given, roads, value, one_way=one_way, progress=progress).to_pandas()
     for what in "source", "target":
         frame[what] = frame[what].astype("object")
-    frame.attrs = {"unit": value.unit} if value.unit else {}
+    frame.attrs = notes(value.unit, given.graph)
     return frame
 
 

@@ -21,7 +21,7 @@ from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
+NAME_SIZE, TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 9.0, 7.0, 8.0, 6.0  # sizes of letters in points
 LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
@@ -92,7 +92,7 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
 def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, bar: Any) -> None:
     """Draw title, legend and scale around the graph, and set the size of the page."""
     low, high = low - MARGIN, high + MARGIN
-    wide = _text_width(drawing.title, TITLE_SIZE) + 2 * MARGIN
+    wide = max(_text_width(drawing.title, TITLE_SIZE), _text_width(drawing.attribution, SMALL_SIZE)) + 2 * MARGIN
     keys = [12 + _text_width(text, TITLE_SIZE) + 16 for _, text in drawing.legend]
     rows: list[list[int]] = []
     page = max(high[0] - low[0], wide, max(keys, default=0) + 2 * MARGIN, 220.0 if bar is not None else 0)
@@ -121,6 +121,10 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
     if drawing.coordinates is not None and drawing.metres and drawing.n > 1:
         low[1] -= BAR_ROOM
         draw_scale_bar(axes, drawing, low[0] + MARGIN, low[1], high[0] - low[0] - 2 * MARGIN)
+    if drawing.attribution:
+        low[1] -= 10
+        style = {"size": SMALL_SIZE, "color": GREY, "ha": "right", "va": "center_baseline", "parse_math": False}
+        axes.text(high[0] - MARGIN, low[1] + 3, drawing.attribution, **style)
     if bar is not None:
         low[1] -= 26
     if drawing.streets:  # so that differences to the rounded points of streets have few digits

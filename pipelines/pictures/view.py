@@ -219,7 +219,7 @@ class View:
         kind = "arc" if graph.directed or arcs.all() else "edge"
         counts = f"{counted(drawing.n, 'vertex', 'vertices')}, {counted(drawing.m, kind)}"
         drawing.title = "; ".join([f"{Path(graph.path).name}: {counts}", *self.about])
-        drawing.texts = self.texts
+        drawing.texts, drawing.attribution = self.texts, graph.attribution
         if drawing.coordinates is not None:
             drawing = with_coordinates(drawing)
         if drawing.coordinates is not None and self.degrees and drawing.n:

@@ -13,6 +13,7 @@ from pipelines.files.layers import check_layers, need_geopandas, write_layers
 from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
 from pipelines.od_tables.given import open_network
 from pipelines.od_tables.points import Points, points_from
+from pipelines.od_tables.units import notes
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -110,7 +111,7 @@ class Reach:
             shapes = shapely.linestrings(cut.points, indices=np.repeat(np.arange(len(arcs)), np.diff(cut.offsets)))
             frames.append(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
         frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
-        return self._with_unit(frame)
+        return self._noted(frame)
 
     def areas(self, kind: str, concavity: float, width: float | None) -> geopandas.GeoDataFrame:
         """Return a row for each source and limit: the area within the limit, the largest first."""
@@ -130,14 +131,14 @@ class Reach:
                 shapes.append(area)
         if self.moved is not None:
             columns["moved"] = moved
-        return self._with_unit(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+        return self._noted(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
 
     @property
     def crs(self) -> str | None:
         return coordinate_system(self.graph, self.places) or None
 
-    def _with_unit(self, frame: Any) -> Any:
-        frame.attrs = {"unit": self.limits.unit} if self.limits.unit else {}
+    def _noted(self, frame: Any) -> Any:
+        frame.attrs = notes(self.limits.unit, self.graph)
         return frame
 
 

@@ -23,7 +23,8 @@ line_points  float64 (p, 2)   points in the coordinate system of the coordinates
 ============ ================ =============================================================================
 
 The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
-"EPSG:4326", longitude first.
+"EPSG:4326", longitude first. The optional attribute `attribution` names the origin of the data, as its licence asks;
+every picture and map of the graph shows this text.
 
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
@@ -40,7 +41,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -60,6 +61,7 @@ from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList,
 OPTIONAL = ("coordinates", "labels", "through")
 LINES = ("arc_lines", "line_offsets", "line_points")
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
+OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 DECLARED = Schema(
     "graph/1",
@@ -82,19 +84,21 @@ DECLARED = Schema(
         Array("line_offsets", ("int64",), ("l + 1",), optional=True),
         Array("line_points", ("float64",), ("p", "2"), optional=True),
     ),
-    derive=lambda _path, group, found: _derived(group.attrs.get("crs", ""), found["arrays"]),
+    derive=lambda _path, group, found: _derived(group.attrs, found["arrays"]),
 )
 SCHEMA = DECLARED.name
 
 
-def _derived(crs: Any, arrays: Sequence[str]) -> dict[str, Any]:
-    """Return what follows from the attribute `crs` and the names of the arrays; raises ValueError if they are wrong."""
-    if type(crs) is not str:
-        raise TypeError(f"crs is {crs!r}")
+def _derived(attributes: Mapping[str, Any], arrays: Sequence[str]) -> dict[str, Any]:
+    """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
+    texts = {name: attributes.get(name, "") for name in ("crs", "attribution")}
+    for name, text in texts.items():
+        if type(text) is not str:
+            raise TypeError(f"{name} is {text!r}")
     if len({*arrays} & {*LINES}) not in (0, len(LINES)):
         raise ValueError("some of the arrays of lines are missing")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES}
-    return {"optional": optional, "weighted": "weights" in arrays, "crs": crs}
+    return {"optional": optional, "weighted": "weights" in arrays, **texts}
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,6 +128,7 @@ class Graph(NamedRows):
     sorted_rows: bool
     weighted: bool
     crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
+    attribution: str  # to be shown with the data, "" for none
 
     @property
     def title(self) -> str:
@@ -307,6 +312,8 @@ class Graph(NamedRows):
             parts.append(f"with {' and '.join(extras)}" + (f" in {self.crs}" if self.crs else ""))
         if self.source:
             parts.append(f"from {self.source}")
+        if self.attribution:
+            parts.append(self.attribution)
         return "; ".join(parts)
 
     def verify(self) -> Verified:

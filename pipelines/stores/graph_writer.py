@@ -159,10 +159,11 @@ class GraphWriter:
         through: np.ndarray | None = None,
         lines: Lines | None = None,
         crs: str = "",
+        attribution: str = "",
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n).
 
-        Also add the lines of the arcs, and the name of the coordinate system of coordinates and lines.
+        Also add the lines of the arcs, the name of the coordinate system of coordinates and lines, and the attribution.
         """
         self._through = through
         if labels is not None:
@@ -174,8 +175,7 @@ class GraphWriter:
             self._whole("through", np.asarray(through, dtype=bool), bool)
         if lines is not None:
             self._write_lines(lines)
-        if crs:
-            self._attrs["crs"] = crs
+        self._attrs |= {name: text for name, text in (("crs", crs), ("attribution", attribution)) if text}
 
     def _write_lines(self, lines: Lines) -> None:
         if len(lines.of_arcs) != self.m:
@@ -236,6 +236,7 @@ def write_graph(
     through: np.ndarray | None = None,
     lines: Lines | None = None,
     crs: str = "",
+    attribution: str = "",
     sorted_rows: bool = True,
     **keywords: Any,
 ) -> Graph:
@@ -266,5 +267,7 @@ def write_graph(
     keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
-        writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=crs)
+        writer.annotate(
+            labels=labels, coordinates=coordinates, through=through, lines=lines, crs=crs, attribution=attribution
+        )
     return open_graph(path)

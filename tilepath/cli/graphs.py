@@ -36,6 +36,12 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     help="Coordinate system of coordinates that do not record their own, such as EPSG:25833; by default, longitude and "
     "latitude if the numbers could be these.",
 )
+@click.option(
+    "--attribution",
+    metavar="TEXT",
+    help="Text that every picture and map of the graph shows, such as '© OpenStreetMap contributors', which graphs of "
+    "OSMnx have by default.",
+)
 @click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")
 @click.option("--header/--no-header", default=None, help="The first line of an edge list names its columns.")

@@ -59,6 +59,7 @@ def import_graph(
     layer: str | None = None,
     oneway: str | None = None,
     crs: str | None = None,
+    attribution: str | None = None,
     delimiter: str | None = None,
     comment: str | None = None,
     base: int | None = None,
@@ -92,6 +93,8 @@ def import_graph(
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
         coordinates are longitude and latitude, in this order
+    attribution : text that every picture and map of the graph shows, as the licence of the data asks; graphs of OSMnx
+        have "© OpenStreetMap contributors" by default, and "" leaves it out
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
@@ -162,6 +165,8 @@ def import_graph(
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if crs is not None:
             arcs.crs = recorded_name(crs)
+        if attribution is not None:
+            arcs.attribution = attribution
         if coordinates is not None:
             arcs.coordinates = partial(_positions, coordinates, arcs.remarks)
         if labels is False:

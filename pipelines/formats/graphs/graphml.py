@@ -7,8 +7,8 @@
     </graph>
 
 The ids of nodes become labels unless they are 0, 1, 2, ... The node attributes x and y, which OSMnx writes, become
-coordinates, and the edge attribute geometry becomes lines. Parallel edges and loops are kept. Every <key> comes before
-<graph>, every node and edge within it.
+coordinates, and the edge attribute geometry becomes lines. The graph attribute crs names the coordinate system.
+Parallel edges and loops are kept. Every <key> comes before <graph>, every node and edge within it.
 http://graphml.graphdrawing.org/specification.html
 """
 
@@ -29,6 +29,7 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.vertices import NAME_BYTES
 from pipelines.formats.text_file import is_number, is_whole
 
@@ -106,6 +107,7 @@ class _Elements:
         self._edge: dict[str, str] = {}
         self._node = self._line = 0
         self._data: dict[str, str] = {}
+        self._of_graph: dict[str, str] = {}  # attributes of the graph, by name
         self._key = ""
         self._text: list[str] | None = None
         self._fed = self._length = self._depth = 0  # bytes parsed; characters in `_text`; open elements of all kinds
@@ -160,6 +162,9 @@ class _Elements:
             stream.coordinates = np.full((stream.n, 2), np.nan)
             for number, position in self._positions.items():
                 stream.coordinates[number] = position.get("x", np.nan), position.get("y", np.nan)
+            stream.crs = stream.crs or crs_of(self._of_graph, stream.remarks)
+        if stream.attribution is None:
+            stream.attribution = attribution_of(self._of_graph)
         if self._lines and isinstance(stream.coordinates, np.ndarray):
             stream.lines = partial(self._lines.stored, stream.coordinates, stream.directed)
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
@@ -198,8 +203,10 @@ class _Elements:
         kind = tag.rpartition(":")[2]
         self._depth -= 1
         if kind in ("data", "default") and self._text is not None:
-            (self._data if kind == "data" else self._defaults)[self._key] = "".join(self._text).strip()
-            self._text = None
+            text, self._text = "".join(self._text).strip(), None
+            (self._data if kind == "data" else self._defaults)[self._key] = text
+            if kind == "data" and self._open == ["graph"] and self._key in self._keys:
+                self._of_graph[self._keys[self._key].name] = text
         elif kind in ("graph", "node", "edge") and self._open and self._open.pop() == kind:
             if kind == "node":
                 self._end_node()

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import recorded_name
 from pipelines.formats.arc_sort import ArcStream, FormatError
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_of
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
-from pipelines.stores.graph import DEGREES
 from pipelines.stores.schema import counted
 
 
@@ -82,20 +81,10 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
         remarks=remarks,
         coordinates=places,
-        crs=_crs(source.graph.get("crs"), remarks) if places is not None else "",
+        crs=crs_of(source.graph, remarks) if places is not None else "",
+        attribution=attribution_of(source.graph),
         weight_unit=weight or "",
     )
-
-
-def _crs(given: Any, remarks: list[str]) -> str:
-    """Return the name of the coordinate system that a graph of OSMnx records, "" for none."""
-    if given is None or str(given).upper() == DEGREES:
-        return "" if given is None else DEGREES
-    try:
-        return recorded_name(str(given))
-    except (ImportError, ValueError) as error:
-        remarks.append(f"the coordinate system {str(given)[:80]!r} is not recorded ({error}); name it (crs, --crs)")
-        return ""
 
 
 @contextmanager

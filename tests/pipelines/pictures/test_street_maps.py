@@ -1,9 +1,12 @@
 """Maps of streets: lines with bends instead of dots, filled bands, widths, the scale bar, and the page."""
 
+import json
 import re
 
 import geopandas
 import numpy as np
+import pyarrow.parquet
+import pyogrio
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -14,12 +17,19 @@ from matplotlib.image import imread
 
 from pipelines import build_hierarchy, import_graph, write_graph
 from pipelines.files.figures import in_words
+from pipelines.files.layers import write_layers
+from pipelines.od_tables.frames import od
+from pipelines.od_tables.given import open_network, read_given
+from pipelines.od_tables.what_if import changes
+from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
 from pipelines.pictures.drawing import RED, Drawing
 from pipelines.pictures.graphs import picture_graph
+from pipelines.reach.solve import isochrones
 from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
+TOWN = "\u00a9 Town & \u00c4mter"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +45,7 @@ def city(tmp_path_factory, client):
                     times.append((10 if y == 12 else 30) if dx else 49)
     frame = geopandas.GeoDataFrame({"time": times}, geometry=lines, crs="EPSG:4326")
     folder = tmp_path_factory.mktemp("city")
-    graph = import_graph(frame, folder / "g", weight="time", unit="s")
+    graph = import_graph(frame, folder / "g", weight="time", unit="s", attribution=TOWN)
     return graph, build_hierarchy(client, graph, folder / "h")
 
 
@@ -151,6 +161,25 @@ def test_the_scale_bar_is_as_long_as_it_says(city):
     number, unit = text.split()
     assert points * metres / on_page == pytest.approx(float(number) * {"m": 1, "km": 1000}[unit], rel=1e-6)
     assert Drawing(["a", "b"], np.array([0]), np.array([1]), coordinates=np.eye(2)).metres == 0  # no bar
+
+
+def test_the_attribution_is_on_pictures_layers_and_tables(city, tmp_path):
+    graph, store = city
+    axes, _ = collections_of(drawn(graph))
+    assert [text.get_text() for text in axes.texts].count(TOWN) == 1
+    picture_graph(graph, tmp_path / "g.dot", sample=5)
+    assert TOWN in (tmp_path / "g.dot").read_text()
+    areas, frame = isochrones(store, "0", 90), od(store, ["0"], ["1"])
+    assert areas.attrs == frame.attrs == {"unit": "s", "attribution": TOWN}
+    assert changes(store, store, ["0"], ["1"]).attrs == frame.attrs
+    for suffix in "gpkg", "geojson", "geoparquet":
+        write_layers({"areas": areas}, tmp_path / f"a.{suffix}")
+    assert pyogrio.read_info(tmp_path / "a.gpkg", "areas")["layer_metadata"] == {"ATTRIBUTION": TOWN}
+    assert json.loads((tmp_path / "a.geojson").read_text())["description"] == TOWN
+    assert geopandas.read_parquet(tmp_path / "a.geoparquet").attrs["attribution"] == TOWN
+    given = read_given(open_network(store, None), ["0"], ["1"], None)
+    write_od_table(store, *given.points, tmp_path / "t.parquet")
+    assert pyarrow.parquet.read_schema(tmp_path / "t.parquet").metadata[b"attribution"].decode() == TOWN
 
 
 def test_metres_of_other_coordinate_systems(tmp_path):
