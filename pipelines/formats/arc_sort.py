@@ -34,6 +34,7 @@ from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
+from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.ahead import in_turn, threads_ahead
@@ -77,6 +78,7 @@ class ArcStream:
     through : bool (n), False for closed vertices, or a function of n that returns this array, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
+    classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
@@ -95,6 +97,7 @@ class ArcStream:
     through: np.ndarray | Callable[[int], np.ndarray] | None = None
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     lines: Callable[[bool, bool], Lines] | None = None
+    classes: Callable[[bool, bool], RoadClasses | None] | None = None
     crs: str = ""
     attribution: str | None = None
     weight_unit: str = ""
@@ -190,8 +193,11 @@ def sorting(
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
-            texts = {"crs": arcs.crs, "attribution": arcs.attribution or ""}
-            writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, **texts)
+            classes = None if arcs.classes is None else arcs.classes(simplify, sorted_rows)
+            writer.annotate(
+                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=arcs.crs,
+                attribution=arcs.attribution or "",
+            )  # fmt: skip
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

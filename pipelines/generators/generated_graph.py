@@ -65,6 +65,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         weighted=True,
         crs="",
         attribution="",
+        road_classes=(),
         description=graph,
     )
 

@@ -38,6 +38,13 @@ from pipelines.stores.lines import points_along
 from pipelines.stores.schema import counted
 
 FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
+CLASS_WIDTHS = {  # widths of the lines of roads by their classes in OpenStreetMap; of all other roads, 1
+    **dict.fromkeys(("motorway", "trunk"), 3.8),
+    "primary": 3.0,
+    "secondary": 2.4,
+    "tertiary": 1.7,
+    **dict.fromkeys(("service", "track", "pedestrian", "cycleway", "bridleway", "footway", "path", "steps"), 0.6),
+}
 
 
 @dataclass
@@ -70,7 +77,7 @@ class View:
         self.about = [part.about] if part.about else []
 
     def _bend(self, coordinates: np.ndarray) -> None:
-        """Give arcs their lines, the map its scale, and on a map of streets fast roads wide lines."""
+        """Give arcs their lines, the map its scale, and on a map of streets widths by class, or else by speed."""
         picture, part, lines = self.picture, self.part, self.graph.lines()
         tails, heads = part.vertices[picture.tails], part.vertices[picture.heads]
         bends = points_along(lines, coordinates, part.arcs, tails, heads)
@@ -79,7 +86,11 @@ class View:
             picture.metres = math.radians(EARTH_RADIUS)
         elif self.graph.crs:
             picture.metres = metres_of(self.graph.crs)
-        if picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
+        classes = self.graph.classes()
+        if picture.streets and classes is not None:
+            widths = [CLASS_WIDTHS.get(name.removesuffix("_link"), 1.0) for name in classes.names]
+            picture.widths = np.array([*widths, 1.0])[classes.of_arcs[part.arcs]]  # the last is that of no class, -1
+        elif picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
             scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
             picture.widths = _widths(bends, scale, self.graph.weights()[part.arcs])
 

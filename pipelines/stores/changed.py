@@ -20,6 +20,8 @@ from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.lines import Lines
+from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.vertex_names import Positions
 
 
@@ -28,9 +30,15 @@ class ChangedGraph(Graph):
     """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
 
     It has the vertices, names and coordinates of the store at `path`. Arcs are sorted by head within a row.
+
+    Attributes
+    ----------
+    arrays : indptr, indices and weights
+    along : the lines of the arcs and the classes of their roads, each None if not known
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    along: tuple[Lines | None, RoadClasses | None]
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
@@ -40,6 +48,12 @@ class ChangedGraph(Graph):
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[2][start:stop].copy()
+
+    def lines(self) -> Lines | None:
+        return self.along[0]
+
+    def classes(self) -> RoadClasses | None:
+        return self.along[1]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,11 +94,12 @@ class ChangedHierarchy(HierarchyStore):
 def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> ChangedGraph:
     """Return a graph with other weights, or without some arcs; for the parameters see `Graph.with_weights`."""
     indptr, heads, own = graph.rows()
+    origin = graph
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):
             raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
-        (indptr, heads, own), unit = other.rows(), other.weight_unit
+        (indptr, heads, own), unit, origin = other.rows(), other.weight_unit, other
     else:
         own, unit = _reweighted(graph, (indptr, heads, own), weights), graph.weight_unit
     kept = np.ones(len(heads), bool)
@@ -99,7 +114,17 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
-    return ChangedGraph(**parts, arrays=arrays)
+    along = _along(origin, kept)
+    return ChangedGraph(**parts, arrays=arrays, along=along)
+
+
+def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
+    """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
+    arcs = np.arange(graph.m)
+    if not graph.sorted_rows:
+        arcs = np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
+    arcs, lines, classes = arcs[kept], graph.lines(), graph.classes()
+    return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
 
 
 def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHierarchy:

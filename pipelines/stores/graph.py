@@ -22,6 +22,9 @@ line_offsets int64 (l + 1)    the points of line k are line_offsets[k - 1] : lin
 line_points  float64 (p, 2)   points in the coordinate system of the coordinates
 ============ ================ =============================================================================
 
+The optional array `arc_classes`, int16 (m), has the class of each arc's road (`pipelines.stores.road_classes`), by its
+position in the attribute `road_classes`, a list of texts; -1: not known.
+
 The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
 "EPSG:4326", longitude first. The optional attribute `attribution` names the origin of the data, as its licence asks;
 every picture and map of the graph shows this text.
@@ -55,11 +58,13 @@ from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
+from pipelines.stores.road_classes import RoadClasses, check_classes
 from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
 LINES = ("arc_lines", "line_offsets", "line_points")
+CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
 OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
@@ -83,6 +88,7 @@ DECLARED = Schema(
         Array("arc_lines", ("int64",), ("m",), optional=True),
         Array("line_offsets", ("int64",), ("l + 1",), optional=True),
         Array("line_points", ("float64",), ("p", "2"), optional=True),
+        Array("arc_classes", ("int16",), ("m",), optional=True),
     ),
     derive=lambda _path, group, found: _derived(group.attrs, found["arrays"]),
 )
@@ -91,13 +97,17 @@ SCHEMA = DECLARED.name
 
 def _derived(attributes: Mapping[str, Any], arrays: Sequence[str]) -> dict[str, Any]:
     """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
-    texts = {name: attributes.get(name, "") for name in ("crs", "attribution")}
+    texts: dict[str, Any] = {name: attributes.get(name, "") for name in ("crs", "attribution")}
     for name, text in texts.items():
         if type(text) is not str:
             raise TypeError(f"{name} is {text!r}")
     if len({*arrays} & {*LINES}) not in (0, len(LINES)):
         raise ValueError("some of the arrays of lines are missing")
-    optional = frozenset(arrays) & {*OPTIONAL, *LINES}
+    names = tuple(attributes.get("road_classes", ()))
+    if not all(type(name) is str for name in names):
+        raise TypeError(f"road_classes is {names!r}")
+    optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
+    texts["road_classes"] = names
     return {"optional": optional, "weighted": "weights" in arrays, **texts}
 
 
@@ -129,6 +139,7 @@ class Graph(NamedRows):
     weighted: bool
     crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
     attribution: str  # to be shown with the data, "" for none
+    road_classes: tuple[str, ...]  # names of the classes of roads
 
     @property
     def title(self) -> str:
@@ -212,6 +223,17 @@ class Graph(NamedRows):
         except ValueError as error:
             raise StoreError(f"{self.path}: {error}; import the graph again") from None
         return Lines(of_arcs, offsets, points)
+
+    def classes(self) -> RoadClasses | None:
+        """Return the classes of the roads along which arcs lead, or None if they are not known."""
+        of_arcs = self._optional(CLASSES)
+        if of_arcs is None:
+            return None
+        try:
+            check_classes(of_arcs, self.road_classes)
+        except ValueError as error:
+            raise StoreError(f"{self.path}: {error}; import the graph again") from None
+        return RoadClasses(of_arcs, self.road_classes)
 
     def through(self) -> np.ndarray:
         """Return which vertices a path may pass through, bool (n): all vertices if the store does not say."""
@@ -306,8 +328,9 @@ class Graph(NamedRows):
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
         if not self.sorted_rows:
             parts.append("rows as given")
-        extras = sorted(self.optional - {"through", *LINES})
+        extras = sorted(self.optional - {"through", *LINES, CLASSES})
         extras += ["lines"] if "arc_lines" in self.optional else []
+        extras += ["classes of roads"] if CLASSES in self.optional else []
         if extras:
             parts.append(f"with {' and '.join(extras)}" + (f" in {self.crs}" if self.crs else ""))
         if self.source:

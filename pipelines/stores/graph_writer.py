@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipelines.stores.graph import DECLARED, LINES, ONES, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.graph import CLASSES, DECLARED, LINES, ONES, SCHEMA, Digest, Graph, open_graph
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
+from pipelines.stores.road_classes import RoadClasses, check_classes
 from pipelines.stores.schema import CHUNK_BYTES
 from pipelines.stores.whole_chunks import Appender, write_text
 
@@ -158,12 +159,13 @@ class GraphWriter:
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
         lines: Lines | None = None,
+        classes: RoadClasses | None = None,
         crs: str = "",
         attribution: str = "",
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n).
 
-        Also add the lines of the arcs, the name of the coordinate system of coordinates and lines, and the attribution.
+        Also add the lines and the classes of the arcs, the name of the coordinate system, and the attribution.
         """
         self._through = through
         if labels is not None:
@@ -175,17 +177,24 @@ class GraphWriter:
             self._whole("through", np.asarray(through, dtype=bool), bool)
         if lines is not None:
             self._write_lines(lines)
+        if classes is not None:
+            self._write_of_arcs(CLASSES, classes.of_arcs)
+            check_classes(classes.of_arcs, classes.names)
+            self._attrs["road_classes"] = list(classes.names)
         self._attrs |= {name: text for name, text in (("crs", crs), ("attribution", attribution)) if text}
 
     def _write_lines(self, lines: Lines) -> None:
-        if len(lines.of_arcs) != self.m:
-            raise ValueError(f"{len(lines.of_arcs)} arcs have lines or none, but there are {self.m} arcs")
         check_lines(lines.of_arcs, lines.offsets, len(lines.points))
         for name, values in zip(LINES, (lines.of_arcs, lines.offsets, lines.points), strict=True):
-            chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
-            array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
-            array.append(values)
-            array.finish()
+            self._write_of_arcs(name, values)
+
+    def _write_of_arcs(self, name: str, values: np.ndarray) -> None:
+        if name in (LINES[0], CLASSES) and len(values) != self.m:
+            raise ValueError(f"{name} has {len(values)} entries, but there are {self.m} arcs")
+        chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
+        array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
+        array.append(values)
+        array.finish()
 
     def _finish(self) -> None:
         if self._appended < self.m:
@@ -235,6 +244,7 @@ def write_graph(
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
     lines: Lines | None = None,
+    classes: RoadClasses | None = None,
     crs: str = "",
     attribution: str = "",
     sorted_rows: bool = True,
@@ -243,7 +253,7 @@ def write_graph(
     """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
 
     Without `weights` the graph is unweighted: each arc counts 1. Rows need not be sorted. They are stored sorted by
-    head, or as given if ``sorted_rows=False``. `lines` are those of the arcs as given.
+    head, or as given if ``sorted_rows=False``. `lines` and `classes` are those of the arcs as given.
 
     Raises
     ------
@@ -264,10 +274,13 @@ def write_graph(
         indices, weights = indices[order], None if weights is None else weights[order]
         if lines is not None and len(lines.of_arcs) == len(order):  # the writer refuses other numbers of arcs
             lines = lines.taken(order)
+        if classes is not None and len(classes.of_arcs) == len(order):
+            classes = classes.taken(order)
     keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
         writer.annotate(
-            labels=labels, coordinates=coordinates, through=through, lines=lines, crs=crs, attribution=attribution
-        )
+            labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=crs,
+            attribution=attribution,
+        )  # fmt: skip
     return open_graph(path)

@@ -92,6 +92,8 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
         assert load(source, weight="length", attribution="").attribution == ""
         assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
+    roads = load(graph, weight="length")
+    assert (roads.road_classes, roads.classes().of_arcs.tolist()) == (("residential",), [0] * 5)
     derived = write_reverse(load(graph), tmp_path / "reverse"), load(graph).with_weights(closed=[("17", "99")])
     assert [each.attribution for each in derived] == [osm, osm]
     assert load(street_graph()).attribution == ""

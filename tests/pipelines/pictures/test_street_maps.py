@@ -101,6 +101,14 @@ def test_fast_roads_have_wide_lines(city):
     assert wide / narrow == pytest.approx(3.2)
 
 
+def test_roads_of_high_classes_have_wide_lines(tmp_path):
+    lines = [shapely.LineString([(x, 0), (x + 1, 0)]) for x in range(600)]
+    classes = ["motorway_link", "primary", "residential", "footway", None, "unheard of"] * 100
+    frame = geopandas.GeoDataFrame({"time": [1.0] * 600, "highway": classes}, geometry=lines, crs="EPSG:25833")
+    graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", directed=True)
+    assert drawn(graph).widths.tolist() == [3.8, 3.0, 1.0, 0.6, 1.0, 1.0] * 100
+
+
 def test_bands_are_filled_under_grey_streets(city):
     graph, store = city
     _, lines = collections_of(drawn(graph, distances=store, source="0", every=300))
