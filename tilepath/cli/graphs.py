@@ -19,7 +19,7 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency", "layers"]),
+    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency", "layers", "osm"]),
     help="Format of FILE; by default chosen by its suffix.",
 )
 @click.option("--weight", metavar="COLUMN", help="Name of the weight column, such as length or free_flow_time (TNTP).")
@@ -41,6 +41,12 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     metavar="TEXT",
     help="Text that every picture and map of the graph shows, such as '© OpenStreetMap contributors', which graphs of "
     "OSMnx have by default.",
+)
+@click.option(
+    "--profile",
+    metavar="NAME|FILE",
+    help="Who uses the roads of OpenStreetMap: car (default), bike, foot, or a .toml file, a copy of a profile with "
+    "changes.",
 )
 @click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")
@@ -74,13 +80,16 @@ def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
     Formats: DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet,
-    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line), and layers of lines (.gpkg, .geojson,
-    GeoParquet, .fgb, .shp). FILE is read in pieces, so it may be larger than memory, except layers. Columns of edge
-    lists and Parquet are found by names such as source, target and weight, else by position. The command prints the
-    header and the columns that it used.
+    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line), layers of lines (.gpkg, .geojson,
+    GeoParquet, .fgb, .shp), and OpenStreetMap (.osm.pbf, .osm). FILE is read in pieces, so it may be larger than
+    memory, except layers. Columns of edge lists and Parquet are found by names such as source, target and weight, else
+    by position. The command prints the header and the columns that it used.
 
     Lines of a layer join where they end. Their weights are the column --weight, or else their lengths in metres, or in
     the unit of their coordinate system.
+
+    Of OpenStreetMap, the ways that a profile allows become arcs from junction to junction. Weights are travel times in
+    seconds, or with `--weight length` lengths in metres.
     """
     from pipelines import import_graph
 

@@ -26,6 +26,7 @@ from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.layers import has_lines, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
+from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
@@ -46,6 +47,7 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "adjacency": (read_adjacency, (".adj",)),
     "graphml": (read_graphml, (".graphml",)),
     "layers": (read_layers, READ),
+    "osm": (read_osm, SUFFIXES),
 }
 
 
@@ -60,6 +62,7 @@ def import_graph(
     oneway: str | None = None,
     crs: str | None = None,
     attribution: str | None = None,
+    profile: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     comment: str | None = None,
     base: int | None = None,
@@ -80,21 +83,23 @@ def import_graph(
     Parameters
     ----------
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
-        gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`); or a GeoDataFrame
-        of lines, a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a vector
-        of integers, for a graph of one arc from each v to ``source[v]``; or a list or iterator of lines
-        ``"a -> b, c"``, or of ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours,
-        ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
+        gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`), or of
+        OpenStreetMap (`.osm.pbf`, `.osm`); or a GeoDataFrame of lines, a SciPy sparse matrix, or a graph of NetworkX,
+        OSMnx or igraph, or a data frame of edges, or a vector of integers, for a graph of one arc from each v to
+        ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or of ``(tail, head)`` or
+        ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
-        (GraphML, NetworkX, igraph)
+        (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
         coordinates are longitude and latitude, in this order
     attribution : text that every picture and map of the graph shows, as the licence of the data asks; graphs of OSMnx
         have "© OpenStreetMap contributors" by default, and "" leaves it out
+    profile : who uses the roads of OpenStreetMap: "car" (default), "bike", "foot", or the path of a changed copy of
+        such a profile (`.toml`)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
@@ -137,6 +142,7 @@ def import_graph(
         "columns": columns,
         "layer": layer,
         "oneway": oneway,
+        "profile": profile,
         "delimiter": delimiter,
         "comment": comment,
         "base": base,
@@ -225,7 +231,8 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             "or a dict of neighbours"
         )
     name = os.fspath(source)
-    suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
+    plain = name[: -len(".bz2")] if name.lower().endswith(".osm.bz2") else name.removesuffix(".gz")
+    suffix = os.path.splitext(plain)[1].lower()
     if format is None:
         format = next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), None)
         if suffix == ".txt" and not tabular and looks_like_adjacency(name):

@@ -1,0 +1,85 @@
+"""Read a road network from OpenStreetMap: `.osm.pbf` and `.osm` files, by profiles for cars, bicycles and pedestrians.
+
+1. A profile decides which ways count, how fast, and in which directions (`profiles`).
+2. Osmium reads the ways that the profile allows, and the places of their nodes (`reading`).
+3. Nodes that are no junctions are contracted; lengths, times and lines are kept (`contraction`).
+4. Relations that restrict turns become pairs of arcs (`restrictions`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.graphs.edge_lines import stored_order
+from pipelines.formats.graphs.osm.contraction import Roads, contracted
+from pipelines.formats.graphs.osm.largest_component import largest_component
+from pipelines.formats.graphs.osm.profiles import read_profile
+from pipelines.formats.graphs.osm.reading import SUFFIXES, Ways, read_ways
+from pipelines.stores.graph import DEGREES, OPENSTREETMAP
+from pipelines.stores.lines import Lines
+from pipelines.stores.schema import counted
+
+__all__ = ["SUFFIXES", "read_osm"]
+
+WEIGHTS = {"time": "s", "length": "m"}
+
+
+@contextmanager
+def read_osm(
+    source: str | os.PathLike[str], profile: str | os.PathLike[str] = "car", weight: str = "time"
+) -> Iterator[ArcStream]:
+    """Yield the road network of a file of OpenStreetMap.
+
+    Parameters
+    ----------
+    source : path of a `.osm.pbf` or `.osm` file; the latter may be compressed (.gz, .bz2)
+    profile : "car", "bike", "foot", or the path of a TOML file, a changed copy of one of these
+    weight : "time", in seconds, or "length", in metres
+    """
+    path = os.fspath(source)
+    if weight not in WEIGHTS:
+        raise FormatError(f"weight (--weight) is {weight!r}; of OpenStreetMap, choose time or length")
+    chosen = read_profile(profile)
+    ways = read_ways(path, chosen)
+    roads = contracted(ways)
+    if not len(roads.tails):
+        raise FormatError(
+            f"{path}: the ways of the profile {chosen.name} join no two nodes that the file has; take a whole extract"
+        )
+    columns = {"time": roads.seconds, "length": roads.metres}
+    stream = ArcStream(
+        [(roads.tails, roads.heads, columns[weight])],
+        n=len(roads.names),
+        weight_dtype=np.float64,
+        labels=map(str, roads.names.tolist()),
+        through=None if roads.through.all() else roads.through,
+        coordinates=roads.places,
+        lines=lambda simplify, sorted_rows: Lines(
+            roads.numbers[stored_order(roads.tails, roads.heads, columns[weight], simplify, sorted_rows)],
+            roads.offsets,
+            roads.points,
+        ),
+        crs=DEGREES,
+        attribution=OPENSTREETMAP,
+        weight_unit=WEIGHTS[weight],
+    )
+    stream.remarks = _remarks(path, chosen.name, ways, roads)
+    yield stream
+
+
+def _remarks(path: str, profile: str, ways: Ways, roads: Roads) -> list[str]:
+    """Return what the user should know: the ways taken, the share of the largest component, and what is missing."""
+    n = len(roads.names)
+    remarks = [
+        f"{path}: {len(np.unique(ways.ids)):,} of {counted(ways.seen, 'way')} for the profile {profile}, "
+        f"{counted(int(roads.roads[-1]) + 1, 'road')} between {counted(n, 'vertex', 'vertices')}; the largest strongly "
+        f"connected component has {100 * largest_component(n, roads.tails, roads.heads) / n:.1f} % of them"
+    ]
+    if ways.missing:
+        remarks.append(f"{path}: lacks {counted(ways.missing, 'node')} of these ways; the ways end there")
+    return remarks
