@@ -1,5 +1,7 @@
 """Road networks from OpenStreetMap: profiles, contraction, restrictions of turns, and files that are refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import osmium
 import pytest
@@ -125,6 +127,12 @@ def test_a_store_has_arcs_from_junction_to_junction(load, weight):
     column = 2 if weight == "time" else 1
     found = sorted(zip(along, graph.weights().tolist(), strict=True))
     assert found == [(arc[0], pytest.approx(arc[column], rel=1e-6)) for arc in expected]
+    kinds = {frozenset(step): tags["highway"] for _, line, tags in ways for step in pairwise(line)}
+    classes = graph.classes()
+    named = [classes.names[number] for number in classes.of_arcs]
+    assert all(
+        name in {kinds[frozenset(step)] for step in pairwise(line)} for line, name in zip(along, named, strict=True)
+    )
     vertices = {end for arc in expected for end in (arc[0][0], arc[0][-1])}
     closed = {int(name) for name, open_ in zip(graph.labels(), graph.through(), strict=True) if not open_}
     assert closed == {id_ for id_ in vertices if len(nodes[id_]) > 2}

@@ -22,6 +22,7 @@ from pipelines.formats.graphs.osm.profiles import read_profile
 from pipelines.formats.graphs.osm.reading import SUFFIXES, Ways, read_ways
 from pipelines.stores.graph import DEGREES, OPENSTREETMAP
 from pipelines.stores.lines import Lines
+from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
 
 __all__ = ["SUFFIXES", "read_osm"]
@@ -52,6 +53,10 @@ def read_osm(
             f"{path}: the ways of the profile {chosen.name} join no two nodes that the file has; take a whole extract"
         )
     columns = {"time": roads.seconds, "length": roads.metres}
+
+    def stored(simplify: bool, sorted_rows: bool) -> np.ndarray:
+        return stored_order(roads.tails, roads.heads, columns[weight], simplify, sorted_rows)
+
     stream = ArcStream(
         [(roads.tails, roads.heads, columns[weight])],
         n=len(roads.names),
@@ -59,11 +64,8 @@ def read_osm(
         labels=map(str, roads.names.tolist()),
         through=None if roads.through.all() else roads.through,
         coordinates=roads.places,
-        lines=lambda simplify, sorted_rows: Lines(
-            roads.numbers[stored_order(roads.tails, roads.heads, columns[weight], simplify, sorted_rows)],
-            roads.offsets,
-            roads.points,
-        ),
+        lines=lambda *how: Lines(roads.numbers[stored(*how)], roads.offsets, roads.points),
+        classes=lambda *how: RoadClasses(roads.classes[stored(*how)], roads.class_names),
         crs=DEGREES,
         attribution=OPENSTREETMAP,
         weight_unit=WEIGHTS[weight],

@@ -32,6 +32,7 @@ class Roads:
     seconds, metres : (m,) float64
     numbers : (m,) int64 lines of the arcs, as `pipelines.stores.lines.Lines.of_arcs`
     roads : (m,) int64 number of the road; its two directions have the same number
+    classes : (m,) int16 positions in `class_names` of the class of the road's first piece
     first_ways, last_ways : (m,) int64 OpenStreetMap's numbers of the ways at the tail and at the head
     first_nodes, last_nodes : (m,) int64 OpenStreetMap's numbers of the node after the tail and of that before the head
     names : (n,) int64 OpenStreetMap's numbers of the vertices, ascending
@@ -46,6 +47,7 @@ class Roads:
     metres: np.ndarray
     numbers: np.ndarray
     roads: np.ndarray
+    classes: np.ndarray
     first_ways: np.ndarray
     last_ways: np.ndarray
     first_nodes: np.ndarray
@@ -55,6 +57,7 @@ class Roads:
     through: np.ndarray
     offsets: np.ndarray
     points: np.ndarray
+    class_names: tuple[str, ...]
 
 
 def contracted(ways: Ways) -> Roads:
@@ -78,10 +81,10 @@ def contracted(ways: Ways) -> Roads:
     kept &= np.diff(starts) > 0  # nodes of ways of a single node lie on no road
     nodes, offsets, ends = _chains(u, v, starts, halves, kept)
     sums = _sums(ends, owner, metres, along, against, offsets)
-    return _arcs(ways.ids, names, x, y, closed, kept, owner, nodes, offsets, ends, sums)
+    return _arcs(ways, names, x, y, closed, kept, owner, nodes, offsets, ends, sums)
 
 
-def _arcs(ids, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) -> Roads:  # type: ignore[no-untyped-def]
+def _arcs(ways, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) -> Roads:  # type: ignore[no-untyped-def]
     """Return the arcs of the chains, each in the directions that are open."""
     vertices = np.flatnonzero(kept)
     number = np.full(len(names), -1, np.int64)
@@ -93,7 +96,7 @@ def _arcs(ids, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) -> 
     chain, back = chain[there], back[there]
     first, last = offsets[:-1][chain], offsets[1:][chain] - 1
     pieces = offsets[:-1] - np.arange(len(metres)), offsets[1:] - 2 - np.arange(len(metres))
-    at_start, at_end = (ids[owner[ends[piece] >> 1]][chain] for piece in pieces)
+    at_start, at_end = (owner[ends[piece] >> 1][chain] for piece in pieces)
     bent = np.diff(offsets) > 2
     line = np.cumsum(bent) * bent
     sizes = np.diff(offsets)[bent]
@@ -110,8 +113,9 @@ def _arcs(ids, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) -> 
         metres=metres[chain],
         numbers=turned(line[chain], -line[chain]),
         roads=chain,
-        first_ways=turned(at_start, at_end),
-        last_ways=turned(at_end, at_start),
+        classes=ways.classes[at_start],
+        first_ways=ways.ids[turned(at_start, at_end)],
+        last_ways=ways.ids[turned(at_end, at_start)],
         first_nodes=names[nodes[turned(first + 1, last - 1)]],
         last_nodes=names[nodes[turned(last - 1, first + 1)]],
         names=names[vertices],
@@ -119,6 +123,7 @@ def _arcs(ids, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) -> 
         through=~closed[vertices],
         offsets=np.concatenate([[0], np.cumsum(sizes)]),
         points=scaled[drawn] / UNITS,
+        class_names=ways.class_names,
     )
 
 

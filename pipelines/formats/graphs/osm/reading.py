@@ -44,6 +44,8 @@ class Ways:
     ids : (w,) int64 OpenStreetMap's numbers of the ways
     along, against : (w,) float64 speeds in km/h; 0 is closed
     seconds : (w,) float64 travel time of the whole way; 0 if the speeds decide
+    classes : (w,) int16 positions in `class_names`
+    class_names : values of highway, and "ferry", in alphabetical order
     offsets : (w + 1,) int64; the nodes of way i are ``nodes[offsets[i] : offsets[i + 1]]``
     nodes : (r,) int64 OpenStreetMap's numbers of the nodes
     x, y : (r,) int32 longitudes and latitudes of these nodes in units of 1e-7 degrees
@@ -57,6 +59,8 @@ class Ways:
     along: np.ndarray
     against: np.ndarray
     seconds: np.ndarray
+    classes: np.ndarray
+    class_names: tuple[str, ...]
     offsets: np.ndarray
     nodes: np.ndarray
     x: np.ndarray
@@ -152,6 +156,7 @@ class _Chosen:
     def __init__(self, profile: Profile):
         self.profile, self.keys = profile, profile.keys
         self.travels: list[Travel] = []
+        self.classes: list[str] = []  # of each entry of `travels`
         self._known: dict[tuple[str | None, ...], int] = {}
         self.ids, self.kinds = array("q"), array("i")  # of each way, its number, and the place of its travel
         self.closed_nodes: list[int] = []
@@ -166,7 +171,9 @@ class _Chosen:
             tags = {key: value for key, value in zip(self.keys, values, strict=True) if value is not None}
             travel = self.profile.travel(tags)
             found = self._known[values] = -1 if travel is None else len(self.travels)
-            self.travels += [] if travel is None else [travel]
+            if travel is not None:
+                self.travels.append(travel)
+                self.classes.append(tags.get("highway", "ferry"))
         return found
 
 
@@ -217,7 +224,7 @@ def _with_places(
 ) -> Ways:
     """Return the ways, cut at nodes without a place."""
     ids = np.array(chosen.ids, np.int64)
-    travel = np.array(chosen.travels, np.float64)[np.array(chosen.kinds)]
+    kinds = np.array(chosen.kinds)
     missing = x == _NOWHERE
     if missing.all():
         raise FormatError(
@@ -231,14 +238,25 @@ def _with_places(
         nodes, x, y, owner, piece = nodes[kept], x[kept], y[kept], owner[kept], piece[kept]
         first = np.flatnonzero(np.concatenate([[True], np.diff(piece) != 0]))
         offsets, owner = np.append(first, len(piece)), owner[first]
-        ids, travel = ids[owner], travel[owner]
+        ids, kinds = ids[owner], kinds[owner]
+    travel = np.array(chosen.travels, np.float64)[kinds]
+    names, classes = np.unique(chosen.classes, return_inverse=True)
     return Ways(
-        ids, travel[:, 0], travel[:, 1], travel[:, 2], offsets, nodes, x, y,
+        ids=ids,
+        along=travel[:, 0],
+        against=travel[:, 1],
+        seconds=travel[:, 2],
+        classes=classes.astype(np.int16)[kinds],
+        class_names=tuple(names.tolist()),
+        offsets=offsets,
+        nodes=nodes,
+        x=x,
+        y=y,
         closed_nodes=np.unique(np.array(chosen.closed_nodes, np.int64)),
         restrictions=chosen.restrictions.table(),
         missing=int(missing.sum()),
         seen=chosen.seen,
-    )  # fmt: skip
+    )
 
 
 def _parsed(text: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
