@@ -127,6 +127,7 @@ def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
         "directed": graph.directed,
         "simplified": graph.simplified,
         "weight_unit": graph.weight_unit,
+        "weight_name": graph.weight_name,
         "overwrite": overwrite,
     }
 
@@ -141,3 +142,6 @@ def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.nda
         labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, classes=classes,
         crs=graph.crs, attribution=graph.attribution,
     )  # fmt: skip
+    for each in graph.choices:
+        if each.name and each.array != graph.weight_array:
+            writer.add_weights(each.name, graph.weighted_by(each.name).weights()[arcs], each.unit)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -79,9 +79,11 @@ class ArcStream:
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
     classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
+    more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
+    weight_name : name of the weights, "" for none
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
     """
@@ -98,9 +100,11 @@ class ArcStream:
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     lines: Callable[[bool, bool], Lines] | None = None
     classes: Callable[[bool, bool], RoadClasses | None] | None = None
+    more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
     crs: str = ""
     attribution: str | None = None
     weight_unit: str = ""
+    weight_name: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
     fault: str = ""
@@ -186,6 +190,7 @@ def sorting(
             "simplified": simplify,
             "sorted_rows": sorted_rows,
             "weight_unit": arcs.weight_unit,
+            "weight_name": arcs.weight_name,
             "source": arcs.source,
         }
         facts["weight_dtype"] = spool.weight_dtype if arcs.weighted else None
@@ -198,6 +203,9 @@ def sorting(
                 labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=arcs.crs,
                 attribution=arcs.attribution or "",
             )  # fmt: skip
+            more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
+            for name, (weights, unit) in more.items():
+                writer.add_weights(name, weights, unit)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

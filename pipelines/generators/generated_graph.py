@@ -66,6 +66,9 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         crs="",
         attribution="",
         road_classes=(),
+        choices=(),
+        weight_name="",
+        weight_array="",
         description=graph,
     )
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
@@ -16,6 +14,7 @@ from pipelines.od_tables.given import Given, open_network, read_given
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
 from pipelines.od_tables.units import notes
 from pipelines.od_tables.write import compute_blocks
+from pipelines.routes.along import Also
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
@@ -36,7 +35,7 @@ def od(
     reduce: str | None = None,
     decay: str | None = None,
     paths: bool = False,
-    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None = None,
+    also: Also = None,
     unit: str | None = None,
     snap_limit: float | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
@@ -71,9 +70,10 @@ def od(
         exp(-d / within). A mean is divided by the sum of the weights.
     paths : bool
         Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
-    also : mapping, optional
-        Other weights to add up along the same path, such as ``{"length": "length.zarr", "toll": tolls}``: for each
-        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``.
+    also : str, list or mapping, optional
+        Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
+        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
+        such as ``{"length": "length.zarr", "toll": tolls}``.
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
     snap_limit : float, optional

@@ -114,6 +114,7 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
+    parts |= {"choices": (), "weight_name": "", "weight_array": ""}
     along = _along(origin, kept)
     return ChangedGraph(**parts, arrays=arrays, along=along)
 

@@ -25,6 +25,9 @@ line_points  float64 (p, 2)   points in the coordinate system of the coordinates
 The optional array `arc_classes`, int16 (m), has the class of each arc's road (`pipelines.stores.road_classes`), by its
 position in the attribute `road_classes`, a list of texts; -1: not known.
 
+A store may have several weights, each with a name (`pipelines.stores.named_weights`): the attribute `weight_name` names
+those in `weights`, and the list `more_weights` describes the arrays `weights_1`, `weights_2` and so on.
+
 The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
 "EPSG:4326", longitude first. The optional attribute `attribution` names the origin of the data, as its licence asks;
 every picture and map of the graph shows this text.
@@ -44,22 +47,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
 from pipelines.stores.lines import Lines, check_lines
+from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
+from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through")
@@ -90,13 +95,14 @@ DECLARED = Schema(
         Array("line_points", ("float64",), ("p", "2"), optional=True),
         Array("arc_classes", ("int16",), ("m",), optional=True),
     ),
-    derive=lambda _path, group, found: _derived(group.attrs, found["arrays"]),
+    derive=lambda path, group, found: _derived(path, group, found),
 )
 SCHEMA = DECLARED.name
 
 
-def _derived(attributes: Mapping[str, Any], arrays: Sequence[str]) -> dict[str, Any]:
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
     """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
+    attributes, arrays = group.attrs, found["arrays"]
     texts: dict[str, Any] = {name: attributes.get(name, "") for name in ("crs", "attribution")}
     for name, text in texts.items():
         if type(text) is not str:
@@ -108,6 +114,11 @@ def _derived(attributes: Mapping[str, Any], arrays: Sequence[str]) -> dict[str, 
         raise TypeError(f"road_classes is {names!r}")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
     texts["road_classes"] = names
+    choices = weights_of(attributes, found)
+    for each in choices:
+        if each.array != "weights":
+            check_array(path, group, each.array, (found["m"],), (each.dtype,), whole=True)
+    texts |= {"choices": choices, "weight_name": attributes.get("weight_name", ""), "weight_array": "weights"}
     return {"optional": optional, "weighted": "weights" in arrays, **texts}
 
 
@@ -140,6 +151,9 @@ class Graph(NamedRows):
     crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
     attribution: str  # to be shown with the data, "" for none
     road_classes: tuple[str, ...]  # names of the classes of roads
+    choices: tuple[Weights, ...]  # all weights of the store
+    weight_name: str  # of the weights that `weights` returns, "" if they have no name
+    weight_array: str
 
     @property
     def title(self) -> str:
@@ -203,7 +217,30 @@ class Graph(NamedRows):
         """
         if not self.weighted:
             return np.ones(len(range(self.m)[start:stop]), self.weight_dtype)
-        return self._array("weights")[start : self.m if stop is None else stop]
+        return self._array(self.weight_array)[start : self.m if stop is None else stop]
+
+    def weighted_by(self, name: str) -> Graph:
+        """Return the graph with other weights of its store, by their name, such as "length".
+
+        Raises
+        ------
+        StoreError
+            The store has no such weights; the message lists the weights it has.
+        """
+        for each in self.choices:
+            if each.name == name:
+                return self._with(each)
+        names = ", ".join(each.name for each in self.choices if each.name)
+        known = f"its weights are {names}; choose one" if names else "its weights have no names; import it with names"
+        raise StoreError(f"{self.path}: has no weights called {name!r}; {known} (weight, --weight)")
+
+    def _with(self, weights: Weights) -> Graph:
+        """Return the graph with other weights of its store."""
+        return replace(
+            self, weight_name=weights.name, weight_array=weights.array, weight_dtype=weights.dtype,
+            weight_min=weights.low, weight_max=weights.high, weight_unit=weights.unit, digest=weights.digest,
+            weighted=True,
+        )  # fmt: skip
 
     def labels(self) -> np.ndarray | None:
         """Return the names of the vertices in the source, str (n), or None if there are no names."""
@@ -324,6 +361,9 @@ class Graph(NamedRows):
             f"{self.path}: {kind} graph, {self._counts()}",
             weights if self.weighted else f"unweighted (each arc counts 1{unit})",
         ]
+        if others := [each.name for each in self.choices if each.array != self.weight_array]:
+            own = f"weights called {self.weight_name}, " if self.weight_name else ""
+            parts.append(f"{own}also with {', '.join(others)}")
         if closed:
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
         if not self.sorted_rows:
@@ -341,19 +381,26 @@ class Graph(NamedRows):
 
     def verify(self) -> Verified:
         """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        names = ("indptr", "indices", *["weights"] * self.weighted, *sorted(self.optional))
+        names = ("indptr", "indices", *(each.array for each in self.choices), *sorted(self.optional))
         arrays = {name: self._array(name) for name in names}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
+        for graph in [self, *(self._with(each) for each in self.choices if each.array != self.weight_array)]:
+            graph._verify_digest()
+        for name in self.optional - {"through"}:
+            arrays[name][:]
+        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, "the digest of the graph")
+
+    def _verify_digest(self) -> None:
+        """Reread the arrays that the digest covers; raises StoreError if they do not match it."""
         digest = Digest(self.n, self.directed, self.sorted_rows)
         digest.add("indptr", self.indptr())
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
-            array = arrays.get(name)  # None for the ones of an unweighted graph
-            step = (array or arrays["indices"]).chunks[0]
-            for start in range(0, self.m, step):
-                stop = min(start + step, self.m)
-                piece = self.weights(start, stop) if array is None else array[start:stop]
+            array = self._array("indices" if name == "indices" or not self.weighted else self.weight_array)
+            for start in range(0, self.m, array.chunks[0]):
+                stop = min(start + array.chunks[0], self.m)
+                piece = self.indices(start, stop) if name == "indices" else self.weights(start, stop)
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)
@@ -366,15 +413,12 @@ class Graph(NamedRows):
                 f"{self.path}: weights range from {low} to {high}, but {self.weight_min} to {self.weight_max} was "
                 "recorded; import the graph again"
             )
-        for name in self.optional - {"through"}:
-            arrays[name][:]
-        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, "the digest of the graph")
 
     def _array(self, name: str) -> StoredArray:
         ranges = {
             "indptr": (0, self.m),
             "indices": (0, self.n - 1),
-            "weights": (self.weight_min, self.weight_max),
+            **{each.array: (each.low, each.high) for each in self.choices},
         }
         return StoredArray(self.path, name, within=ranges.get(name))
 
@@ -395,21 +439,29 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def open_graph(store: Graph | str | os.PathLike[str]) -> Graph:
+def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
     A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
 
+    Parameters
+    ----------
+    store : the graph, or its path
+    weight : which of its weights to use, if the store has several; the path ``roads.zarr#length`` means the same
+
     Raises
     ------
     StoreError
-        The store cannot be opened; the message names the store, the fault and the cure.
+        The store cannot be opened, or has no such weights; the message names the store, the fault and the cure.
     """
     if isinstance(store, Graph):
-        return store
+        return store if weight is None else store.weighted_by(weight)
     if generate := generator_of(store):
         return cast(Graph, generate(os.fspath(store)))
-    return view(Graph, DECLARED.open(store))
+    path, name = weights_named_in(store)
+    graph = view(Graph, DECLARED.open(path))
+    name = name if weight is None else weight
+    return graph.weighted_by(name) if name else graph
 
 
 class Digest:
@@ -422,6 +474,12 @@ class Digest:
     def add(self, name: str, values: np.ndarray) -> None:
         part = self._parts.setdefault(name, hashlib.blake2b(digest_size=16))
         part.update(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def with_weights(self, part: Any) -> Digest:
+        """Return the digest with other weights, whose bytes are hashed in `part`."""
+        found = Digest(0, True, True)
+        found._head, found._parts = self._head, self._parts | {"weights": part}
+        return found
 
     def value(self) -> str:
         parts = {name: part.hexdigest() for name, part in self._parts.items()}

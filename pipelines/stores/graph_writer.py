@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from pipelines.stores.graph import CLASSES, DECLARED, LINES, ONES, SCHEMA, Diges
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.stores.schema import CHUNK_BYTES, create_array
 from pipelines.stores.whole_chunks import Appender, write_text
 
 
@@ -31,6 +32,7 @@ def new_graph(
     simplified: bool = False,
     sorted_rows: bool = True,
     weight_unit: str = "",
+    weight_name: str = "",
     source: str = "",
     overwrite: bool = False,
 ) -> Iterator[GraphWriter]:
@@ -50,6 +52,7 @@ def new_graph(
     sorted_rows : True promises that the arcs of each vertex are appended in the order of their heads; this is not
         checked
     weight_unit, source : text for `tilepath info`
+    weight_name : name of the weights, by which users choose among several (`GraphWriter.add_weights`)
     overwrite : replace an existing graph store at `path`
 
     Raises
@@ -71,6 +74,7 @@ def new_graph(
         "weight_dtype": str(ONES if weight_dtype is None else np.dtype(weight_dtype)),
         "weight_unit": weight_unit,
         "source": source,
+        **({"weight_name": weight_name} if weight_name else {}),
     }
     with new_store(path, SCHEMA, overwrite) as group:
         writer = GraphWriter(group, attrs, weighted=weight_dtype is not None)
@@ -96,6 +100,7 @@ class GraphWriter:
         self._weight_min, self._weight_max = np.inf, -np.inf
         self._last_tail = 0
         self._through: np.ndarray | None = None
+        self._more: list[tuple[dict[str, Any], Any]] = []  # of each other weights, their record and their hash
 
     def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> None:
         """Append arcs (1-d arrays of equal length) whose tails do not decrease; weights are None if unweighted."""
@@ -183,6 +188,32 @@ class GraphWriter:
             self._attrs["road_classes"] = list(classes.names)
         self._attrs |= {name: text for name, text in (("crs", crs), ("attribution", attribution)) if text}
 
+    def add_weights(self, name: str, values: np.ndarray, unit: str = "") -> None:
+        """Add other weights of the arcs under a name; `values` (m) are in the order of the store.
+
+        Raises
+        ------
+        ValueError
+            There are weights of this name, their number is not m, or a weight is NaN or infinite.
+        """
+        if name in ("", self._attrs.get("weight_name"), *(record["name"] for record, _ in self._more)):
+            raise ValueError(f"there are two weights called {name!r}; give each another name")
+        if values.shape != (self.m,) or not np.isfinite(values).all():
+            raise ValueError(f"the weights {name} are not {self.m} finite numbers")
+        values = np.ascontiguousarray(values)
+        chunks = (self._chunk_rows(self.m, 1),)
+        options: dict[str, Any] = {"attributes": {"unit": unit}} if unit else {}
+        array_name = f"weights_{len(self._more) + 1}"
+        array = create_array(
+            self._group, array_name, values.shape, chunks, values.dtype, dimension_names=("m",), **options
+        )
+        appender = Appender(array)
+        appender.append(values)
+        appender.finish()
+        low, high = (values.min().item(), values.max().item()) if self.m else (0.0, 0.0)
+        record = {"name": name, "unit": unit, "dtype": str(values.dtype), "min": low, "max": high}
+        self._more.append((record, hashlib.blake2b(values.view(np.uint8).data, digest_size=16)))
+
     def _write_lines(self, lines: Lines) -> None:
         check_lines(lines.of_arcs, lines.offsets, len(lines.points))
         for name, values in zip(LINES, (lines.of_arcs, lines.offsets, lines.points), strict=True):
@@ -207,6 +238,8 @@ class GraphWriter:
         self._digest.add("indptr", indptr)
         if self._through is not None:
             self._digest.add("through", np.asarray(self._through, dtype=bool))
+        more = [record | {"digest": self._digest.with_weights(part).value()} for record, part in self._more]
+        self._attrs |= {"more_weights": more} if more else {}
         empty = self.m == 0
         self._group.update_attributes(
             {

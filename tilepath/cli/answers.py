@@ -10,6 +10,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
+from tilepath.cli.weights import chosen_weight
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
@@ -32,6 +33,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing 
 @OVERWRITE
 @JSON
 @GRAPH
+@chosen_weight("store")
 def path(
     store: str,
     source: str | None,

@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath betweenness roads.zarr betweenness.csv")
@@ -28,6 +29,7 @@ from tilepath.cli.help_pages import page
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Write the betweenness of every vertex of the graph store GRAPH to the table OUT: vertex, betweenness.

@@ -23,6 +23,13 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     help="Format of FILE; by default chosen by its suffix.",
 )
 @click.option("--weight", metavar="COLUMN", help="Name of the weight column, such as length or free_flow_time (TNTP).")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="COLUMN",
+    help="Keep these weights, too, under the name of their column; commands choose among them by --weight. May be "
+    "given several times.",
+)
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--layer", metavar="NAME", help="The layer of lines to read; by default the only such layer.")
 @click.option(

@@ -10,6 +10,7 @@ from tilepath.cli.cluster import OpenClient, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.paths import DTYPE
 from tilepath.cli.quantities import BYTES
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath hierarchy roads.zarr roads.hierarchy.zarr --verify")
@@ -27,6 +28,7 @@ from tilepath.cli.quantities import BYTES
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@chosen_weight("graph")
 @on_cluster
 def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Prepare a road network, so that any distance is answered fast from a small store.

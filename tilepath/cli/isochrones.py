@@ -11,6 +11,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.weights import chosen_weight
 
 SAID = 3  # up to this many places, the command says how far each place was moved
 
@@ -65,6 +66,7 @@ SAID = 3  # up to this many places, the command says how far each place was move
 )
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 @GRAPH
+@chosen_weight("network")
 def isochrones(
     network: str,
     out: str,

@@ -12,6 +12,7 @@ from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.weights import chosen_weight
 
 POINTS = (
     "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
@@ -51,9 +52,9 @@ POINTS = (
 @click.option(
     "--also",
     multiple=True,
-    metavar="NAME=GRAPH",
-    help="Add a column NAME: the sum of the weights of GRAPH along the same path. GRAPH is the same network, imported "
-    "with another weight. May be given several times.",
+    metavar="NAME[=GRAPH]",
+    help="Add a column NAME: the sum of the weights called NAME along the same path, such as length. Or the sum of the "
+    "weights of GRAPH, the same network imported with another weight. May be given several times.",
 )
 @click.option(
     "--unit",
@@ -75,6 +76,7 @@ POINTS = (
 @click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
 @click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@chosen_weight("store")
 @on_cluster
 def od(
     store: str,
@@ -145,12 +147,12 @@ def od(
     click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {written.pairs / seconds:,.0f} pairs/s")
 
 
-def _named_graphs(also: tuple[str, ...]) -> dict[str, str]:
-    """Return the graph of each column that --also names."""
-    found = {}
+def _named_graphs(also: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the graph of each column that --also names, None for weights of the network itself."""
+    found: dict[str, str | None] = {}
     for text in also:
         name, equals, path = text.partition("=")
-        if not (name and equals and path):
-            raise ValueError(f"--also {text}: give NAME=GRAPH, such as length=length.zarr")
-        found[name] = path
+        if not name or (equals and not path):
+            raise ValueError(f"--also {text}: give NAME or NAME=GRAPH, such as length or length=length.zarr")
+        found[name] = path or None
     return found

@@ -11,6 +11,7 @@ from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
+from tilepath.cli.weights import chosen_weight
 
 DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
 LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex, or with places."
@@ -50,6 +51,7 @@ LISTED = "A file of further {0}s: one vertex per line, or a table with a column 
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def apsp(
     graph: str, out: str, open_client: OpenClient, sources: tuple[str, ...], sources_file: str | None, **options: Any
@@ -104,6 +106,7 @@ def apsp(
 @click.option("--overwrite", is_flag=True, help="Replace an existing store.")
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def sssp(
     graph: str,

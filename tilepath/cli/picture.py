@@ -10,6 +10,7 @@ from tilepath.cli.answers import GRAPH, TITLE, VERTICES
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.weights import chosen_weight
 
 ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --partitions and --stages take no title
 
@@ -87,6 +88,7 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
 @click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for --distances; by default viridis_r.")
 @click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
 @GRAPH
+@chosen_weight("store")
 def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     """Draw a store of a graph, circuits, distances or a hierarchy to IMAGE (.svg, .png, .pdf; a graph also .dot).
 

@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.answers import GRAPH, JSON
 from tilepath.cli.help_pages import page
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath info distances.zarr --verify")
@@ -55,6 +56,7 @@ def verify(store: str, rows: str, graph: str | None) -> None:
 @click.argument("out", metavar="FILE", type=click.Path())
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @GRAPH
+@chosen_weight("store")
 def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
     """Write the contents of STORE to FILE; the suffix of FILE chooses the format.
 

@@ -10,6 +10,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.od import POINTS
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.weights import chosen_weight
 
 
 @page("what-if", example="tilepath what-if roads.hierarchy.zarr longer.csv --closed bridges.csv --origins homes.csv")
@@ -18,9 +19,7 @@ from tilepath.cli.quantities import NUMBER
 @click.option(
     "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
 )
-@click.option(
-    "--weights", type=click.Path(exists=True), help="A graph store with the same vertices and the new weights."
-)
+@click.option("--weights", type=click.Path(), help="A graph store with the same vertices and the new weights.")
 @click.option(
     "--each",
     is_flag=True,
@@ -42,6 +41,7 @@ from tilepath.cli.quantities import NUMBER
 )
 @click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@chosen_weight("store")
 def what_if(
     store: str,
     out: str,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -57,6 +58,7 @@ def import_graph(
     *,
     format: str | None = None,
     weight: str | int | None = None,
+    also: Sequence[str] = (),
     columns: Sequence[str | int] | None = None,
     layer: str | None = None,
     oneway: str | None = None,
@@ -92,6 +94,9 @@ def import_graph(
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
+    also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
+        commands choose among them by `weight`. The source is read once for each. The store of a network of
+        OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
@@ -135,7 +140,8 @@ def import_graph(
     StoreError
         `path` exists, or the disk is full.
     """
-    source = list(source) if isinstance(source, Iterator) else source
+    given = dict(locals())
+    source = given["source"] = list(source) if isinstance(source, Iterator) else source
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
@@ -168,7 +174,10 @@ def import_graph(
         reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
     ):
         arcs.source = name
+        arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        if also:
+            arcs.more_weights = partial(_more_weights, given)
         if crs is not None:
             arcs.crs = recorded_name(crs)
         if attribution is not None:
@@ -183,6 +192,23 @@ def import_graph(
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph
+
+
+def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> dict[str, tuple[np.ndarray, str]]:
+    """Import the source again for each name in `also`, with the options `given`; return the weights and their units."""
+    if simplify:
+        raise FormatError(
+            "with simplify (--simplify), other arcs would be the lightest for other weights; leave simplify or also "
+            "(--also) out"
+        )
+    columns, found = given["columns"], {}
+    options = given | {"also": (), "overwrite": False, "report": None, "unit": None}
+    options["columns"] = None if columns is None else columns[:2]
+    with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
+        for i, name in enumerate(given["also"]):
+            graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+            found[name] = graph.weights(), graph.weight_unit
+    return found
 
 
 def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:

@@ -138,6 +138,15 @@ def test_a_store_has_arcs_from_junction_to_junction(load, weight):
     assert closed == {id_ for id_ in vertices if len(nodes[id_]) > 2}
 
 
+def test_a_network_without_one_way_streets_is_undirected(load):
+    two_way = load(CROSS, STREETS, profile="foot")
+    assert (two_way.directed, two_way.input_edges, two_way.m) == (False, 4, 8)
+    assert sorted(two_way.weights()) == pytest.approx(sorted([*[49.449] * 4, *[80.113] * 4]), rel=1e-4)
+    assert load(CROSS, [*STREETS, (12, [1, 5], {"highway": "service", "oneway": "yes"})]).directed
+    slower = {"highway": "service", "maxspeed:forward": "10"}
+    assert load(CROSS, [*STREETS, (12, [1, 5], slower)]).directed
+
+
 def test_a_ferry_takes_its_duration(load):
     timed = load(CROSS, [*STREETS[1:], (12, [1, 2, 3], {"route": "ferry", "duration": "20"})])
     assert sorted(timed.weights())[:4] == pytest.approx([13.35] * 4, abs=0.01)

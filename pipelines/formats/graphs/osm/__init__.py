@@ -53,22 +53,31 @@ def read_osm(
             f"{path}: the ways of the profile {chosen.name} join no two nodes that the file has; take a whole extract"
         )
     columns = {"time": roads.seconds, "length": roads.metres}
+    there, back = slice(0, None, 2), slice(1, None, 2)  # the two arcs of a road, if all roads have two
+    both_ways = np.array_equal(roads.roads[there], roads.roads[back])
+    directed = not (both_ways and np.array_equal(roads.seconds[there], roads.seconds[back]))
+    edges = slice(None) if directed else there
 
     def stored(simplify: bool, sorted_rows: bool) -> np.ndarray:
         return stored_order(roads.tails, roads.heads, columns[weight], simplify, sorted_rows)
 
     stream = ArcStream(
-        [(roads.tails, roads.heads, columns[weight])],
+        [(roads.tails[edges], roads.heads[edges], columns[weight][edges])],
         n=len(roads.names),
+        directed=directed,
         weight_dtype=np.float64,
         labels=map(str, roads.names.tolist()),
         through=None if roads.through.all() else roads.through,
         coordinates=roads.places,
         lines=lambda *how: Lines(roads.numbers[stored(*how)], roads.offsets, roads.points),
         classes=lambda *how: RoadClasses(roads.classes[stored(*how)], roads.class_names),
+        more_weights=lambda *how: {
+            name: (columns[name][stored(*how)], unit) for name, unit in WEIGHTS.items() if name != weight
+        },
         crs=DEGREES,
         attribution=OPENSTREETMAP,
         weight_unit=WEIGHTS[weight],
+        weight_name=weight,
     )
     stream.remarks = _remarks(path, chosen.name, ways, roads)
     yield stream
