@@ -221,6 +221,16 @@ def test_what_cannot_be_a_network_is_refused(load, tmp_path):
         import_graph(tmp_path / "versions.osm.pbf", tmp_path / "s")
 
 
+def test_a_full_disk_and_wrong_places_end_in_an_error(load, tmp_path, monkeypatch):
+    file = write(tmp_path / "town.osm", CROSS, STREETS)
+    file.write_text(file.read_text().replace('lat="52.001"', 'lat="52.0x1"'))
+    with pytest.raises(FormatError, match="cannot be read .*coordinate"):
+        import_graph(file, tmp_path / "s")
+    monkeypatch.setattr(reading, "LEAST_FREE", 1 << 62)
+    with pytest.raises(OSError, match="No space left"):
+        load(CROSS, STREETS)
+
+
 def turns(nodes, ways, relations, path, profile="car"):
     """The forbidden turns as {(node before, node, node after)}."""
     found = contracted(found_ways := reading.read_ways(str(write(path, nodes, ways, relations)), read_profile(profile)))

@@ -12,7 +12,9 @@ Python handles ways and relations one by one, but no nodes, except nodes that ar
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
 from array import array
 from collections.abc import Iterator
@@ -31,6 +33,9 @@ from pipelines.stores.errors import raise_if_of_system
 
 SUFFIXES = (".pbf", ".osm", ".osh", ".osc")  # files of the last two are refused with a reason
 LARGE = 1 << 30  # bytes of a file from which on only nodes of chosen ways are kept
+# Osmium ends the process if its writer meets a full disk, so this many bytes must stay free: about what it holds back.
+LEAST_FREE = 128 << 20
+CHECKED = 1 << 14  # ways between two looks at the free space of the disk
 UNITS = 10_000_000  # places are whole numbers of 1e-7 degrees
 _NOWHERE = 2**31 - 1  # the place of a node that the file lacks
 
@@ -108,7 +113,7 @@ def read_ways(path: str, profile: Profile) -> Ways:
         relations = osmium.filter.TagFilter(("type", "restriction")).enable_for(osmium.osm.RELATION)
         try:
             with osmium.io.Reader(path, osmium.osm.WAY | osmium.osm.RELATION) as reader:
-                osmium.apply(reader, locations, roads, relations, _Roads(chosen, writer))
+                osmium.apply(reader, locations, roads, relations, _Roads(chosen, writer, folder))
         finally:
             writer.close()
         if not chosen.ids:
@@ -139,9 +144,11 @@ def _history(path: str) -> FormatError:
 @contextmanager
 def _errors(path: str) -> Iterator[None]:
     """Turn errors of Osmium into FormatError."""
+    from osmium import InvalidLocationError
+
     try:
         yield
-    except (RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, InvalidLocationError) as error:
         if isinstance(error, FormatError):
             raise
         raise_if_of_system(error, path)
@@ -202,11 +209,13 @@ class _Barriers:
 class _Roads:
     """Collects the chosen ways, whose nodes go to the writer, and the restrictions."""
 
-    def __init__(self, chosen: _Chosen, writer: Any):
-        self._chosen, self._writer = chosen, writer
+    def __init__(self, chosen: _Chosen, writer: Any, folder: str):
+        self._chosen, self._writer, self._folder = chosen, writer, folder
 
     def way(self, way: Any) -> None:
         chosen = self._chosen
+        if chosen.seen % CHECKED == 0 and shutil.disk_usage(self._folder).free < LEAST_FREE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._folder)
         chosen.seen += "highway" in way.tags or way.tags.get("route") == "ferry"
         kind = chosen.kind(way)
         if kind >= 0 and way.visible and len(way.nodes):
