@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.files.tables import number_field
+from pipelines.files.tables import frame_table, number_field
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, OpenNetwork, open_network, read_given
-from pipelines.od_tables.points import every_vertex, frame_table
+from pipelines.od_tables.points import every_vertex
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured, notes
 from pipelines.routes.pairs import read_pairs
@@ -186,7 +186,8 @@ class Closing:
     def __init__(self, given: Given, ends: np.ndarray, *, one_way: bool):
         self._given, self._ends, self._one_way = given, ends, one_way
         self._rows = given.graph.rows()
-        self._vertices = np.unique(ends)
+        arcs = closed_arcs(given.graph, self._rows[:2], positions(ends), one_way=one_way)
+        self._vertices = np.unique([np.searchsorted(self._rows[0], arcs, side="right") - 1, self._rows[1][arcs]])
         origins, destinations = (each.vertices for each in given.points)
         self._before = Distances(given.source, destinations).rows(origins)
         self._from_origins = _as_floats(Distances(given.source, self._vertices).rows(origins))

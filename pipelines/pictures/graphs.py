@@ -21,6 +21,7 @@ from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.vertex_names import VertexName
 
@@ -103,7 +104,8 @@ def picture_graph(
     FileExistsError
         `path` exists.
     """
-    graph = open_graph(graph)
+    whole = open_graph(graph)
+    graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
@@ -122,8 +124,8 @@ def picture_graph(
     if in_degree is not None or out_degree is not None:
         view.mark_degrees(in_degree, out_degree)
     if distances is not None:
-        solution = _solution(distances, graph)
-        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+        solution = _solution(distances, whole)
+        values, scale, sources = _values(solution, whole, route[0] if route and source is None else source)
         factor, scale = in_words(graph.weight_unit, scale, values)
         values, every = values * factor, None if every is None else every * factor
         if route is None or not view.picture.streets:
@@ -131,7 +133,7 @@ def picture_graph(
         if route is None:
             view.mark(sources)
         else:
-            view.lead(_route(solution, graph, *route), wash)
+            view.lead(_route(solution, whole, *route), wash)
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
     return write_drawing(drawing, path, seed, title, overwrite)

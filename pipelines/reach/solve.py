@@ -58,6 +58,9 @@ class Reach:
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)
         self._drawn = there[self.tails] & there[self.heads]
+        self._junctions = opened.junctions()
+        if self._junctions is not None:
+            self._drawn &= ~self._junctions.are_turns(self.tails, self.heads)
         rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
         self.pieces, self.cuts = [], []
         for vertices in [self.points.vertices] if together else self.points.vertices[:, None]:
@@ -96,6 +99,8 @@ class Reach:
 
         factor = self.limits.given[-1] / self.limits.in_network[-1]
         names = np.array(vertex_names(self.graph).to_pylist(), object)
+        if self._junctions is not None:
+            names = names[self._junctions.of(np.arange(self.graph.n))]
         frames = []
         for name, pieces, cut in zip(self.names, self.pieces, self.cuts, strict=True):
             drawn = self._drawn[pieces.arcs]
@@ -186,7 +191,8 @@ def isochrones(
 
         Edges: source, within, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
-        walked separately; in an undirected graph the arcs of an edge end where they meet.
+        walked separately; in an undirected graph the arcs of an edge end where they meet. Turns take time, but are not
+        drawn.
 
         ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
 

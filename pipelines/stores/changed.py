@@ -157,14 +157,15 @@ def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, 
             raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
         return arcs
     tails, heads = _ends(graph, closed, "closed")
-    first, last = arcs_between(rows, tails, heads)
+    ends, numbers = _roads(graph, rows)
+    first, last = arcs_between(ends, tails, heads)
     if not one_way or not graph.directed:
-        back = arcs_between(rows, heads, tails)
+        back = arcs_between(ends, heads, tails)
         _refuse_missing(graph, tails, heads, (first == last) & (back[0] == back[1]), "closed")
         first, last = np.concatenate([first, back[0]]), np.concatenate([last, back[1]])
     else:
         _refuse_missing(graph, tails, heads, first == last, "closed")
-    return np.unique(_ranges(first, last))
+    return np.unique(numbers[_ranges(first, last)])
 
 
 def arcs_between(
@@ -200,10 +201,11 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     found = rows[2].astype(rows[2].dtype if whole else np.float64)
     if found.dtype.kind in "iu" and not np.array_equal(values.astype(found.dtype), values):
         raise WeightRangeError(f"weights: a weight does not fit {found.dtype}")
+    ends, numbers = _roads(graph, rows[:2])
     for reversed_ in (False, True)[: 1 if graph.directed else 2]:
-        first, last = arcs_between(rows[:2], *((heads, tails) if reversed_ else (tails, heads)))
+        first, last = arcs_between(ends, *((heads, tails) if reversed_ else (tails, heads)))
         _refuse_missing(graph, tails, heads, first == last, "weights")
-        found[_ranges(first, last)] = np.repeat(values, last - first)
+        found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
 
 
@@ -216,6 +218,14 @@ def _ends(graph: Graph, pairs: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
     wrap = Positions if isinstance(pairs, Positions) else list
     tails, heads = (graph.vertices(wrap(given[:, k]), what) for k in (0, 1))
     return tails, heads
+
+
+def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Return the rows of the road network of a graph, and the number of each of their arcs in the graph."""
+    junctions = graph.junctions()
+    if junctions is None:
+        return rows, np.arange(len(rows[1]))
+    return junctions.road_rows(*rows)
 
 
 def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ weights    number (m)     optional: weights of the arcs, in the natural dtype of
 labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
 through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
+junctions  int64 (n)      optional: which vertices are there for turns at junctions (`pipelines.stores.junctions`)
 ========== ============== =================================================================================
 
 A map may have three more arrays, all or none, with the lines along which arcs lead (`pipelines.stores.lines`):
@@ -60,6 +61,7 @@ import zarr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
+from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
@@ -67,7 +69,7 @@ from pipelines.stores.road_classes import RoadClasses, check_classes
 from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
-OPTIONAL = ("coordinates", "labels", "through")
+OPTIONAL = ("coordinates", "labels", "through", "junctions")
 LINES = ("arc_lines", "line_offsets", "line_points")
 CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
@@ -90,6 +92,7 @@ DECLARED = Schema(
         Array("coordinates", ("float64",), ("n", "2"), optional=True),
         Array("labels", (TEXT,), ("n",), optional=True),
         Array("through", ("bool",), ("n",), optional=True),
+        Array("junctions", ("int64",), ("n",), optional=True),
         Array("arc_lines", ("int64",), ("m",), optional=True),
         Array("line_offsets", ("int64",), ("l + 1",), optional=True),
         Array("line_points", ("float64",), ("p", "2"), optional=True),
@@ -277,6 +280,23 @@ class Graph(NamedRows):
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
 
+    def junctions(self) -> Junctions | None:
+        """Return which vertices are there for turns at junctions, or None if the graph has no turns."""
+        codes = self._optional("junctions")
+        if codes is None:
+            return None
+        try:
+            check_junctions(codes)
+        except ValueError as error:
+            raise StoreError(f"{self.path}: {error}; make the turns again") from None
+        return Junctions(codes)
+
+    @property
+    def road_vertices(self) -> int:
+        """The number of vertices without those that were added for turns, which have the last positions."""
+        junctions = self.junctions()
+        return self.n if junctions is None else junctions.n
+
     def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
         """Return the vertices that names mean (`pipelines.stores.vertex_names`), int64.
 
@@ -355,7 +375,8 @@ class Graph(NamedRows):
         """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"
         unit = f" {self.weight_unit}" if self.weight_unit else ""
-        closed = int((~self.through()).sum())
+        junctions = self.junctions()
+        closed = int((~self.through()).sum()) - (junctions.count if junctions else 0)
         weights = f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}"
         parts = [
             f"{self.path}: {kind} graph, {self._counts()}",
@@ -366,9 +387,12 @@ class Graph(NamedRows):
             parts.append(f"{own}also with {', '.join(others)}")
         if closed:
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
+        if junctions:
+            added = counted(self.n - junctions.n, "vertex", "vertices")
+            parts.append(f"turns at {counted(junctions.count, 'junction')}, for which {added} were added")
         if not self.sorted_rows:
             parts.append("rows as given")
-        extras = sorted(self.optional - {"through", *LINES, CLASSES})
+        extras = sorted(self.optional - {"through", "junctions", *LINES, CLASSES})
         extras += ["lines"] if "arc_lines" in self.optional else []
         extras += ["classes of roads"] if CLASSES in self.optional else []
         if extras:

@@ -163,12 +163,13 @@ class GraphWriter:
         labels: Sequence[str] | np.ndarray | range | None = None,
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
+        junctions: np.ndarray | None = None,
         lines: Lines | None = None,
         classes: RoadClasses | None = None,
         crs: str = "",
         attribution: str = "",
     ) -> None:
-        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n).
+        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through, junctions (n).
 
         Also add the lines and the classes of the arcs, the name of the coordinate system, and the attribution.
         """
@@ -180,6 +181,8 @@ class GraphWriter:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
             self._whole("through", np.asarray(through, dtype=bool), bool)
+        if junctions is not None:
+            self._whole("junctions", junctions, np.int64)
         if lines is not None:
             self._write_lines(lines)
         if classes is not None:
@@ -276,6 +279,7 @@ def write_graph(
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
+    junctions: np.ndarray | None = None,
     lines: Lines | None = None,
     classes: RoadClasses | None = None,
     crs: str = "",
@@ -313,7 +317,7 @@ def write_graph(
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
         writer.annotate(
-            labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=crs,
-            attribution=attribution,
+            labels=labels, coordinates=coordinates, through=through, junctions=junctions, lines=lines, classes=classes,
+            crs=crs, attribution=attribution,
         )  # fmt: skip
     return open_graph(path)

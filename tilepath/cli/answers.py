@@ -109,7 +109,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
         check_output(out, overwrite)
     distances = open_distances(store)
     opened = distances.graph(graph)
-    found = measures(distances)
+    found = measures(distances, opened)
     if as_json:
         click.echo(json.dumps(_measures_in_full(found, opened), allow_nan=False))
     else:
