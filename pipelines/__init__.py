@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import write_samples as write_samples
     from pipelines.stores.schema import StoreError as StoreError
     from pipelines.stores.vertex_names import positions as positions
+    from pipelines.turns.write import write_turns as write_turns
     from pipelines.validation.distances import verify_distances as verify_distances
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted
