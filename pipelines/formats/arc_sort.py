@@ -79,6 +79,8 @@ class ArcStream:
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
     classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
+    turns : function of `simplify` and `sorted_rows` that returns the turns that the source forbids, int64 (t, 2), as
+        pairs of stored arcs; or None
     more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
@@ -100,6 +102,7 @@ class ArcStream:
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     lines: Callable[[bool, bool], Lines] | None = None
     classes: Callable[[bool, bool], RoadClasses | None] | None = None
+    turns: Callable[[bool, bool], np.ndarray] | None = None
     more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
     crs: str = ""
     attribution: str | None = None

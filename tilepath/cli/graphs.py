@@ -74,6 +74,15 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     help="File of coordinates: a DIMACS .co file, TNTP's _node.tntp, or a table (CSV, TSV, Parquet) with the columns "
     "node, x and y.",
 )
+@click.option(
+    "--turns",
+    is_flag=False,
+    flag_value="",
+    metavar="[TABLE]",
+    help="Forbid turns, or let them cost something: by the table TABLE (tilepath graph turns --help), or, without "
+    "TABLE, by the turn restrictions of OpenStreetMap. Write this option last, or as --turns=TABLE.",
+)
+@click.option("--angles", metavar="TABLE", help="Costs of turns by their angles (tilepath graph turns --help).")
 @click.option("--simplify", is_flag=True, help="Keep only the shortest of parallel arcs, and drop loops.")
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
@@ -108,6 +117,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
         options["columns"] = options["columns"].split(",")
     if options["memory"] is not None:
         options["memory"] <<= 20
+    if options["turns"] == "":
+        options["turns"] = True
     given = {name: value for name, value in options.items() if value is not None}
     click.echo(import_graph(file, store, report=say, **given).describe())
 

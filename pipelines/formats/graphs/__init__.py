@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,9 @@ from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
+from pipelines.turns.angles import AngleCostsLike, read_angle_costs
+from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
+from pipelines.turns.write import add_turns
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -74,6 +79,8 @@ def import_graph(
     directed: bool | None = None,
     unit: str | None = None,
     coordinates: str | os.PathLike[str] | Mapping[str, Sequence[float]] | np.ndarray | None = None,
+    turns: TurnsLike | bool | None = None,
+    angles: AngleCostsLike | None = None,
     simplify: bool = False,
     sorted_rows: bool = True,
     overwrite: bool = False,
@@ -119,6 +126,8 @@ def import_graph(
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
         such as GeoPandas writes; with a table, the vertices of a Parquet source or data frame are names by default
+    turns, angles : turns that are forbidden or cost something, as for `write_turns`; ``turns=True`` takes the turn
+        restrictions of OpenStreetMap
     simplify : keep only the lightest of parallel arcs, and drop loops
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
@@ -189,9 +198,52 @@ def import_graph(
         _tell(arcs, report)
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
+        turns = None if turns is False else turns
+        if turns is not None or angles is not None:
+            graph = _write_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
+            _tell(arcs, report)
+            return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph
+
+
+def _write_turns(
+    path: str | os.PathLike[str],
+    arcs: ArcStream,
+    turns: TurnsLike | bool | None,
+    angles: AngleCostsLike | None,
+    simplify: bool,
+    sorted_rows: bool,
+    overwrite: bool,
+    memory: int | None,
+) -> Graph:
+    """Write the arcs of a stream as a graph with turns, by way of a graph without turns beside it."""
+    if turns is True and arcs.turns is None:
+        raise FormatError(f"{arcs.source}: has no restrictions of turns; give a table of turns (turns, --turns TABLE)")
+    if not sorted_rows:
+        raise ValueError("turns need sorted rows; leave out sorted_rows=False (--unsorted)")
+    beside = Path(path).absolute().parent
+    beside.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".turns-", dir=beside) as folder:
+        plain = write_sorted(Path(folder, "graph"), arcs, simplify=simplify, memory=memory)
+        try:
+            rows = None if turns is None else _rows_of_turns(turns, arcs, plain, simplify)
+            by_angles = None if angles is None else read_angle_costs(angles, plain)
+            return add_turns(plain, path, rows, by_angles, source=arcs.source, overwrite=overwrite)
+        except ValueError as error:
+            if plain.path not in str(error):
+                raise
+            raise FormatError(str(error).replace(plain.path, arcs.source)) from error
+
+
+def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:
+    if turns is not True:
+        return read_turns(turns, plain)
+    assert arcs.turns is not None
+    rows = forbidden_turns(arcs.source, arcs.turns(simplify, True), plain)
+    arcs.remarks.append(f"{arcs.source}: forbids {counted(len(rows.vias), 'turn')}")
+    return rows
 
 
 def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> dict[str, tuple[np.ndarray, str]]:
@@ -202,7 +254,7 @@ def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> d
             "(--also) out"
         )
     columns, found = given["columns"], {}
-    options = given | {"also": (), "overwrite": False, "report": None, "unit": None}
+    options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
     options["columns"] = None if columns is None else columns[:2]
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
         for i, name in enumerate(given["also"]):

@@ -20,6 +20,7 @@ from pipelines.formats.graphs.osm.contraction import Roads, contracted
 from pipelines.formats.graphs.osm.largest_component import largest_component
 from pipelines.formats.graphs.osm.profiles import read_profile
 from pipelines.formats.graphs.osm.reading import SUFFIXES, Ways, read_ways
+from pipelines.formats.graphs.osm.restrictions import forbidden_turns
 from pipelines.stores.graph import DEGREES, OPENSTREETMAP
 from pipelines.stores.lines import Lines
 from pipelines.stores.road_classes import RoadClasses
@@ -61,6 +62,12 @@ def read_osm(
     def stored(simplify: bool, sorted_rows: bool) -> np.ndarray:
         return stored_order(roads.tails, roads.heads, columns[weight], simplify, sorted_rows)
 
+    def turns(simplify: bool, sorted_rows: bool) -> np.ndarray:
+        if left_out := ways.restrictions.left_out:
+            restrictions = counted(left_out, "restriction of turns", "restrictions of turns")
+            stream.remarks.append(f"{path}: left out {restrictions}, over several ways or without a member")
+        return _stored_turns(forbidden_turns(ways.restrictions, roads), stored(simplify, sorted_rows))
+
     stream = ArcStream(
         [(roads.tails[edges], roads.heads[edges], columns[weight][edges])],
         n=len(roads.names),
@@ -71,6 +78,7 @@ def read_osm(
         coordinates=roads.places,
         lines=lambda *how: Lines(roads.numbers[stored(*how)], roads.offsets, roads.points),
         classes=lambda *how: RoadClasses(roads.classes[stored(*how)], roads.class_names),
+        turns=turns,
         more_weights=lambda *how: {
             name: (columns[name][stored(*how)], unit) for name, unit in WEIGHTS.items() if name != weight
         },
@@ -81,6 +89,14 @@ def read_osm(
     )
     stream.remarks = _remarks(path, chosen.name, ways, roads)
     yield stream
+
+
+def _stored_turns(turns: np.ndarray, stored: np.ndarray) -> np.ndarray:
+    """Return pairs of arcs as pairs of stored arcs, without arcs that are not stored."""
+    place = np.full(max(stored.max(initial=-1), turns.max(initial=-1)) + 1, -1)
+    place[stored] = np.arange(len(stored))
+    found = place[turns]
+    return found[(found >= 0).all(axis=1)]
 
 
 def _remarks(path: str, profile: str, ways: Ways, roads: Roads) -> list[str]:
