@@ -327,10 +327,10 @@ class Graph(NamedRows):
 
         Parameters
         ----------
-        weights : array, Graph, path or mapping, optional
-            An array (m,) with the weight of each arc of `rows`; a graph with the same vertices, whose arcs and weights
-            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from tail to
-            head (of an undirected graph, in both directions).
+        weights : array, Graph, path, name or mapping, optional
+            The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
+            the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
+            to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
         closed : list of pairs, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.

@@ -19,7 +19,11 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
 )
-@click.option("--weights", type=click.Path(), help="A graph store with the same vertices and the new weights.")
+@click.option(
+    "--weights",
+    type=click.Path(),
+    help="A graph store with the same vertices and the new weights, or the name of other weights of STORE.",
+)
 @click.option(
     "--each",
     is_flag=True,
