@@ -105,7 +105,7 @@ def _derived(attributes: Mapping[str, Any], arrays: Sequence[str]) -> dict[str, 
         raise ValueError("some of the arrays of lines are missing")
     names = tuple(attributes.get("road_classes", ()))
     if not all(type(name) is str for name in names):
-        raise TypeError(f"road_classes is {names!r}")
+        raise TypeError(f"classes of roads are {names!r}")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
     texts["road_classes"] = names
     return {"optional": optional, "weighted": "weights" in arrays, **texts}

@@ -10,17 +10,13 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
     "shell). If the graph has no labels, a plain 17 is the position, too. If a vertex has the label #17, '#17' means "
     "that vertex."
 )
-
-GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
-TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing table.")
 
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath path roads.zarr 1 3353")

@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import OVERWRITE
 
 
 @page(example="tilepath betweenness roads.zarr betweenness.csv")
@@ -26,7 +27,7 @@ from tilepath.cli.help_pages import page
 @click.option(
     "--normalized/--sums", default=True, help="Divide by the number of pairs (default), or write sums over the pairs."
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
+@OVERWRITE
 @with_dry_run
 @on_cluster
 def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:

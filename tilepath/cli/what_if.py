@@ -8,8 +8,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.od import POINTS
-from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
 
 
 @page("what-if", example="tilepath what-if roads.hierarchy.zarr longer.csv --closed bridges.csv --origins homes.csv")
@@ -28,20 +27,11 @@ from tilepath.cli.quantities import NUMBER
     "the number of pairs that are no longer joined, and the sum and the largest of the added distances.",
 )
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
-@click.option("--origins", type=click.Path(exists=True), help=POINTS.format("origin"))
-@click.option("--destinations", type=click.Path(exists=True), help="A table like --origins; by default, the origins.")
-@click.option(
-    "--pairs", type=click.Path(exists=True), help="A table of pairs of places, as for tilepath od; not with --each."
-)
+@point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
-@click.option(
-    "--snap-limit",
-    type=NUMBER,
-    metavar="METRES",
-    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
-)
-@click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@SNAP_LIMIT
+@GRAPH
+@OVERWRITE
 def what_if(
     store: str,
     out: str,

@@ -120,7 +120,7 @@ def test_bands_are_filled_under_grey_streets(city):
     assert min(width for *_, width, _ in bands) > 5 * max(width for *_, width, _ in grey)
     # The nearest band, of the source, is drawn over the others; it is the lightest of the colour map.
     table = drawn(graph, distances=store, source="0", every=300)
-    colours, _ = canvas._node_colours(table)
+    colours, _ = canvas.node_colours(table)
     assert bands[-1][1] == to_hex(colours[0])
 
 
