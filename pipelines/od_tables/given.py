@@ -103,3 +103,24 @@ def read_given(
         return Given(source, opened, (read(origins, "origin", []), read(origins, "origin", columns)))
     begins = every_vertex(opened) if origins is None else read(origins, "origin", [])
     return Given(source, opened, (begins, read(destinations, "destination", columns)))
+
+
+def given_or_everywhere(
+    network: OpenNetwork,
+    origins: Any,
+    destinations: Any,
+    snap_limit: float | None,
+    *,
+    every_destination: bool = False,
+) -> Given:
+    """Read the points; without origins and destinations, both are all vertices.
+
+    With origins only, they are the destinations, too; with `every_destination`, all vertices are the destinations.
+    """
+    if destinations is None and (origins is None or every_destination):
+        everywhere = every_vertex(network.graph)
+        begins = everywhere
+        if origins is not None:
+            begins = read_given(network, origins, None, None, snap_limit=snap_limit).points[0]
+        return Given(network.source, network.graph, (begins, everywhere))
+    return read_given(network, origins, destinations, None, snap_limit=snap_limit)

@@ -18,8 +18,8 @@ from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import Given, OpenNetwork, open_network, read_given
-from pipelines.od_tables.points import every_vertex, frame_table
+from pipelines.od_tables.given import Given, given_or_everywhere, open_network, read_given
+from pipelines.od_tables.points import frame_table
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured, notes
 from pipelines.routes.pairs import read_pairs
@@ -243,14 +243,6 @@ def _differ(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 def _as_floats(found: np.ndarray) -> np.ndarray:
     """Return distances as float64, NaN for unreachable."""
     return np.where(found == outside_infinity(found.dtype), np.nan, found.astype(np.float64))
-
-
-def given_or_everywhere(network: OpenNetwork, origins: Any, destinations: Any, snap_limit: float | None) -> Given:
-    """Read the points; without origins and destinations, both are all vertices."""
-    if origins is None and destinations is None:
-        everywhere = every_vertex(network.graph)
-        return Given(network.source, network.graph, (everywhere, everywhere))
-    return read_given(network, origins, destinations, None, snap_limit=snap_limit)
 
 
 def _refuse_large(given: Given) -> None:

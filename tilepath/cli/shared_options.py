@@ -15,6 +15,7 @@ POINTS = (
     "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
     "optional."
 )
+DESTINATIONS = "A table like --origins, with a column destination instead; by default, the origins."
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
 TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
@@ -41,16 +42,16 @@ BACKGROUND = click.option(
 )
 
 
-def point_options(pairs: str, default: str = "") -> Callable[[F], F]:
-    """Return a decorator that adds the options --origins, --destinations and --pairs; `pairs` is the help of the last.
+def point_options(*, pairs: str = "", default: str = "", destinations: str = DESTINATIONS) -> Callable[[F], F]:
+    """Return a decorator that adds the options --origins and --destinations, and --pairs if there is a help for it.
 
-    `default` is a sentence on what a command does without origins.
+    `default` is a sentence on what a command does without origins, and the other texts are the help of their options.
     """
 
     def add(function: F) -> F:
         for name, text in (
-            ("--pairs", pairs),
-            ("--destinations", "A table like --origins, with a column destination instead; by default, the origins."),
+            *([("--pairs", pairs)] if pairs else []),
+            ("--destinations", destinations),
             ("--origins", f"{POINTS.format('origin')} {default}".rstrip()),
         ):
             function = click.option(name, type=click.Path(exists=True), help=text)(function)

@@ -53,9 +53,9 @@ def what_if(
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table
-    from pipelines.od_tables.given import open_network, read_given
+    from pipelines.od_tables.given import given_or_everywhere, open_network, read_given
     from pipelines.od_tables.units import measured
-    from pipelines.od_tables.what_if import change_table, criticality_table, given_or_everywhere
+    from pipelines.od_tables.what_if import change_table, criticality_table
     from pipelines.routes.pairs import read_pairs
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs
