@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +16,10 @@ import pyarrow as pa
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import Given, given_or_everywhere, open_network
+from pipelines.od_tables.given import Given, NetworkLike, as_frame, given_or_everywhere, open_network, warn_of
 from pipelines.od_tables.plan import rows_in_block
-from pipelines.od_tables.units import Measured, measured, notes
+from pipelines.od_tables.units import Measured, measured
 from pipelines.stores import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 
@@ -33,7 +31,7 @@ PROBES = 32  # origins whose distances determine the width
 
 
 def distance_histogram(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     origins: Any = None,
     destinations: Any = None,
     *,
@@ -64,12 +62,9 @@ def distance_histogram(
     """
     opened = open_network(network, graph)
     given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)
-    for warning in given.warnings:
-        warnings.warn(warning, stacklevel=2)
+    warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
-    frame = histogram_table(given, value, width, progress=progress).to_pandas()
-    frame.attrs = notes(value.unit, given.graph)
-    return frame
+    return as_frame(histogram_table(given, value, width, progress=progress), given, value.unit)
 
 
 def histogram_table(given: Given, value: Measured, width: float | None, *, progress: bool | None = None) -> pa.Table:

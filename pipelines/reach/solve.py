@@ -12,7 +12,7 @@ import numpy as np
 from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
 from pipelines.files.output_file import check_free
 from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
-from pipelines.od_tables.given import open_network
+from pipelines.od_tables.given import NetworkLike, open_network
 from pipelines.od_tables.points import Points, points_from
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
@@ -38,7 +38,7 @@ class Reach:
 
     def __init__(
         self,
-        network: HierarchyStore | Graph | str | os.PathLike[str],
+        network: NetworkLike,
         sources: Any,
         within: str | float | Sequence[float],
         *,
@@ -147,7 +147,7 @@ class Reach:
 
 
 def isochrones(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     sources: Any,
     within: str | float | Sequence[float],
     *,
@@ -176,10 +176,7 @@ def isochrones(
     width : float, optional
         Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
         streets if coordinates are not longitudes and latitudes.
-    snap_limit : float, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
-    graph : Graph or path, optional
-        The graph of a hierarchy, if it was moved.
+    snap_limit, graph : as for `pipelines.od`
 
     Returns
     -------
