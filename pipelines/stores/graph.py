@@ -111,7 +111,7 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
         raise ValueError("some of the arrays of lines are missing")
     names = tuple(attributes.get("road_classes", ()))
     if not all(type(name) is str for name in names):
-        raise TypeError(f"road_classes is {names!r}")
+        raise TypeError(f"classes of roads are {names!r}")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
     texts["road_classes"] = names
     choices = weights_of(attributes, found)

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import JSON, VERTICES
+from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
+from tilepath.cli.shared_options import JSON, OVERWRITE
 
 SHOWN_NEIGHBOURS = 20  # neighbours printed in a row
 SHOWN_CYCLES = 10  # cycles printed of a permutation
 SHOWN_COMPONENTS = 10  # largest components printed
 
 STORE = click.argument("store", metavar="GRAPH", type=click.Path())
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
 
 
 @click.group(cls=Pages)
