@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.od_tables.frames import od as od
+    from pipelines.od_tables.histogram import distance_histogram as distance_histogram
     from pipelines.od_tables.places import Placed as Placed
     from pipelines.od_tables.places import vertices_at as vertices_at
     from pipelines.od_tables.what_if import changes as changes

@@ -75,9 +75,10 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
         write_town()
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)
     assert {language for language, _ in blocks} == {"sh", "python"}
+    names = {"__name__": "__main__"}
     for language, text in blocks:
         if language == "python":
-            exec(compile(text, name, "exec"), {"__name__": "__main__"})
+            exec(compile(text, name, "exec"), names)
             continue
         for line in text.splitlines():
             words = shlex.split(line, comments=True)

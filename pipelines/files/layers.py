@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
@@ -169,6 +171,16 @@ def metres_of(crs: str) -> float:
         return 0.0
     factors = {axis.unit_conversion_factor for axis in axes}
     return factors.pop() if len(factors) == 1 else 0.0
+
+
+def to_degrees(points: np.ndarray, crs: str) -> np.ndarray:
+    """Return points of a coordinate system as longitudes and latitudes, (k, 2)."""
+    if crs == DEGREES or not len(points):
+        return points
+    need_geopandas("coordinate systems")
+    from pyproj import Transformer
+
+    return np.stack(Transformer.from_crs(crs, DEGREES, always_xy=True).transform(*points.T), axis=1)
 
 
 def _name(crs: Any) -> str:

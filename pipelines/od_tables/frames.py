@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
-from pipelines.od_tables.given import Given, open_network, read_given
+from pipelines.od_tables.given import Given, NetworkLike, as_frame, open_network, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
-from pipelines.od_tables.units import notes
 from pipelines.od_tables.write import compute_blocks
 from pipelines.routes.along import Also
 from pipelines.stores import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 
 if TYPE_CHECKING:
     import pandas
@@ -25,7 +22,7 @@ PAIR_BYTES = 40  # bytes of a pair of a table in memory, temporary arrays includ
 
 
 def od(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     origins: Any = None,
     destinations: Any = None,
     *,
@@ -119,19 +116,14 @@ def od(
         given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
         pairs=pairs is not None,
     )  # fmt: skip
-    for warning in given.warnings:
-        warnings.warn(warning, stacklevel=2)
-    frame = _computed(given, asked, progress)
-    for what, points in zip(("origin", "destination"), given.points, strict=True):
-        if what in frame:
-            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+    warn_of(given)
+    frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
     if pairs is not None and hasattr(pairs, "iloc"):
         frame.index = pairs.index
-    frame.attrs = notes(asked.value.unit, given.graph)
     return frame
 
 
-def _computed(given: Given, asked: Asked, progress: bool | None) -> pandas.DataFrame:
+def _computed(given: Given, asked: Asked, progress: bool | None) -> pa.Table:
     """Compute the table, which must fit in memory."""
     _refuse_large(given, asked)
     table, count = plan_table(given.source, given.graph, given.points, ".parquet", asked), len(given.points[0].vertices)
@@ -144,7 +136,7 @@ def _computed(given: Given, asked: Asked, progress: bool | None) -> pandas.DataF
         batches.append(pa.RecordBatch.from_arrays(form.batch(rows, found), schema=form.schema))
 
     compute_blocks(table, count, range(0, count, table.step), keep, progress)
-    return pa.Table.from_batches(batches, form.schema).to_pandas()
+    return pa.Table.from_batches(batches, form.schema)
 
 
 def _refuse_large(given: Given, asked: Asked) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
-from pipelines.pictures.layout import place_nodes
+from pipelines.pictures.layout import map_frame, place_nodes
 from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, o
 def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
     detailed = drawing.detailed
-    colours, bar = _node_colours(drawing)
+    colours, bar = node_colours(drawing)
     banded = drawing.streets and bar is not None and drawing.every is not None
     if bar is not None and (drawing.streets or drawing.every is not None):
-        drawing.colours = _arc_colours(drawing, bar)
+        drawing.colours = arc_colours(drawing, bar)
     if detailed:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
@@ -60,6 +60,9 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_aspect("equal")
+    if drawing.areas:
+        box = _draw_areas(axes, drawing)
+        low, high = np.minimum(low, box[0]), np.maximum(high, box[1])
     if detailed:
         curves = route_arcs(drawing.tails, drawing.heads, centres, sizes, drawing.directed, 20.0 if numbered else 13.0)
         _draw_curves(axes, drawing, curves)
@@ -184,6 +187,25 @@ def _draw_texts(
         axes.text(x, y, texts[i], size=TEXT_SIZE, ha="center", va="center_baseline", parse_math=False, **style)
 
 
+def _draw_areas(axes: Any, drawing: Drawing) -> np.ndarray:
+    """Fill areas; returns the corners (2, 2) of all areas."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    assert drawing.coordinates is not None
+    low, scale = map_frame(drawing.coordinates, drawing.inches)
+    corners = np.array([[np.inf, np.inf], [-np.inf, -np.inf]])
+    for area in drawing.areas:
+        rings = [np.round((ring - low) * scale, 2) for polygon in area.polygons for ring in polygon]
+        if rings:
+            shape = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
+            axes.add_patch(PathPatch(shape, facecolor=area.colour, edgecolor="none", zorder=1))
+            points = np.concatenate(rings)
+            corners[0] = np.minimum(corners[0], points.min(axis=0))
+            corners[1] = np.maximum(corners[1], points.max(axis=0))
+    return corners
+
+
 def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
     """Draw arcs as straight lines without heads, for large graphs."""
     from matplotlib.collections import LineCollection
@@ -199,7 +221,7 @@ def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
             axes.add_collection(lines)
 
 
-def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
+def node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
     """Return the fill of every node, and the mapping of values to colours, None if nodes have no values."""
     if drawing.values is None:
         return list(drawing.fills), None
@@ -232,7 +254,7 @@ def _bands(known: np.ndarray, every: float) -> np.ndarray:
     return np.arange(first, last + 1) * every
 
 
-def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
+def arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
     """Return the colour of each arc: the colour of its farther end, grey if an end is not reached."""
     assert drawing.values is not None
     ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
@@ -246,7 +268,7 @@ def _draw_nodes(
     if not drawing.n:
         return
     if names is None:
-        dots = _dots(drawing)
+        dots = dots_of(drawing)
         dots = dots[np.argsort(sizes[dots, 0], kind="stable")]  # large dots over small ones
         fills = [colours[v] for v in dots.tolist()]
         edges = fills if drawing.values is not None or not drawing.rims else GREY
@@ -291,7 +313,7 @@ def _draw_captions(axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.n
     return highs.max(axis=0)
 
 
-def _dots(drawing: Drawing) -> np.ndarray:
+def dots_of(drawing: Drawing) -> np.ndarray:
     """Return the nodes that are drawn as dots: on a map of streets, only filled nodes and nodes without arcs."""
     if not drawing.streets:
         return np.arange(drawing.n)

@@ -26,6 +26,15 @@ NARROWEST = 540.0  # longer side of a map, in points
 
 
 @dataclass
+class Area:
+    """A filled area: its colour, its polygons, each a list of rings (k, 2) with the outline first, and what it is."""
+
+    colour: str
+    polygons: list[list[np.ndarray]]
+    text: str
+
+
+@dataclass
 class Drawing:
     """A graph to be drawn.
 
@@ -57,6 +66,9 @@ class Drawing:
     dpi : pixels of an inch
     cmap : name of the colour map of matplotlib for `values`
     attribution : text below the picture that names the origin of the data, "" for none
+    areas : areas below the arcs, in the unit of the coordinates, the lowest first
+    crs : the coordinate system of the coordinates, "" if it is not known
+    stretched : what longitudes and latitudes were multiplied by to become the coordinates; None for other systems
     """
 
     names: list[str]
@@ -86,6 +98,9 @@ class Drawing:
     dpi: int = 150
     cmap: str = "viridis_r"
     attribution: str = ""
+    areas: list[Area] = field(default_factory=list)
+    crs: str = ""
+    stretched: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.colours = np.array([GREY] * self.m if self.colours is None else self.colours, object)

@@ -95,6 +95,8 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     """Return a graph with other weights, or without some arcs; for the parameters see `Graph.with_weights`."""
     indptr, heads, own = graph.rows()
     origin = graph
+    if isinstance(weights, str) and any(each.name == weights for each in graph.choices):
+        weights = graph.weighted_by(weights)
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):

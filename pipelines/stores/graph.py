@@ -114,7 +114,7 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
         raise ValueError("some of the arrays of lines are missing")
     names = tuple(attributes.get("road_classes", ()))
     if not all(type(name) is str for name in names):
-        raise TypeError(f"road_classes is {names!r}")
+        raise TypeError(f"classes of roads are {names!r}")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
     texts["road_classes"] = names
     choices = weights_of(attributes, found)
@@ -347,10 +347,10 @@ class Graph(NamedRows):
 
         Parameters
         ----------
-        weights : array, Graph, path or mapping, optional
-            An array (m,) with the weight of each arc of `rows`; a graph with the same vertices, whose arcs and weights
-            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from tail to
-            head (of an undirected graph, in both directions).
+        weights : array, Graph, path, name or mapping, optional
+            The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
+            the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
+            to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
         closed : list of pairs, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.

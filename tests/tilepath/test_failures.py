@@ -85,6 +85,7 @@ od IN/h OUT.csv --origins IN/v.csv
 od IN/h OUT.csv.gz --origins IN/v.csv
 od IN/h OUT.tsv --origins IN/v.csv --reduce min
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
+histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 som cluster IN/m OUT.csv --clusters 2
 export IN/d OUT.npy

@@ -8,6 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import OVERWRITE
 from tilepath.cli.weights import chosen_weight
 
 
@@ -27,7 +28,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--normalized/--sums", default=True, help="Divide by the number of pairs (default), or write sums over the pairs."
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
+@OVERWRITE
 @with_dry_run
 @chosen_weight("graph")
 @on_cluster

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import JSON, VERTICES
+from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
+from tilepath.cli.shared_options import JSON, OVERWRITE
 
 ANGLES = (
     "A table of --angles has the columns turn, least, most and cost. Angles are in degrees from straight ahead, from "
@@ -22,7 +23,6 @@ SHOWN_CYCLES = 10  # cycles printed of a permutation
 SHOWN_COMPONENTS = 10  # largest components printed
 
 STORE = click.argument("store", metavar="GRAPH", type=click.Path())
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
 
 
 @click.group(cls=Pages)

@@ -9,6 +9,7 @@ import click
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import MEMORY, OVERWRITE
 
 KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"]
 
@@ -88,10 +89,8 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
 )
 @click.option("--unit", help="Unit of the weights, for display.")
-@click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@MEMORY
+@OVERWRITE
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
@@ -178,10 +177,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order they are generated, not sorted by head."
 )
-@click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@MEMORY
+@OVERWRITE
 def generate_graph(kind: str, store: str, **options: Any) -> None:
     """Generate a graph of KIND and write it to the graph store STORE.
 

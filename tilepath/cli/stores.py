@@ -6,8 +6,8 @@ import json
 
 import click
 
-from tilepath.cli.answers import GRAPH, JSON
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
 from tilepath.cli.weights import chosen_weight
 
 
@@ -54,7 +54,7 @@ def verify(store: str, rows: str, graph: str | None) -> None:
 @page(example="tilepath export distances.zarr distances.npy")
 @click.argument("store", type=click.Path())
 @click.argument("out", metavar="FILE", type=click.Path())
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 @GRAPH
 @chosen_weight("store")
 def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:

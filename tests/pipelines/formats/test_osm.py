@@ -221,6 +221,16 @@ def test_what_cannot_be_a_network_is_refused(load, tmp_path):
         import_graph(tmp_path / "versions.osm.pbf", tmp_path / "s")
 
 
+def test_a_barrier_is_a_vertex_that_no_path_passes(load):
+    nodes = CROSS | {2: (13.001, 52.0, {"barrier": "bollard"}), 4: (13.001, 52.001, {"barrier": "gate"})}
+    for profile, closed in ("car", ["2"]), ("bike", []):
+        graph = load(nodes, STREETS[:1], profile=profile)
+        assert graph.labels().tolist() == sorted(["1", "3", *closed])
+        assert [name for name, open_ in zip(graph.labels(), graph.through(), strict=True) if not open_] == closed
+    yes = {2: (13.001, 52.0, {"barrier": "bollard", "motor_vehicle": "yes"})}
+    assert load(CROSS | yes, STREETS[:1]).n == 2
+
+
 def test_a_full_disk_and_wrong_places_end_in_an_error(load, tmp_path, monkeypatch):
     file = write(tmp_path / "town.osm", CROSS, STREETS)
     file.write_text(file.read_text().replace('lat="52.001"', 'lat="52.0x1"'))

@@ -1,5 +1,7 @@
 """Maps of streets: lines with bends instead of dots, filled bands, widths, the scale bar, and the page."""
 
+import base64
+import io
 import json
 import re
 
@@ -14,8 +16,10 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from PIL import Image
 
 from pipelines import build_hierarchy, import_graph, write_graph
+from pipelines.files import figures
 from pipelines.files.figures import in_words
 from pipelines.files.layers import write_layers
 from pipelines.od_tables.frames import od
@@ -120,7 +124,7 @@ def test_bands_are_filled_under_grey_streets(city):
     assert min(width for *_, width, _ in bands) > 5 * max(width for *_, width, _ in grey)
     # The nearest band, of the source, is drawn over the others; it is the lightest of the colour map.
     table = drawn(graph, distances=store, source="0", every=300)
-    colours, _ = canvas._node_colours(table)
+    colours, _ = canvas.node_colours(table)
     assert bands[-1][1] == to_hex(colours[0])
 
 
@@ -152,8 +156,16 @@ def test_a_vector_file_is_small_and_always_the_same(city, tmp_path):
     assert len(content) / (2 * 24 * 23) < 130  # bytes of a street: 6,500 streets stay below a megabyte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streets, "MOST_POINTS", 100)
-        picture_graph(graph, tmp_path / "c.svg")
-    assert "data:image/png;base64" in (tmp_path / "c.svg").read_text()
+        for name, least in ("large.svg", 10_000), ("plain.svg", 10**9):
+            patch.setattr(figures, "LARGE", least)
+            picture_graph(graph, tmp_path / name, size=4, source="0", every=600)
+    shown = []
+    for name in "large.svg", "plain.svg":
+        (image,) = re.findall(r"base64,\s*([^\"]+)", (tmp_path / name).read_text())
+        shown.append((len(image), np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("RGBA"), float)))
+    (less, pixels), (more, others) = shown
+    assert less < more / 2
+    assert np.abs(pixels - others).mean() < 3
 
 
 def test_the_scale_bar_is_as_long_as_it_says(city):

@@ -63,6 +63,11 @@ def test_tables_add_other_weights_up_along_a_path(roads):
         tilepath.od(roads, ["a"], ["c"], also="fuel")
 
 
+def test_a_graph_is_changed_to_other_weights_of_its_store(roads):
+    changed = roads.with_weights("toll", closed=[("a", "c")], one_way=True)
+    assert tilepath.shortest_path(changed, "a", "c").distance == 11
+
+
 def test_derived_graphs_and_tables_of_arcs_have_the_weights(roads, tmp_path):
     back = write_reverse(roads.weighted_by("length"), tmp_path / "back.zarr")
     assert back.verify()

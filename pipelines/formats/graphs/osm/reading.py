@@ -171,8 +171,12 @@ class _Chosen:
         self.seen = 0
 
     def kind(self, way: Any) -> int:
-        """Return the place in `travels` of how the profile uses a way, or -1; equal tags are looked at once."""
+        """Return the place in `travels` of how the profile uses a way, or -1; equal tags are looked at once.
+
+        `seen` counts roads and ferries.
+        """
         values = tuple(map(way.tags.get, self.keys))
+        self.seen += values[0] is not None or values[1] == "ferry"
         found = self._known.get(values)
         if found is None:
             tags = {key: value for key, value in zip(self.keys, values, strict=True) if value is not None}
@@ -216,7 +220,6 @@ class _Roads:
         chosen = self._chosen
         if chosen.seen % CHECKED == 0 and shutil.disk_usage(self._folder).free < LEAST_FREE:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._folder)
-        chosen.seen += "highway" in way.tags or way.tags.get("route") == "ferry"
         kind = chosen.kind(way)
         if kind >= 0 and way.visible and len(way.nodes):
             chosen.ids.append(way.id)
