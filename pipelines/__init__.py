@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pipelines.generators.point_clouds import write_cloud as write_cloud
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.od_tables.frames import od as od
+    from pipelines.od_tables.histogram import distance_histogram as distance_histogram
     from pipelines.od_tables.places import Placed as Placed
     from pipelines.od_tables.places import vertices_at as vertices_at
     from pipelines.od_tables.what_if import changes as changes
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import write_samples as write_samples
     from pipelines.stores.schema import StoreError as StoreError
     from pipelines.stores.vertex_names import positions as positions
+    from pipelines.turns.write import write_turns as write_turns
     from pipelines.validation.distances import verify_distances as verify_distances
     from pipelines.workers.capacity import DoesNotFitError as DoesNotFitError
     from pipelines.workers.interruption import Interrupted as Interrupted

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import geopandas
 import numpy as np
+import openstreetmap
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -48,11 +49,22 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
 
 
 def write_town():
-    """The files that docs/roads.md reads: 24 x 24 streets, and two hospitals."""
+    """The files that docs/roads.md reads: 24 x 24 streets, in two formats, two hospitals, and a table of streets."""
     ends = [((x, y), (x + dx, y + dy)) for x, y in np.ndindex(24, 24) for dx, dy in ((1, 0), (0, 1))]
     lines = [shapely.LineString(np.array(each) * [0.001, 0.0005] + np.array([13.37, 52.508])) for each in ends]
     town = geopandas.GeoDataFrame({"seconds": np.arange(len(lines)) % 5 + 8}, geometry=lines, crs="EPSG:4326")
     town.to_file("roads.gpkg")
+    nodes = {place: i + 1 for i, place in enumerate(dict.fromkeys(place for each in ends for place in each))}
+    openstreetmap.write(
+        "city.osm.pbf",
+        {i: (13.37 + 0.001 * x, 52.508 + 0.0005 * y) for (x, y), i in nodes.items()},
+        [(i, [nodes[place] for place in each], {"highway": "residential"}) for i, each in enumerate(ends)],
+    )
+    Path("lorry.toml").write_text((ROOT / "pipelines/formats/graphs/osm/profiles/car.toml").read_text())
+    Path("streets.csv").write_text(
+        "source,target,time,length,toll\nhome,work,3,40,1\nhome,park,1,20,0\npark,work,4,30,0\n"
+    )
+    Path("pairs.csv").write_text("source,target\nhome,work\n")
     Path("hospitals.csv").write_text("id,lon,lat\neast,13.39,52.515\nwest,13.372,52.512\n")
 
 
@@ -63,9 +75,10 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
         write_town()
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)
     assert {language for language, _ in blocks} == {"sh", "python"}
+    names = {"__name__": "__main__"}
     for language, text in blocks:
         if language == "python":
-            exec(compile(text, name, "exec"), {"__name__": "__main__"})
+            exec(compile(text, name, "exec"), names)
             continue
         for line in text.splitlines():
             words = shlex.split(line, comments=True)

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-AT_RUN_TIME = {".py", ".cu", ".cuh", ".yaml", ".typed"}
+AT_RUN_TIME = {".py", ".cu", ".cuh", ".yaml", ".toml", ".typed"}
 
 
 def needed():

@@ -37,6 +37,8 @@ def write_tiny_stores(folder):
     write_graph(
         folder / "lines", np.arange(6), np.array([1, 2, 3, 4, 0]), coordinates=places, lines=lines, crs="EPSG:3857"
     )
+    codes = np.array([0, 1, 2, 1, -2])  # an arrival at vertex 1, and a departure
+    write_graph(folder / "turns", np.arange(6), np.array([3, 4, 0, 4, 2]), through=np.arange(5) != 1, junctions=codes)
     _distances(folder / "distances", graph, stages=1)
     _distances(folder / "rows", graph, stages=1, sources=[4, 1])
     _distances(folder / "part-distances", graph, stages=3, sources=[4, 1])

@@ -77,6 +77,7 @@ def vertices_by_place(graph: Graph, coordinates: np.ndarray) -> ByPlace:
         csr_array((ones, indices, indptr), shape=(graph.n, graph.n)), connection="strong"
     )
     within, placed = component == np.bincount(component, minlength=1).argmax(), np.isfinite(coordinates).all(axis=1)
+    placed[graph.road_vertices :] = False  # paths begin and end at junctions, not at vertices that turns added
     return ByPlace(*(_sorted(np.flatnonzero(which & placed), coordinates) for which in (within, ~within)))
 
 

@@ -25,8 +25,8 @@ PIECE = 1 << 22  # arcs handed to the store at a time
 def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
     """Write the graph with all arcs reversed to a graph store, and return the store, opened.
 
-    Labels, coordinates, lines and closed vertices are copied. Rows are sorted by head; arcs with equal heads stay in
-    the order of the graph.
+    Labels, coordinates, lines, classes of roads, closed vertices and junctions are copied. Rows are sorted by head;
+    arcs with equal heads stay in the order of the graph.
 
     Parameters
     ----------
@@ -127,12 +127,23 @@ def _facts(graph: Graph, overwrite: bool) -> dict[str, Any]:
         "directed": graph.directed,
         "simplified": graph.simplified,
         "weight_unit": graph.weight_unit,
+        "weight_name": graph.weight_name,
         "overwrite": overwrite,
     }
 
 
 def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.ndarray) -> None:
-    """Copy the arrays of vertices, and the lines of `arcs`; `turned` says which lines are reversed."""
-    through, lines = graph.through() if "through" in graph.optional else None, graph.lines()
+    """Copy the arrays of vertices, and lines and classes of `arcs`; `turned` says which lines are reversed."""
+    through, lines, junctions = graph.through() if "through" in graph.optional else None, graph.lines(), None
+    if (known := graph.junctions()) is not None:
+        junctions = known.reversed().codes if turned is True else known.codes
     lines = None if lines is None else lines.taken(arcs, turned)
-    writer.annotate(labels=graph.labels(), coordinates=graph.coordinates(), through=through, lines=lines, crs=graph.crs)
+    classes = graph.classes()
+    classes = None if classes is None else classes.taken(arcs)
+    writer.annotate(
+        labels=graph.labels(), coordinates=graph.coordinates(), through=through, junctions=junctions, lines=lines,
+        classes=classes, crs=graph.crs, attribution=graph.attribution,
+    )  # fmt: skip
+    for each in graph.choices:
+        if each.name and each.array != graph.weight_array:
+            writer.add_weights(each.name, graph.weighted_by(each.name).weights()[arcs], each.unit)

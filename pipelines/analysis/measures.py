@@ -26,7 +26,7 @@ from numba import njit
 
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import write_table
-from pipelines.stores import Distances, open_distances
+from pipelines.stores import Distances, Graph, open_distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +63,26 @@ class Measures:
         write_table(pa.table({"vertex": vertex, **columns}), out, overwrite)
 
 
-def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
+def measures(
+    distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
+) -> Measures:
     """Reduce a distances store to the measures defined in `pipelines.analysis.measures`, in float64.
+
+    Vertices that were added for turns do not count.
 
     Parameters
     ----------
     distances : the store or its path
+    graph : the graph or its path, if it was moved
     """
     distances = open_distances(distances)
-    n, sources = distances.n, distances.row_vertices()
+    n, sources = distances.graph(graph).road_vertices, distances.row_vertices()
     unreachable = outside_infinity(distances.dtype)
-    parts = [_reduce_rows(block, sources[start:], unreachable) for start, block in distances.blocks()]
+    parts = [
+        _reduce_rows(block, sources[start : start + len(block)], n, unreachable) for start, block in distances.blocks()
+    ]
     eccentricity, farthest, reached, total = (np.concatenate(part) for part in zip(*parts, strict=True))
+    sources = sources[sources < n]
 
     others = reached - 1
     positive = (total > 0) & (others > 0)
@@ -97,15 +105,19 @@ def measures(distances: Distances | str | os.PathLike[str]) -> Measures:
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def _reduce_rows(block, sources, unreachable):
-    """Return for each row the largest finite distance, its column, the number of finite distances, and their sum."""
-    rows, n = block.shape
+def _reduce_rows(block, sources, n, unreachable):
+    """Return for each row the largest finite distance, its column, the number of finite distances, and their sum.
+
+    Rows of sources from n on, and columns from n on, are left out.
+    """
+    counted = np.flatnonzero(sources < n)
+    rows, sources = len(counted), sources[counted]
     eccentricity, total = np.zeros(rows), np.zeros(rows)
     farthest, reached = np.empty(rows, np.int64), np.zeros(rows, np.int64)
     for i in range(rows):
         farthest[i] = sources[i]  # at distance 0; it stays if no distance is positive, as with negative arcs
         for j in range(n):
-            distance = block[i, j]
+            distance = block[counted[i], j]
             if distance == unreachable:
                 continue
             reached[i] += 1

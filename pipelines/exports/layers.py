@@ -15,6 +15,7 @@ from pipelines.files.tables import vertex_names
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.lines import points_along
+from pipelines.stores.road_network import road_network
 from pipelines.stores.schema import StoreError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ LAYERS = (".gpkg", ".geojson", ".geoparquet")  # other files of Parquet are tabl
 def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = False) -> int:
     """Write the arcs of a graph as lines; a GeoPackage also has the vertices as points. Returns the number of lines.
 
+    Of a graph with turns, the roads are written, without the turns.
+
     Raises
     ------
     StoreError
@@ -36,6 +39,7 @@ def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = 
     check_layers(out, overwrite)
     if not isinstance(graph, Graph):
         raise StoreError(f"{graph.path}: only a graph has geometries; export this store to a table (.csv, .parquet)")
+    graph = road_network(graph)
     arcs = arcs_frame(graph)
     write_layers({"arcs": arcs, "vertices": vertices_frame(graph)}, out, overwrite)
     return len(arcs)
@@ -64,7 +68,9 @@ def arcs_frame(graph: Graph) -> geopandas.GeoDataFrame:
     shapes[~(there[tails] & there[heads])] = None
     names = np.array(vertex_names(graph).to_pylist(), object)
     columns = {"source": names[tails], "target": names[heads]} | ({"weight": weights[arcs]} if graph.weighted else {})
-    return geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+    frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+    frame.attrs = {"attribution": graph.attribution} if graph.attribution else {}
+    return frame
 
 
 def vertices_frame(graph: Graph) -> geopandas.GeoDataFrame:

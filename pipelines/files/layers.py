@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
@@ -171,6 +173,16 @@ def metres_of(crs: str) -> float:
     return factors.pop() if len(factors) == 1 else 0.0
 
 
+def to_degrees(points: np.ndarray, crs: str) -> np.ndarray:
+    """Return points of a coordinate system as longitudes and latitudes, (k, 2)."""
+    if crs == DEGREES or not len(points):
+        return points
+    need_geopandas("coordinate systems")
+    from pyproj import Transformer
+
+    return np.stack(Transformer.from_crs(crs, DEGREES, always_xy=True).transform(*points.T), axis=1)
+
+
 def _name(crs: Any) -> str:
     authority = crs.to_authority()
     return ":".join(authority) if authority else str(crs.to_wkt())
@@ -199,6 +211,9 @@ def write_layers(
 ) -> None:
     """Write layers, whole or not at all: GeoPackage has all layers, other formats have the first.
 
+    The attribution of the first layer, ``frame.attrs["attribution"]``, becomes metadata of the layers of a GeoPackage,
+    the description of a GeoJSON, and an attribute of the table of a GeoParquet.
+
     Raises
     ------
     ValueError, FileExistsError, ImportError
@@ -221,7 +236,13 @@ def write_layers(
         written = partial.with_name(partial.name + suffix)  # GDAL warns of other suffixes
         try:
             for name, frame in layers.items() if suffix == ".gpkg" else [("", first)]:
-                options = {"layer": name} if name else {"RFC7946": "YES", "COORDINATE_PRECISION": 7, "WRITE_NAME": "NO"}
+                options: dict[str, Any] = {"RFC7946": "YES", "COORDINATE_PRECISION": 7, "WRITE_NAME": "NO"}
+                if name:
+                    options = {"layer": name}
+                if attribution := first.attrs.get("attribution"):
+                    options |= (
+                        {"layer_metadata": {"ATTRIBUTION": attribution}} if name else {"DESCRIPTION": attribution}
+                    )
                 frame = frame if name else frame.to_crs(DEGREES)
                 pyogrio.write_dataframe(frame, written, driver=DRIVERS[suffix], append=written.exists(), **options)
             written.replace(partial)

@@ -139,6 +139,15 @@ def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional:
     return table.select([place for (place,) in found.values()]).rename_columns(list(found))
 
 
+def frame_table(given: Any) -> pa.Table | None:
+    """Return a data frame of pandas, Polars or Arrow as a table; None if it is none."""
+    if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
+        return pa.Table.from_pandas(given, preserve_index=False)
+    if hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
+        return pa.table(given)
+    return None
+
+
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of the columns of a table in a file."""
     suffix = check_suffix(path)
@@ -294,7 +303,7 @@ def column_vertices(column: pa.ChunkedArray, graph: Graph, table: str) -> np.nda
     ValueError
         An entry names no vertex, or several; the message names the row of `table`, counted from 1 without the header.
     """
-    names = _as_text(column, table)
+    names = names_in(column, table)
     vertices = graph.find(names)
     for row in np.flatnonzero(vertices < 0)[:1].tolist():
         if not names[row].is_valid:
@@ -306,8 +315,8 @@ def column_vertices(column: pa.ChunkedArray, graph: Graph, table: str) -> np.nda
     return vertices
 
 
-def _as_text(column: pa.ChunkedArray, table: str) -> pa.Array:
-    """Return the entries as text, null for a missing entry."""
+def names_in(column: pa.ChunkedArray, table: str) -> pa.Array:
+    """Return the names of vertices in a column as text, null for a missing entry."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -34,6 +34,7 @@ from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
+from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.ahead import in_turn, threads_ahead
@@ -77,8 +78,14 @@ class ArcStream:
     through : bool (n), False for closed vertices, or a function of n that returns this array, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
     lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
+    classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
+    turns : function of `simplify` and `sorted_rows` that returns the turns that the source forbids, int64 (t, 2), as
+        pairs of stored arcs; or None
+    more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
     crs : name of the coordinate system, "" if it is not known
+    attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
+    weight_name : name of the weights, "" for none
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
     """
@@ -94,8 +101,13 @@ class ArcStream:
     through: np.ndarray | Callable[[int], np.ndarray] | None = None
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
     lines: Callable[[bool, bool], Lines] | None = None
+    classes: Callable[[bool, bool], RoadClasses | None] | None = None
+    turns: Callable[[bool, bool], np.ndarray] | None = None
+    more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
     crs: str = ""
+    attribution: str | None = None
     weight_unit: str = ""
+    weight_name: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
     fault: str = ""
@@ -181,6 +193,7 @@ def sorting(
             "simplified": simplify,
             "sorted_rows": sorted_rows,
             "weight_unit": arcs.weight_unit,
+            "weight_name": arcs.weight_name,
             "source": arcs.source,
         }
         facts["weight_dtype"] = spool.weight_dtype if arcs.weighted else None
@@ -188,7 +201,14 @@ def sorting(
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
-            writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=arcs.crs)
+            classes = None if arcs.classes is None else arcs.classes(simplify, sorted_rows)
+            writer.annotate(
+                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=arcs.crs,
+                attribution=arcs.attribution or "",
+            )  # fmt: skip
+            more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
+            for name, (weights, unit) in more.items():
+                writer.add_weights(name, weights, unit)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -64,6 +64,11 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         sorted_rows=True,
         weighted=True,
         crs="",
+        attribution="",
+        road_classes=(),
+        choices=(),
+        weight_name="",
+        weight_array="",
         description=graph,
     )
 

@@ -266,6 +266,8 @@ class PairRoutes:
                 found.append(pa.array(sums, mask=missing))
         if self._names is None:
             return found
+        if self._walker.junctions is not None:
+            hops, vertices, _ = self._walker.junctions.roads_of(hops, vertices)
         ends = np.cumsum(np.where(missing, 0, hops + 1))
         offsets = np.concatenate([[0], ends])
         names = self._names.take(pa.array(vertices))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
-from pipelines.od_tables.given import Given, open_network, read_given
+from pipelines.od_tables.given import Given, NetworkLike, as_frame, open_network, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
 from pipelines.od_tables.write import compute_blocks
+from pipelines.routes.along import Also
 from pipelines.stores import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 
 if TYPE_CHECKING:
     import pandas
@@ -25,7 +22,7 @@ PAIR_BYTES = 40  # bytes of a pair of a table in memory, temporary arrays includ
 
 
 def od(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     origins: Any = None,
     destinations: Any = None,
     *,
@@ -35,7 +32,7 @@ def od(
     reduce: str | None = None,
     decay: str | None = None,
     paths: bool = False,
-    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None = None,
+    also: Also = None,
     unit: str | None = None,
     snap_limit: float | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
@@ -70,9 +67,10 @@ def od(
         exp(-d / within). A mean is divided by the sum of the weights.
     paths : bool
         Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
-    also : mapping, optional
-        Other weights to add up along the same path, such as ``{"length": "length.zarr", "toll": tolls}``: for each
-        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``.
+    also : str, list or mapping, optional
+        Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
+        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
+        such as ``{"length": "length.zarr", "toll": tolls}``.
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
     snap_limit : float, optional
@@ -89,7 +87,8 @@ def od(
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
         stay integers (names in CSV are text), and places without names are numbered from 1.
-        ``frame.attrs["unit"]`` is the unit of distances, if it is known.
+        ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
+        origin of the data, as does every frame of a network that has an attribution.
 
     Raises
     ------
@@ -117,19 +116,14 @@ def od(
         given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
         pairs=pairs is not None,
     )  # fmt: skip
-    for warning in given.warnings:
-        warnings.warn(warning, stacklevel=2)
-    frame = _computed(given, asked, progress)
-    for what, points in zip(("origin", "destination"), given.points, strict=True):
-        if what in frame:
-            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+    warn_of(given)
+    frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
     if pairs is not None and hasattr(pairs, "iloc"):
         frame.index = pairs.index
-    frame.attrs = {"unit": asked.value.unit} if asked.value.unit else {}
     return frame
 
 
-def _computed(given: Given, asked: Asked, progress: bool | None) -> pandas.DataFrame:
+def _computed(given: Given, asked: Asked, progress: bool | None) -> pa.Table:
     """Compute the table, which must fit in memory."""
     _refuse_large(given, asked)
     table, count = plan_table(given.source, given.graph, given.points, ".parquet", asked), len(given.points[0].vertices)
@@ -142,7 +136,7 @@ def _computed(given: Given, asked: Asked, progress: bool | None) -> pandas.DataF
         batches.append(pa.RecordBatch.from_arrays(form.batch(rows, found), schema=form.schema))
 
     compute_blocks(table, count, range(0, count, table.step), keep, progress)
-    return pa.Table.from_batches(batches, form.schema).to_pandas()
+    return pa.Table.from_batches(batches, form.schema)
 
 
 def _refuse_large(given: Given, asked: Asked) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.points import Points, every_vertex, points_from
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.snapping import Snapping
+from pipelines.od_tables.units import notes
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
 from pipelines.stores.schema import kind_of
@@ -37,6 +39,13 @@ class Given:
         return list(dict.fromkeys(each.warning for each in self.points if each.warning))
 
 
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+
+NetworkLike: TypeAlias = HierarchyStore | Graph | str | os.PathLike[str]
+
+
 class OpenNetwork(NamedTuple):
     """A store that answers, its graph, and the `Snapping` that moves places to the vertices of the graph."""
 
@@ -45,9 +54,7 @@ class OpenNetwork(NamedTuple):
     snapping: Snapping
 
 
-def open_network(
-    network: HierarchyStore | Graph | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
-) -> OpenNetwork:
+def open_network(network: NetworkLike, graph: Graph | str | os.PathLike[str] | None = None) -> OpenNetwork:
     """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved.
 
     For a hierarchy store that is open, its graph and its `Snapping` are kept: opening and reading them takes longer
@@ -103,3 +110,42 @@ def read_given(
         return Given(source, opened, (read(origins, "origin", []), read(origins, "origin", columns)))
     begins = every_vertex(opened) if origins is None else read(origins, "origin", [])
     return Given(source, opened, (begins, read(destinations, "destination", columns)))
+
+
+def given_or_everywhere(
+    network: OpenNetwork,
+    origins: Any,
+    destinations: Any,
+    snap_limit: float | None,
+    *,
+    every_destination: bool = False,
+) -> Given:
+    """Read the points; without origins and destinations, both are all vertices.
+
+    With origins only, they are the destinations, too; with `every_destination`, all vertices are the destinations.
+    """
+    if destinations is None and (origins is None or every_destination):
+        everywhere = every_vertex(network.graph)
+        begins = everywhere
+        if origins is not None:
+            begins = read_given(network, origins, None, None, snap_limit=snap_limit).points[0]
+        return Given(network.source, network.graph, (begins, everywhere))
+    return read_given(network, origins, destinations, None, snap_limit=snap_limit)
+
+
+def warn_of(given: Given) -> None:
+    """Warn the caller of a public function of places that are far from the network or were moved past a vertex."""
+    for warning in given.warnings:
+        warnings.warn(warning, stacklevel=3)
+
+
+def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
+    """Return a table as a data frame, with its notes; points that were named by integers stay integers."""
+    frame = table.to_pandas()
+    for what, points in zip(("origin", "destination"), given.points, strict=True):
+        if what in frame:
+            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+    for what in {"source", "target"} & {*frame.columns}:
+        frame[what] = frame[what].astype("object")
+    frame.attrs = notes(unit, given.graph)
+    return frame

@@ -20,6 +20,7 @@ from pipelines.od_tables.points import Points
 from pipelines.stores import Graph
 
 PROBES = 16  # trial searches that estimate how many vertices a search reaches
+FEW = 100  # fewest destinations for which searches are tried
 REACHED_WORK = 10  # time to reach a vertex, in distances that a hierarchy store computes and reduces
 
 
@@ -62,7 +63,12 @@ class Near:
         return np.argsort(vertices, kind="stable"), csr.row_starts(vertices, self.graph.n)
 
     def is_faster_than_tables(self) -> bool:
-        """Return whether searches from all origins would take less time than a hierarchy; tries some searches."""
+        """Return whether searches from all origins would take less time than a hierarchy; tries some searches.
+
+        With few destinations, a hierarchy is so fast that even to read the graph for these searches would take longer.
+        """
+        if len(self.destinations.vertices) < FEW:
+            return False
         probes = self.origins.vertices[:: max(1, len(self.origins.vertices) // PROBES)]
         reached = len(distances_within(*self.arcs, probes, self.limit, through=self.graph.through())[1]) / len(probes)
         return reached * REACHED_WORK < len(self.destinations.vertices)

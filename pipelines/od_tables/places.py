@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.od_tables.given import open_network
+from pipelines.od_tables.given import NetworkLike, open_network
 from pipelines.od_tables.points import Points, points_from
 from pipelines.stores import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import Positions, positions
 
 
@@ -33,7 +32,7 @@ class Placed(NamedTuple):
 
 
 def vertices_at(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     places: Any,
     *,
     snap_limit: float | None = None,
@@ -46,10 +45,7 @@ def vertices_at(
     network : HierarchyStore or Graph, or path of such a store
     places : (lon, lat), or (k, 2) array or list, or data frame or file with such columns
         Longitude and latitude if the network has degrees, else x and y; for tables see `tilepath.od`.
-    snap_limit : float, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
-    graph : Graph or path, optional
-        The graph of a hierarchy, if it was moved.
+    snap_limit, graph : as for `pipelines.od`
 
     Returns
     -------

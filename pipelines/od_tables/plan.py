@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from pipelines.od_tables.near import Near
 from pipelines.od_tables.points import Points
 from pipelines.od_tables.row_by_row import PAIRS, RowByRow
 from pipelines.od_tables.units import Measured, measured
-from pipelines.routes.along import Along, read_along
+from pipelines.routes.along import Along, Also, named, read_along
 from pipelines.routes.paths import Walker
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
@@ -80,7 +79,7 @@ def asked_of(
     reduce: str | None,
     decay: str | None,
     paths: bool,
-    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None,
+    also: Also,
     unit: str | None,
     pairs: bool,
 ) -> Asked:
@@ -98,15 +97,13 @@ def asked_of(
     for name, given in ("within", within is not None), ("nearest", nearest is not None):
         if pairs and given:
             raise ValueError(f"{name} (--{name}) does not go with pairs (--pairs); filter the rows of the result")
-    if also is not None and not isinstance(also, Mapping):
-        raise ValueError(f"also is {also!r}; name the column and a graph with its weights: {{'toll': 'toll.zarr'}}")
-    for name in also or ():
+    for name in (others := named(also)):
         if name in OWN_COLUMNS:
             raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
     value = measured(graph.weight_unit, unit)
     if reduction is not None and reduction.scale is not None:
         reduction = replace(reduction, scale=value.in_network(reduction.scale))
-    along = read_along(graph, also or {})
+    along = read_along(graph, others)
     return Asked(value, value.in_network(within), nearest, reduction, paths, along, pairs)
 
 
@@ -128,6 +125,16 @@ def plan_table(
     source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
 ) -> PlannedTable:
     """Plan a table of origins and destinations in a file with this suffix."""
+    table = _planned(source, graph, points, suffix, asked)
+    if graph.attribution and isinstance(table.form, TableForm):
+        schema = table.form.schema.with_metadata({"attribution": graph.attribution})
+        return table._replace(form=replace(table.form, schema=schema))
+    return table
+
+
+def _planned(
+    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
+) -> PlannedTable:
     if asked.pairs:
         return _row_by_row(source, graph, points, suffix, asked)
     near = _near(source, graph, points, asked)

@@ -16,6 +16,7 @@ from pipelines.files.tables import (
     column_names,
     column_numbers,
     column_vertices,
+    frame_table,
     read_columns,
     select_columns,
     vertex_names,
@@ -161,17 +162,9 @@ def points_from(
 
 
 def every_vertex(graph: Graph) -> Points:
-    """Return all vertices as points."""
-    return Points(_text(vertex_names(graph)), np.arange(graph.n), None, {}, everywhere=True)
-
-
-def frame_table(given: Any) -> pa.Table | None:
-    """Return a data frame of pandas, Polars or Arrow as a table; None if it is none."""
-    if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
-        return pa.Table.from_pandas(given, preserve_index=False)
-    if hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
-        return pa.table(given)
-    return None
+    """Return all vertices as points, without those that were added for turns."""
+    count = graph.road_vertices
+    return Points(_text(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
 
 
 def points_in_table(

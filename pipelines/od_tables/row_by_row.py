@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files.tables import read_columns, select_columns
+from pipelines.files.tables import frame_table, read_columns, select_columns
 from pipelines.od_tables.forms import Found
-from pipelines.od_tables.points import Points, frame_table, points_from, points_in_table
+from pipelines.od_tables.points import Points, points_from, points_in_table
 from pipelines.od_tables.snapping import Snapping
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs

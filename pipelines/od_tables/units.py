@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipelines.stores import Graph
 from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
 
 
@@ -35,6 +36,11 @@ class Measured:
     def in_network(self, distance: float | None) -> float | None:
         """Convert a distance from the unit of the column to the unit of the network."""
         return distance if distance is None or self.per == 1 else distance * self.per
+
+
+def notes(unit: str, graph: Graph) -> dict[str, str]:
+    """Return the attributes of a data frame: the unit and the attribution of the network, each if there is one."""
+    return {name: text for name, text in (("unit", unit), ("attribution", graph.attribution)) if text}
 
 
 def measured(network_unit: str, unit: str | None) -> Measured:

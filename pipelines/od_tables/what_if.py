@@ -8,7 +8,6 @@ tables of a hierarchy store are computed again in memory, on its structure.
 from __future__ import annotations
 
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +15,17 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.files.tables import number_field
+from pipelines.files.tables import frame_table, number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import Given, OpenNetwork, open_network, read_given
-from pipelines.od_tables.points import every_vertex, frame_table
+from pipelines.od_tables.given import (
+    Given,
+    NetworkLike,
+    as_frame,
+    given_or_everywhere,
+    open_network,
+    read_given,
+    warn_of,
+)
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
 from pipelines.routes.pairs import read_pairs
@@ -38,7 +44,7 @@ BLOCK_BYTES = 24  # bytes of a pair of places in memory
 
 
 def changes(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     after: HierarchyStore | Graph,
     origins: Any = None,
     destinations: Any = None,
@@ -67,14 +73,9 @@ def changes(
     """
     opened = open_network(network, graph)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
-    for warning in given.warnings:
-        warnings.warn(warning, stacklevel=2)
+    warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
-    frame = change_table(given, after, value, pairs=pairs is not None).to_pandas()
-    for what, points in zip(("origin", "destination"), given.points, strict=True):
-        frame[what] = frame[what].astype("int64" if points.numbered else "object")
-    frame.attrs = {"unit": value.unit} if value.unit else {}
-    return frame
+    return as_frame(change_table(given, after, value, pairs=pairs is not None), given, value.unit)
 
 
 def change_table(given: Given, after: HierarchyStore | Graph, value: Measured, *, pairs: bool) -> pa.Table:
@@ -100,7 +101,7 @@ def change_table(given: Given, after: HierarchyStore | Graph, value: Measured, *
 
 
 def criticality(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     roads: Any,
     origins: Any = None,
     destinations: Any = None,
@@ -134,14 +135,10 @@ def criticality(
     """
     opened = open_network(network, graph)
     given = given_or_everywhere(opened, origins, destinations, snap_limit)
-    for warning in given.warnings:
-        warnings.warn(warning, stacklevel=2)
+    warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
-    frame = criticality_table(given, roads, value, one_way=one_way, progress=progress).to_pandas()
-    for what in "source", "target":
-        frame[what] = frame[what].astype("object")
-    frame.attrs = {"unit": value.unit} if value.unit else {}
-    return frame
+    table = criticality_table(given, roads, value, one_way=one_way, progress=progress)
+    return as_frame(table, given, value.unit)
 
 
 def criticality_table(
@@ -186,7 +183,8 @@ class Closing:
     def __init__(self, given: Given, ends: np.ndarray, *, one_way: bool):
         self._given, self._ends, self._one_way = given, ends, one_way
         self._rows = given.graph.rows()
-        self._vertices = np.unique(ends)
+        arcs = closed_arcs(given.graph, self._rows[:2], positions(ends), one_way=one_way)
+        self._vertices = np.unique([np.searchsorted(self._rows[0], arcs, side="right") - 1, self._rows[1][arcs]])
         origins, destinations = (each.vertices for each in given.points)
         self._before = Distances(given.source, destinations).rows(origins)
         self._from_origins = _as_floats(Distances(given.source, self._vertices).rows(origins))
@@ -243,14 +241,6 @@ def _differ(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 def _as_floats(found: np.ndarray) -> np.ndarray:
     """Return distances as float64, NaN for unreachable."""
     return np.where(found == outside_infinity(found.dtype), np.nan, found.astype(np.float64))
-
-
-def given_or_everywhere(network: OpenNetwork, origins: Any, destinations: Any, snap_limit: float | None) -> Given:
-    """Read the points; without origins and destinations, both are all vertices."""
-    if origins is None and destinations is None:
-        everywhere = every_vertex(network.graph)
-        return Given(network.source, network.graph, (everywhere, everywhere))
-    return read_given(network, origins, destinations, None, snap_limit=snap_limit)
 
 
 def _refuse_large(given: Given) -> None:

@@ -8,7 +8,7 @@ that was killed resumes after the last block written, and the result has the sam
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +21,7 @@ from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, plan_table, rows_in_block
 from pipelines.od_tables.points import Points
+from pipelines.routes.along import Also
 from pipelines.stores import Graph
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.hierarchy import HierarchyStore
@@ -54,7 +55,7 @@ def write_od_table(
     reduce: str | None = None,
     decay: str | None = None,
     paths: bool = False,
-    also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray] | None = None,
+    also: Also = None,
     unit: str | None = None,
     pairs: bool = False,
     graph: Graph | None = None,
@@ -83,7 +84,8 @@ def write_od_table(
     within : leave out pairs that are farther apart, or unreachable
     nearest : keep only this number of destinations of each origin, the nearest first
     reduce, decay : write one value for each origin, as `parse_reduction` reads them
-    also : for each name of a column other weights; the column has their sum along the path
+    also : names of other weights of the network, or for each name of a column other weights; the column has their sum
+        along the path
         (`pipelines.routes.along.read_along`)
     unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
     pairs : whether origin i goes to destination i only, with one row for each such pair

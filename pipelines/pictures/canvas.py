@@ -15,13 +15,13 @@ import numpy as np
 from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
-from pipelines.pictures.layout import place_nodes
+from pipelines.pictures.layout import map_frame, place_nodes
 from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAME_SIZE, TEXT_SIZE, TITLE_SIZE = 9.0, 7.0, 8.0  # sizes of letters in points
+NAME_SIZE, TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 9.0, 7.0, 8.0, 6.0  # sizes of letters in points
 LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
@@ -39,10 +39,10 @@ def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, o
 def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
     detailed = drawing.detailed
-    colours, bar = _node_colours(drawing)
+    colours, bar = node_colours(drawing)
     banded = drawing.streets and bar is not None and drawing.every is not None
     if bar is not None and (drawing.streets or drawing.every is not None):
-        drawing.colours = _arc_colours(drawing, bar)
+        drawing.colours = arc_colours(drawing, bar)
     if detailed:
         widths = np.array([_text_width(name, NAME_SIZE) for name in names])
         sizes = np.stack([np.maximum(widths / 2 + 4.5, 10.0), np.full(drawing.n, 10.0)], axis=1)
@@ -60,6 +60,9 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_aspect("equal")
+    if drawing.areas:
+        box = _draw_areas(axes, drawing)
+        low, high = np.minimum(low, box[0]), np.maximum(high, box[1])
     if detailed:
         curves = route_arcs(drawing.tails, drawing.heads, centres, sizes, drawing.directed, 20.0 if numbered else 13.0)
         _draw_curves(axes, drawing, curves)
@@ -92,7 +95,7 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
 def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, bar: Any) -> None:
     """Draw title, legend and scale around the graph, and set the size of the page."""
     low, high = low - MARGIN, high + MARGIN
-    wide = _text_width(drawing.title, TITLE_SIZE) + 2 * MARGIN
+    wide = max(_text_width(drawing.title, TITLE_SIZE), _text_width(drawing.attribution, SMALL_SIZE)) + 2 * MARGIN
     keys = [12 + _text_width(text, TITLE_SIZE) + 16 for _, text in drawing.legend]
     rows: list[list[int]] = []
     page = max(high[0] - low[0], wide, max(keys, default=0) + 2 * MARGIN, 220.0 if bar is not None else 0)
@@ -121,6 +124,10 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
     if drawing.coordinates is not None and drawing.metres and drawing.n > 1:
         low[1] -= BAR_ROOM
         draw_scale_bar(axes, drawing, low[0] + MARGIN, low[1], high[0] - low[0] - 2 * MARGIN)
+    if drawing.attribution:
+        low[1] -= 10
+        style = {"size": SMALL_SIZE, "color": GREY, "ha": "right", "va": "center_baseline", "parse_math": False}
+        axes.text(high[0] - MARGIN, low[1] + 3, drawing.attribution, **style)
     if bar is not None:
         low[1] -= 26
     if drawing.streets:  # so that differences to the rounded points of streets have few digits
@@ -180,6 +187,25 @@ def _draw_texts(
         axes.text(x, y, texts[i], size=TEXT_SIZE, ha="center", va="center_baseline", parse_math=False, **style)
 
 
+def _draw_areas(axes: Any, drawing: Drawing) -> np.ndarray:
+    """Fill areas; returns the corners (2, 2) of all areas."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    assert drawing.coordinates is not None
+    low, scale = map_frame(drawing.coordinates, drawing.inches)
+    corners = np.array([[np.inf, np.inf], [-np.inf, -np.inf]])
+    for area in drawing.areas:
+        rings = [np.round((ring - low) * scale, 2) for polygon in area.polygons for ring in polygon]
+        if rings:
+            shape = Path.make_compound_path(*(Path(ring, closed=True) for ring in rings))
+            axes.add_patch(PathPatch(shape, facecolor=area.colour, edgecolor="none", zorder=1))
+            points = np.concatenate(rings)
+            corners[0] = np.minimum(corners[0], points.min(axis=0))
+            corners[1] = np.maximum(corners[1], points.max(axis=0))
+    return corners
+
+
 def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
     """Draw arcs as straight lines without heads, for large graphs."""
     from matplotlib.collections import LineCollection
@@ -195,7 +221,7 @@ def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
             axes.add_collection(lines)
 
 
-def _node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
+def node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
     """Return the fill of every node, and the mapping of values to colours, None if nodes have no values."""
     if drawing.values is None:
         return list(drawing.fills), None
@@ -228,7 +254,7 @@ def _bands(known: np.ndarray, every: float) -> np.ndarray:
     return np.arange(first, last + 1) * every
 
 
-def _arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
+def arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
     """Return the colour of each arc: the colour of its farther end, grey if an end is not reached."""
     assert drawing.values is not None
     ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
@@ -242,7 +268,7 @@ def _draw_nodes(
     if not drawing.n:
         return
     if names is None:
-        dots = _dots(drawing)
+        dots = dots_of(drawing)
         dots = dots[np.argsort(sizes[dots, 0], kind="stable")]  # large dots over small ones
         fills = [colours[v] for v in dots.tolist()]
         edges = fills if drawing.values is not None or not drawing.rims else GREY
@@ -287,7 +313,7 @@ def _draw_captions(axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.n
     return highs.max(axis=0)
 
 
-def _dots(drawing: Drawing) -> np.ndarray:
+def dots_of(drawing: Drawing) -> np.ndarray:
     """Return the nodes that are drawn as dots: on a map of streets, only filled nodes and nodes without arcs."""
     if not drawing.streets:
         return np.arange(drawing.n)

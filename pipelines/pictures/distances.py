@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuops.numbers import outside_infinity
 from pipelines.files.figures import figure_file, shortened, title_of_distances
+from pipelines.pictures.drawing import GREY
 from pipelines.stores import Distances, Graph
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def picture_distances(
     with figure_file(path, overwrite, figsize=(7.2, 6), layout="constrained") as figure:
         axes = figure.add_subplot()
         axes.set_title(title, fontsize=10, parse_math=False)
+        figure.text(0.995, 0.005, graph.attribution, size=6, color=GREY, ha="right", va="bottom", parse_math=False)
         _draw_matrix(axes, distances, graph)
     return figure
 

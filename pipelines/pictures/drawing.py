@@ -26,6 +26,15 @@ NARROWEST = 540.0  # longer side of a map, in points
 
 
 @dataclass
+class Area:
+    """A filled area: its colour, its polygons, each a list of rings (k, 2) with the outline first, and what it is."""
+
+    colour: str
+    polygons: list[list[np.ndarray]]
+    text: str
+
+
+@dataclass
 class Drawing:
     """A graph to be drawn.
 
@@ -56,6 +65,10 @@ class Drawing:
     inches : width of a map; None for the default
     dpi : pixels of an inch
     cmap : name of the colour map of matplotlib for `values`
+    attribution : text below the picture that names the origin of the data, "" for none
+    areas : areas below the arcs, in the unit of the coordinates, the lowest first
+    crs : the coordinate system of the coordinates, "" if it is not known
+    stretched : what longitudes and latitudes were multiplied by to become the coordinates; None for other systems
     """
 
     names: list[str]
@@ -84,6 +97,10 @@ class Drawing:
     inches: float | None = None
     dpi: int = 150
     cmap: str = "viridis_r"
+    attribution: str = ""
+    areas: list[Area] = field(default_factory=list)
+    crs: str = ""
+    stretched: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.colours = np.array([GREY] * self.m if self.colours is None else self.colours, object)
@@ -149,7 +166,8 @@ def write_dot(drawing: Drawing, path: str | os.PathLike[str], overwrite: bool = 
     arrow = "->" if drawing.directed else "--"
     check_free(path, overwrite)
     lines = [f"{'digraph' if drawing.directed else 'graph'} {_quoted(drawing.title or 'graph')} {{"]
-    lines.append(f"  label={_quoted(drawing.title)}; labelloc=t; fontsize=10;")
+    label = "\\n".join(filter(None, (_quoted(drawing.title)[1:-1], _quoted(drawing.attribution)[1:-1])))
+    lines.append(f'  label="{label}"; labelloc=t; fontsize=10;')
     lines.append("  node [style=filled, fillcolor=white, fontsize=10];")
     lines.append("  edge [fontsize=8, arrowsize=0.6];")
     places = _places(drawing)

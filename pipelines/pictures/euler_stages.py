@@ -140,6 +140,7 @@ class _Stages:
             title=f"{Path(self.graph.path).name}: the arcs, each after its predecessor; {what}",
             fills=[self._colour(k) for k in self.partition.tolist()],
             legend=self._legend(),
+            attribution=self.graph.attribution,
             circles=circles,
         )
 
@@ -161,6 +162,7 @@ class _Stages:
             widths=[2.0 if red else 1.0 for red in chosen.tolist()],
             fills=[self._colour(k) for k in range(self.count)],
             legend=self._legend(),
+            attribution=self.graph.attribution,
             lifted=chosen,
         )
 

@@ -16,15 +16,18 @@ from pipelines.pictures.drawing import Drawing
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.view import View, Walks
+from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
-from pipelines.stores.vertex_names import VertexName
+from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList
 
 if TYPE_CHECKING:
+    import folium
     from matplotlib.figure import Figure
 
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
@@ -49,11 +52,14 @@ def picture_graph(
     around: VertexName | None = None,
     seed: int = 0,
     title: str | None = None,
+    areas: Any = None,
+    marks: VertexName | VertexNameList = (),
     size: float | None = None,
     dpi: int = 150,
     cmap: str = "viridis_r",
+    background: str | None = "OpenStreetMap",
     overwrite: bool = False,
-) -> Figure | None:
+) -> Figure | folium.Map | None:
     """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
     A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
@@ -65,8 +71,8 @@ def picture_graph(
     Parameters
     ----------
     graph : Graph or path of a graph store
-    path : path of the new file (.svg, .png, .pdf, or .dot for Graphviz, which gives no figure); by default no file
-        is written
+    path : path of the new file (.svg, .png or .pdf; .html for a map that can be moved and zoomed, which returns a map
+        of folium; or .dot for Graphviz, which gives no figure); by default no file is written
     edges : number the arcs by their positions in the store
     circuit : True or a circuits store: number the arcs in walking order, alternately green and red. Walks begin at
         green vertices; a walk that is not closed ends at a red vertex
@@ -75,7 +81,7 @@ def picture_graph(
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
     distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
-        vertices, and a ring marks the source
+        vertices, and a ring marks the source. By default, the graph is searched
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
         ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
@@ -85,15 +91,19 @@ def picture_graph(
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
+    areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
+    marks : vertices with a ring around them, named as `source`
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
-    cmap : name of a colour map of matplotlib for `distances`
+    cmap : name of a colour map of matplotlib for `distances` and `areas`
+    background : the tiles that an .html file loads from a network as its background map, by their name in folium or
+        their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists
 
     Raises
     ------
     ImportError
-        Matplotlib or NetworkX is missing; the message says how to install it.
+        Matplotlib, NetworkX or, for .html, folium is missing; the message says how to install it.
     gpuops.NotEulerianError
         `circuit` is True, and the graph has no Euler circuit or path.
     StoreError
@@ -103,9 +113,10 @@ def picture_graph(
     FileExistsError
         `path` exists.
     """
-    graph = open_graph(graph)
+    whole = open_graph(graph)
+    graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
-    _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
+    _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
     middle = None if around is None else graph.vertex(around, "around")
@@ -121,9 +132,9 @@ def picture_graph(
         view.frame()
     if in_degree is not None or out_degree is not None:
         view.mark_degrees(in_degree, out_degree)
-    if distances is not None:
-        solution = _solution(distances, graph)
-        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+    if distances is not None or source is not None or route is not None:
+        solution = whole if distances is None else _solution(distances, whole)
+        values, scale, sources = _values(solution, whole, route[0] if route and source is None else source)
         factor, scale = in_words(graph.weight_unit, scale, values)
         values, every = values * factor, None if every is None else every * factor
         if route is None or not view.picture.streets:
@@ -131,10 +142,15 @@ def picture_graph(
         if route is None:
             view.mark(sources)
         else:
-            view.lead(_route(solution, graph, *route), wash)
+            view.lead(_route(solution, whole, *route), wash)
+    if areas is not None:
+        if not on_map:
+            raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
+        view.cover(areas, cmap)
+    view.mark(_marked(graph, marks))
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
-    return write_drawing(drawing, path, seed, title, overwrite)
+    return write_drawing(drawing, path, seed, title, overwrite, background)
 
 
 def picture_bricks(
@@ -148,7 +164,7 @@ def picture_bricks(
     seed: int = 0,
     title: str | None = None,
     overwrite: bool = False,
-) -> Figure | None:
+) -> Figure | folium.Map | None:
     """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
 
     Parameters
@@ -197,16 +213,20 @@ def write_drawing(
     seed: int = 0,
     title: str | None = None,
     overwrite: bool = False,
-) -> Figure | None:
-    """Write a drawing to `path`, in the format of its suffix, and return its figure; .dot files have no figure.
+    background: str | None = None,
+) -> Figure | folium.Map | None:
+    """Write a drawing to `path`, in the format of its suffix, and return its figure or map; .dot files have neither.
 
     `title` replaces the title of the drawing.
     """
     from pipelines.pictures.canvas import draw
     from pipelines.pictures.drawing import write_dot
+    from pipelines.pictures.web_map import write_web_map
 
     if title is not None:
         drawing.title = title
+    if path is not None and Path(path).suffix.lower() in (".html", ".htm"):
+        return write_web_map(drawing, path, background=background, overwrite=overwrite)
     if path is not None and Path(path).suffix.lower() in (".dot", ".gv"):
         write_dot(drawing, path, overwrite)
         return None
@@ -226,13 +246,14 @@ def _refuse_clashes(
     sample: int | None,
 ) -> None:
     degrees = in_degree is not None or out_degree is not None
+    measured = distances is not None or source is not None
     clashes = {
         "circuit and edges both number the arcs": circuit and edges,
         "circuit and spanning tree both colour the arcs": circuit and spanning_tree,
         "circuit and route both colour the arcs": circuit and route is not None,
         "spanning tree and route both colour the arcs": spanning_tree and route is not None,
-        "distances and degrees both colour the vertices": distances is not None and degrees,
-        "circuit and distances both colour the vertices": circuit and distances is not None,
+        "distances and degrees both colour the vertices": measured and degrees,
+        "circuit and distances both colour the vertices": circuit and measured,
         "circuit and degrees both colour the vertices": circuit and degrees,
     }
     for text, there in clashes.items():
@@ -249,8 +270,6 @@ def _refuse_clashes(
             "wash (--wash) leaves a spanning tree or a route; ask for spanning_tree (--spanning-tree) or "
             "route (--route)"
         )
-    if (route is not None or source is not None) and distances is None:
-        raise ValueError("a route, or distances from a vertex, come from a store; name it (distances, --distances)")
 
 
 def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
@@ -262,15 +281,21 @@ def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
 
 
-def _check_bands(every: float | None, distances: Any, coloured: bool) -> None:
+def _check_bands(every: float | None, source: Any, distances: Any, coloured: bool) -> None:
     if every is None:
         return
     if not 0 < every < math.inf:
         raise ValueError(f"every is {every:g}; give the width of a band, above 0")
-    if distances is None:
-        raise ValueError("bands of every (--every) are of distances; name their store (distances, --distances)")
+    if distances is None and source is None:
+        raise ValueError("bands of every (--every) are of distances; name their source (source, --from)")
     if coloured:
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
+
+
+def _marked(graph: Graph, marks: VertexName | VertexNameList) -> Any:
+    """Return the positions of marked vertices: one name, or a list."""
+    one = isinstance(marks, str | int) or (isinstance(marks, Positions) and np.ndim(marks.indices) == 0)
+    return graph.vertex(marks, "mark") if one else graph.vertices(marks, "mark")  # type: ignore[arg-type]
 
 
 def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:
@@ -296,21 +321,24 @@ def _solution(store: Solution | Paths | str | os.PathLike[str], graph: Graph) ->
     return store
 
 
-def _values(store: Solution | Paths, graph: Graph, source: VertexName | None) -> tuple[np.ndarray, str, np.ndarray]:
+def _values(
+    store: Solution | Paths | Graph, graph: Graph, source: VertexName | None
+) -> tuple[np.ndarray, str, np.ndarray]:
     """Return distances, float64 (n), NaN if unreachable; the name of their source; and the sources."""
     if isinstance(store, Paths):
         vertex = None if source is None else graph.vertex(source, "source")
         row = store.distances(0 if vertex is None else store.row_of(vertex))
         begins = store.row_sources(0 if vertex is None else store.row_of(vertex))
     else:
-        vertex = int(store.row_vertices()[0]) if source is None else graph.vertex(source, "source")
-        row, begins = store.row(vertex), np.array([vertex])
+        rows, _ = open_rows(store)
+        vertex = int(rows.row_vertices()[0]) if source is None else graph.vertex(source, "source")
+        row, begins = rows.row(vertex), np.array([vertex])
     values = np.where(row == outside_infinity(row.dtype), np.nan, row.astype(np.float64))
     origin = graph.label(int(begins[0])) if len(begins) == 1 else f"the nearest of {len(begins):,} sources"
     return values, origin, begins
 
 
-def _route(store: Solution | Paths, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
+def _route(store: Solution | Paths | Graph, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
     if isinstance(store, Paths):
         return tree_path(store, source, target, graph=graph).vertices
-    return shortest_path(store, source, target, graph=graph).vertices
+    return shortest_path(store, source, target, graph=None if store is graph else graph).vertices

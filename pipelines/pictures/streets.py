@@ -51,7 +51,7 @@ def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool)
     lifted, colours = np.asarray(drawing.lifted), np.array([to_hex(colour) for colour in drawing.colours])
     pen = _Pen(axes, offsets, points)
     fine = float(np.clip(_lengths(offsets, points).mean() / DENSE[0], DENSE[1], 1))
-    once = _one_of_each_street(drawing, offsets, points)
+    once = one_of_each_street(drawing, offsets, points)
     flat = once & ~lifted
     if banded:
         ends = np.maximum(*(drawing.values[end] for end in (drawing.tails, drawing.heads)))  # type: ignore[index]
@@ -97,7 +97,7 @@ class _Pen:
         self.axes.add_collection(lines)
 
 
-def _one_of_each_street(drawing: Drawing, offsets: np.ndarray, points: np.ndarray) -> np.ndarray:
+def one_of_each_street(drawing: Drawing, offsets: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return a mask of the arcs to draw: of arcs that look the same, such as both directions of a street, only one."""
     middle = (points[offsets[:-1]] + points[offsets[1:] - 1]) / 2
     if drawing.bends is not None:

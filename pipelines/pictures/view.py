@@ -27,17 +27,26 @@ from pipelines.pictures.drawing import (
     PARTS,
     RED,
     YELLOW,
+    Area,
     Drawing,
 )
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.stores import Graph
-from pipelines.stores.coordinates import are_geographic
+from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.lines import points_along
 from pipelines.stores.schema import counted
 
 FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
+PALENESS = 0.6  # share of the colour of an area; the rest is white
+CLASS_WIDTHS = {  # widths of the lines of roads by their classes in OpenStreetMap; of all other roads, 1
+    **dict.fromkeys(("motorway", "trunk"), 3.8),
+    "primary": 3.0,
+    "secondary": 2.4,
+    "tertiary": 1.7,
+    **dict.fromkeys(("service", "track", "pedestrian", "cycleway", "bridleway", "footway", "path", "steps"), 0.6),
+}
 
 
 @dataclass
@@ -70,16 +79,21 @@ class View:
         self.about = [part.about] if part.about else []
 
     def _bend(self, coordinates: np.ndarray) -> None:
-        """Give arcs their lines, the map its scale, and on a map of streets fast roads wide lines."""
+        """Give arcs their lines, the map its scale, and on a map of streets widths by class, or else by speed."""
         picture, part, lines = self.picture, self.part, self.graph.lines()
         tails, heads = part.vertices[picture.tails], part.vertices[picture.heads]
         bends = points_along(lines, coordinates, part.arcs, tails, heads)
         picture.bends = None if lines is None else bends
+        picture.crs = coordinate_system(self.graph, coordinates)
         if self.degrees:
             picture.metres = math.radians(EARTH_RADIUS)
         elif self.graph.crs:
             picture.metres = metres_of(self.graph.crs)
-        if picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
+        classes = self.graph.classes()
+        if picture.streets and classes is not None:
+            widths = [CLASS_WIDTHS.get(name.removesuffix("_link"), 1.0) for name in classes.names]
+            picture.widths = np.array([*widths, 1.0])[classes.of_arcs[part.arcs]]  # the last is that of no class, -1
+        elif picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
             scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
             picture.widths = _widths(bends, scale, self.graph.weights()[part.arcs])
 
@@ -156,6 +170,23 @@ class View:
         if every is not None and not self.picture.streets:
             self.picture.widths[:] = 2.0
 
+    def cover(self, areas: Any, cmap: str) -> None:
+        """Fill areas, the rows of `tilepath.isochrones`, with a colour for each limit."""
+        from matplotlib import colormaps
+        from matplotlib.colors import to_hex
+
+        frame = areas if areas.crs is None or not self.picture.crs else areas.to_crs(self.picture.crs)
+        limits = np.unique(frame["within"])
+        unit = f" {frame.attrs['unit']}" if "unit" in frame.attrs else ""
+        order = np.argsort(-frame["within"].to_numpy(), kind="stable")
+        for limit, shape in zip(frame["within"].iloc[order], frame.geometry.iloc[order], strict=True):
+            polygons = [part for part in getattr(shape, "geoms", [shape]) if not part.is_empty]
+            rings = [[np.array(ring.coords)[:, :2] for ring in (part.exterior, *part.interiors)] for part in polygons]
+            share = (np.searchsorted(limits, limit) + 0.5) / len(limits)
+            colour = to_hex(np.array(colormaps[cmap](share)) * PALENESS + (1 - PALENESS))  # streets are dark
+            self.picture.areas.append(Area(colour, rings, f"within {limit:g}{unit}"))
+        self.picture.legend += dict.fromkeys((area.colour, area.text) for area in reversed(self.picture.areas))
+
     def divide(self, division: Division) -> None:
         """Colour parts, neighbouring parts differently. Arcs between parts and vertices that separate them are dark."""
         picture = self.picture
@@ -219,14 +250,16 @@ class View:
         kind = "arc" if graph.directed or arcs.all() else "edge"
         counts = f"{counted(drawing.n, 'vertex', 'vertices')}, {counted(drawing.m, kind)}"
         drawing.title = "; ".join([f"{Path(graph.path).name}: {counts}", *self.about])
-        drawing.texts = self.texts
+        drawing.texts, drawing.attribution = self.texts, graph.attribution
         if drawing.coordinates is not None:
             drawing = with_coordinates(drawing)
         if drawing.coordinates is not None and self.degrees and drawing.n:
             scale = on_paper(drawing.coordinates)
-            drawing.coordinates = drawing.coordinates * scale
+            drawing.stretched, drawing.coordinates = scale, drawing.coordinates * scale
             if drawing.bends is not None:
                 drawing.bends = drawing.bends[0], drawing.bends[1] * scale
+            for area in drawing.areas:
+                area.polygons = [[ring * scale for ring in polygon] for polygon in area.polygons]
         return drawing
 
     def _lift(self, arcs: np.ndarray, wash: bool) -> None:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.files.layers import check_layers, need_geopandas, write_layers
+from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
+from pipelines.files.output_file import check_free
 from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
-from pipelines.od_tables.given import open_network
+from pipelines.od_tables.given import NetworkLike, open_network
 from pipelines.od_tables.points import Points, points_from
+from pipelines.od_tables.units import notes
+from pipelines.pictures.graphs import picture_graph
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -21,11 +24,13 @@ from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import points_along
+from pipelines.stores.vertex_names import positions
 
 if TYPE_CHECKING:
     import geopandas
 
 KINDS = (*AREAS, "edges")
+MAPS = (".html", ".svg", ".png", ".pdf")
 
 
 class Reach:
@@ -33,7 +38,7 @@ class Reach:
 
     def __init__(
         self,
-        network: HierarchyStore | Graph | str | os.PathLike[str],
+        network: NetworkLike,
         sources: Any,
         within: str | float | Sequence[float],
         *,
@@ -57,6 +62,9 @@ class Reach:
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)
         self._drawn = there[self.tails] & there[self.heads]
+        self._junctions = opened.junctions()
+        if self._junctions is not None:
+            self._drawn &= ~self._junctions.are_turns(self.tails, self.heads)
         rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
         self.pieces, self.cuts = [], []
         for vertices in [self.points.vertices] if together else self.points.vertices[:, None]:
@@ -95,6 +103,8 @@ class Reach:
 
         factor = self.limits.given[-1] / self.limits.in_network[-1]
         names = np.array(vertex_names(self.graph).to_pylist(), object)
+        if self._junctions is not None:
+            names = names[self._junctions.of(np.arange(self.graph.n))]
         frames = []
         for name, pieces, cut in zip(self.names, self.pieces, self.cuts, strict=True):
             drawn = self._drawn[pieces.arcs]
@@ -110,7 +120,7 @@ class Reach:
             shapes = shapely.linestrings(cut.points, indices=np.repeat(np.arange(len(arcs)), np.diff(cut.offsets)))
             frames.append(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
         frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
-        return self._with_unit(frame)
+        return self._noted(frame)
 
     def areas(self, kind: str, concavity: float, width: float | None) -> geopandas.GeoDataFrame:
         """Return a row for each source and limit: the area within the limit, the largest first."""
@@ -130,19 +140,19 @@ class Reach:
                 shapes.append(area)
         if self.moved is not None:
             columns["moved"] = moved
-        return self._with_unit(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+        return self._noted(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
 
     @property
     def crs(self) -> str | None:
         return coordinate_system(self.graph, self.places) or None
 
-    def _with_unit(self, frame: Any) -> Any:
-        frame.attrs = {"unit": self.limits.unit} if self.limits.unit else {}
+    def _noted(self, frame: Any) -> Any:
+        frame.attrs = notes(self.limits.unit, self.graph)
         return frame
 
 
 def isochrones(
-    network: HierarchyStore | Graph | str | os.PathLike[str],
+    network: NetworkLike,
     sources: Any,
     within: str | float | Sequence[float],
     *,
@@ -171,10 +181,7 @@ def isochrones(
     width : float, optional
         Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
         streets if coordinates are not longitudes and latitudes.
-    snap_limit : float, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
-    graph : Graph or path, optional
-        The graph of a hierarchy, if it was moved.
+    snap_limit, graph : as for `pipelines.od`
 
     Returns
     -------
@@ -185,7 +192,8 @@ def isochrones(
 
         Edges: source, within, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
-        walked separately; in an undirected graph the arcs of an edge end where they meet.
+        walked separately; in an undirected graph the arcs of an edge end where they meet. Turns take time, but are not
+        drawn.
 
         ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
 
@@ -218,29 +226,49 @@ def write_isochrones(
     kind: str = "concave",
     concavity: float = 0.3,
     width: float | None = None,
+    title: str | None = None,
+    background: str | None = "OpenStreetMap",
     overwrite: bool = False,
 ) -> int:
-    """Write isochrones to a file of layers; a GeoPackage has the areas and the edges. Returns the number of rows.
+    """Write isochrones to a file of layers or to a map; a GeoPackage has areas and edges. Returns the number of rows.
 
     Parameters
     ----------
     reach : Reach
-    out : path of the file: .gpkg, .geojson, .geoparquet or .parquet
+    out : path of the file: .gpkg, .geojson, .geoparquet or .parquet; or a map of the areas over the network, with rings
+        around the sources: .html, .svg, .png or .pdf
     kind, concavity, width : as for `isochrones`
+    title, background : of a map, as for `pipelines.picture_graph`
     overwrite : replace `out` if it exists
 
     Raises
     ------
     ValueError, FileExistsError, ImportError
-        As `pipelines.files.layers.write_layers`.
+        As `pipelines.files.layers.write_layers`, or `pipelines.picture_graph`; or a map shall have edges.
     """
     check_kind(kind, concavity, width)
-    suffix = check_layers(out, overwrite)
+    suffix = check_isochrones(out, kind, overwrite)
+    if suffix in MAPS:
+        areas, marks = reach.areas(kind, concavity, width), positions(reach.points.vertices)
+        options: dict[str, Any] = {"title": title, "background": background, "overwrite": overwrite}
+        picture_graph(reach.graph, out, areas=areas, marks=marks, **options)
+        return len(areas)
     layers = {} if kind == "edges" else {"areas": reach.areas(kind, concavity, width)}
     if kind == "edges" or suffix == ".gpkg":
         layers["edges"] = reach.edges()
     write_layers(layers, out, overwrite)
     return len(next(iter(layers.values())))
+
+
+def check_isochrones(out: str | os.PathLike[str], kind: str, overwrite: bool) -> str:
+    """Return the suffix of a file of isochrones; raises the errors of `write_isochrones` before long work."""
+    suffix = suffix_of(out)
+    if suffix not in MAPS:
+        return check_layers(out, overwrite)
+    check_free(out, overwrite)
+    if kind == "edges":
+        raise ValueError(f"{out}: a map shows areas, not edges; choose another kind (kind, --kind), or write a .gpkg")
+    return suffix
 
 
 def check_kind(kind: str, concavity: float, width: float | None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import NamedTuple, no_type_check
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias, no_type_check
 
 import numpy as np
 from numba import njit
 
 from pipelines.stores import Graph, open_graph
+from pipelines.stores.road_network import RoadNetwork, road_network
+
+Also: TypeAlias = str | Iterable[str] | Mapping[str, Graph | str | os.PathLike[str] | np.ndarray | None] | None
 
 
 class Along(NamedTuple):
@@ -27,13 +31,30 @@ class Along(NamedTuple):
     unit: str
 
 
-def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray]) -> list[Along]:
+def named(also: Also) -> dict[str, Any]:
+    """Return the option `also` by the names of columns; None stands for weights of the graph that have the name.
+
+    >>> named("length,toll"), named({"toll": "toll.zarr"})
+    ({'length': None, 'toll': None}, {'toll': 'toll.zarr'})
+    """
+    if isinstance(also, Mapping):
+        return dict(also)
+    names = also.split(",") if isinstance(also, str) else list(also or ())
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"also is {also!r}; name weights of the graph, or give each column a graph: {{'toll': 'toll.zarr'}}"
+        )
+    return dict.fromkeys(name.strip() for name in names)
+
+
+def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray | None]) -> list[Along]:
     """Return the weights that `also` names, for the arcs of `graph`.
 
     Parameters
     ----------
-    also : for each name a graph store with the same arcs, such as the same file imported with another weight; or an
-        array (m,) with a number for each arc, in the order of ``graph.rows()``
+    also : for each name None, for the weights of `graph` of this name; or a graph store with the same arcs, such as the
+        same file imported with another weight; or an array (m,) with a number for each arc, in the order of
+        ``graph.rows()``. For a graph with turns, also a graph store with the arcs of its road network; turns count 0
 
     Raises
     ------
@@ -42,9 +63,12 @@ def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] |
     """
     found = []
     for name, given in also.items():
-        if isinstance(given, str | os.PathLike | Graph):
+        if given is None:
+            chosen = graph.weighted_by(name)
+            weights, unit = chosen.rows()[2], chosen.weight_unit
+        elif isinstance(given, str | os.PathLike | Graph):
             other = given if isinstance(given, Graph) else open_graph(given)
-            weights, unit = _of_same_arcs(graph, other, name), other.weight_unit
+            weights, unit = _of_roads(graph, other, name), other.weight_unit
         else:
             weights, unit = np.asarray(given), ""
             if weights.shape != (graph.m,) or weights.dtype.kind not in "iuf":
@@ -54,6 +78,17 @@ def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] |
                 )
         found.append(Along(name, weights.astype(np.float64 if weights.dtype.kind == "f" else np.int64), unit))
     return found
+
+
+def _of_roads(graph: Graph, other: Graph, name: str) -> np.ndarray:
+    """Return the weights of a graph with the same arcs, or with those of the road network; turns then have weight 0."""
+    network = road_network(graph)
+    if not isinstance(network, RoadNetwork) or "junctions" in other.optional:
+        return _of_same_arcs(graph, other, name)
+    found = _of_same_arcs(replace(network, directed=other.directed), other, name)  # a graph with turns is directed
+    weights = np.zeros(graph.m, found.dtype)
+    weights[network.arcs] = found
+    return weights
 
 
 def _of_same_arcs(graph: Graph, other: Graph, name: str) -> np.ndarray:

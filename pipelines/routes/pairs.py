@@ -131,18 +131,22 @@ def walk_pairs(
 def table_of_walks(graph: Graph, sources: np.ndarray, targets: np.ndarray, walks: Walks) -> pa.Table:
     """Return a table with the columns source (null if negative), target, distance, hops and path.
 
-    Vertices are given by their names. The unit of the weights is metadata of the column distance.
+    Vertices are given by their names, and the path of a graph with turns by its vertices in the road network. The unit
+    of the weights is metadata of the column distance.
     """
     names, none = vertex_names(graph), walks.hops < 0
-    flat = names.take(walks.paths.flatten())
-    lengths = np.where(none, 0, walks.hops + 1)
+    hops, vertices = walks.hops, walks.paths.flatten().to_numpy()
+    if (junctions := graph.junctions()) is not None:
+        hops, vertices, _ = junctions.roads_of(hops, vertices)
+    flat = names.take(pa.array(vertices))
+    lengths = np.where(none, 0, hops + 1)
     path = pa.LargeListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]), flat)
     table = pa.table(
         {
             "source": names.take(pa.array(sources, mask=sources < 0)),
             "target": names.take(pa.array(targets)),
             "distance": pa.array(walks.distances, mask=none),
-            "hops": pa.array(walks.hops, mask=none),
+            "hops": pa.array(hops, mask=none),
             "path": pc.if_else(pa.array(none), pa.scalar(None, path.type), path),
         }
     )

@@ -60,7 +60,9 @@ class Path:
     """A shortest path."""
 
     vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
-    weights: tuple[Any, ...]  # weights of the arcs, as in the graph; of parallel arcs the smallest weight
+    # Weights of the arcs, as in the graph; of parallel arcs the smallest weight. The cost of a turn counts with the arc
+    # behind the turn.
+    weights: tuple[Any, ...]
     distance: Any  # the distance as stored, or as `distances_between` returns it
     length: Any  # the exact sum of `weights`, for floats rounded once
 
@@ -77,6 +79,7 @@ class Walker:
     def __init__(self, graph: Graph, dtype: np.dtype):
         self.graph = graph
         self._out_arcs = graph.rows()
+        self.junctions = graph.junctions()
         arcs = arcs_for(*self._out_arcs, graph.through(), dtype, graph.label)
         # An undirected edge is stored in both directions, so the graph is its own transpose.
         self._in_arcs = arcs.reversed() if graph.directed else arcs
@@ -164,9 +167,12 @@ class PathFinder(Walker):
         distances, hops, vertices = self.paths(*self._row, np.array([t]))
         if hops[0] == UNREACHABLE:
             raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
-        weights = tuple(self.weights(vertices).tolist())
-        length = math.fsum(weights) if self.graph.weight_dtype.kind == "f" else sum(weights)
-        return Path(tuple(vertices.tolist()), weights, distances[0].item(), length)
+        weights = self.weights(vertices)
+        length = math.fsum(weights.tolist()) if self.graph.weight_dtype.kind == "f" else sum(weights.tolist())
+        if self.junctions is not None:
+            _, vertices, roads = self.junctions.roads_of(hops, vertices)
+            weights = self.junctions.weights_of(roads, weights)
+        return Path(tuple(vertices.tolist()), tuple(weights.tolist()), distances[0].item(), length)
 
     def row_of(self, source: int) -> np.ndarray | Climbed:
         """Return the row of a source, or in a hierarchy store the source after its climb."""
@@ -218,7 +224,8 @@ def shortest_path(
     Returns
     -------
     Path
-        The path. Its `vertices` are positions; `Graph.names` turns them into names.
+        The path. Its `vertices` are positions; `Graph.names` turns them into names. In a graph with turns they are
+        vertices of the road network.
     """
     return PathFinder(distances, graph).path(source, target)
 

@@ -67,6 +67,8 @@ def tree_path(
     _, vertices = _follow(paths, graph, paths.predecessors(row), np.array([target]), np.array([True]))
     if source is not None and vertices[0] != source:
         raise _other_begin(paths, graph, source, vertices[0], target)
+    if (junctions := graph.junctions()) is not None:
+        vertices = junctions.roads_of(np.array([len(vertices) - 1]), vertices)[1]
     return TreePath(tuple(vertices.tolist()), distance.item())
 
 

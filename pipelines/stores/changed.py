@@ -20,6 +20,8 @@ from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.lines import Lines
+from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.vertex_names import Positions
 
 
@@ -28,9 +30,15 @@ class ChangedGraph(Graph):
     """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
 
     It has the vertices, names and coordinates of the store at `path`. Arcs are sorted by head within a row.
+
+    Attributes
+    ----------
+    arrays : indptr, indices and weights
+    along : the lines of the arcs and the classes of their roads, each None if not known
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    along: tuple[Lines | None, RoadClasses | None]
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
@@ -40,6 +48,12 @@ class ChangedGraph(Graph):
 
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[2][start:stop].copy()
+
+    def lines(self) -> Lines | None:
+        return self.along[0]
+
+    def classes(self) -> RoadClasses | None:
+        return self.along[1]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,11 +94,14 @@ class ChangedHierarchy(HierarchyStore):
 def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_way: bool = False) -> ChangedGraph:
     """Return a graph with other weights, or without some arcs; for the parameters see `Graph.with_weights`."""
     indptr, heads, own = graph.rows()
+    origin = graph
+    if isinstance(weights, str) and any(each.name == weights for each in graph.choices):
+        weights = graph.weighted_by(weights)
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):
             raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
-        (indptr, heads, own), unit = other.rows(), other.weight_unit
+        (indptr, heads, own), unit, origin = other.rows(), other.weight_unit, other
     else:
         own, unit = _reweighted(graph, (indptr, heads, own), weights), graph.weight_unit
     kept = np.ones(len(heads), bool)
@@ -99,7 +116,18 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
-    return ChangedGraph(**parts, arrays=arrays)
+    parts |= {"choices": (), "weight_name": "", "weight_array": ""}
+    along = _along(origin, kept)
+    return ChangedGraph(**parts, arrays=arrays, along=along)
+
+
+def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
+    """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
+    arcs = np.arange(graph.m)
+    if not graph.sorted_rows:
+        arcs = np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
+    arcs, lines, classes = arcs[kept], graph.lines(), graph.classes()
+    return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
 
 
 def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHierarchy:
@@ -131,14 +159,15 @@ def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, 
             raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
         return arcs
     tails, heads = _ends(graph, closed, "closed")
-    first, last = arcs_between(rows, tails, heads)
+    ends, numbers = _roads(graph, rows)
+    first, last = arcs_between(ends, tails, heads)
     if not one_way or not graph.directed:
-        back = arcs_between(rows, heads, tails)
+        back = arcs_between(ends, heads, tails)
         _refuse_missing(graph, tails, heads, (first == last) & (back[0] == back[1]), "closed")
         first, last = np.concatenate([first, back[0]]), np.concatenate([last, back[1]])
     else:
         _refuse_missing(graph, tails, heads, first == last, "closed")
-    return np.unique(_ranges(first, last))
+    return np.unique(numbers[_ranges(first, last)])
 
 
 def arcs_between(
@@ -174,10 +203,11 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     found = rows[2].astype(rows[2].dtype if whole else np.float64)
     if found.dtype.kind in "iu" and not np.array_equal(values.astype(found.dtype), values):
         raise WeightRangeError(f"weights: a weight does not fit {found.dtype}")
+    ends, numbers = _roads(graph, rows[:2])
     for reversed_ in (False, True)[: 1 if graph.directed else 2]:
-        first, last = arcs_between(rows[:2], *((heads, tails) if reversed_ else (tails, heads)))
+        first, last = arcs_between(ends, *((heads, tails) if reversed_ else (tails, heads)))
         _refuse_missing(graph, tails, heads, first == last, "weights")
-        found[_ranges(first, last)] = np.repeat(values, last - first)
+        found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
 
 
@@ -190,6 +220,14 @@ def _ends(graph: Graph, pairs: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
     wrap = Positions if isinstance(pairs, Positions) else list
     tails, heads = (graph.vertices(wrap(given[:, k]), what) for k in (0, 1))
     return tails, heads
+
+
+def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Return the rows of the road network of a graph, and the number of each of their arcs in the graph."""
+    junctions = graph.junctions()
+    if junctions is None:
+        return rows, np.arange(len(rows[1]))
+    return junctions.road_rows(*rows)
 
 
 def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:

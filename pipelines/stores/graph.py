@@ -10,6 +10,7 @@ weights    number (m)     optional: weights of the arcs, in the natural dtype of
 labels     str (n)        optional: the names of the vertices in the source
 coordinates float64 (n,2) optional: x, y or longitude, latitude
 through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
+junctions  int64 (n)      optional: which vertices are there for turns at junctions (`pipelines.stores.junctions`)
 ========== ============== =================================================================================
 
 A map may have three more arrays, all or none, with the lines along which arcs lead (`pipelines.stores.lines`):
@@ -22,8 +23,15 @@ line_offsets int64 (l + 1)    the points of line k are line_offsets[k - 1] : lin
 line_points  float64 (p, 2)   points in the coordinate system of the coordinates
 ============ ================ =============================================================================
 
+The optional array `arc_classes`, int16 (m), has the class of each arc's road (`pipelines.stores.road_classes`), by its
+position in the attribute `road_classes`, a list of texts; -1: not known.
+
+A store may have several weights, each with a name (`pipelines.stores.named_weights`): the attribute `weight_name` names
+those in `weights`, and the list `more_weights` describes the arrays `weights_1`, `weights_2` and so on.
+
 The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
-"EPSG:4326", longitude first.
+"EPSG:4326", longitude first. The optional attribute `attribution` names the origin of the data, as its licence asks;
+every picture and map of the graph shows this text.
 
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
@@ -41,25 +49,31 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
+from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
+from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
-from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
+from pipelines.stores.road_classes import RoadClasses, check_classes
+from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
-OPTIONAL = ("coordinates", "labels", "through")
+OPTIONAL = ("coordinates", "labels", "through", "junctions")
 LINES = ("arc_lines", "line_offsets", "line_points")
+CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
+OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 DECLARED = Schema(
     "graph/1",
@@ -78,23 +92,37 @@ DECLARED = Schema(
         Array("coordinates", ("float64",), ("n", "2"), optional=True),
         Array("labels", (TEXT,), ("n",), optional=True),
         Array("through", ("bool",), ("n",), optional=True),
+        Array("junctions", ("int64",), ("n",), optional=True),
         Array("arc_lines", ("int64",), ("m",), optional=True),
         Array("line_offsets", ("int64",), ("l + 1",), optional=True),
         Array("line_points", ("float64",), ("p", "2"), optional=True),
+        Array("arc_classes", ("int16",), ("m",), optional=True),
     ),
-    derive=lambda _path, group, found: _derived(group.attrs.get("crs", ""), found["arrays"]),
+    derive=lambda path, group, found: _derived(path, group, found),
 )
 SCHEMA = DECLARED.name
 
 
-def _derived(crs: Any, arrays: Sequence[str]) -> dict[str, Any]:
-    """Return what follows from the attribute `crs` and the names of the arrays; raises ValueError if they are wrong."""
-    if type(crs) is not str:
-        raise TypeError(f"crs is {crs!r}")
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
+    attributes, arrays = group.attrs, found["arrays"]
+    texts: dict[str, Any] = {name: attributes.get(name, "") for name in ("crs", "attribution")}
+    for name, text in texts.items():
+        if type(text) is not str:
+            raise TypeError(f"{name} is {text!r}")
     if len({*arrays} & {*LINES}) not in (0, len(LINES)):
         raise ValueError("some of the arrays of lines are missing")
-    optional = frozenset(arrays) & {*OPTIONAL, *LINES}
-    return {"optional": optional, "weighted": "weights" in arrays, "crs": crs}
+    names = tuple(attributes.get("road_classes", ()))
+    if not all(type(name) is str for name in names):
+        raise TypeError(f"classes of roads are {names!r}")
+    optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
+    texts["road_classes"] = names
+    choices = weights_of(attributes, found)
+    for each in choices:
+        if each.array != "weights":
+            check_array(path, group, each.array, (found["m"],), (each.dtype,), whole=True)
+    texts |= {"choices": choices, "weight_name": attributes.get("weight_name", ""), "weight_array": "weights"}
+    return {"optional": optional, "weighted": "weights" in arrays, **texts}
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,6 +152,11 @@ class Graph(NamedRows):
     sorted_rows: bool
     weighted: bool
     crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
+    attribution: str  # to be shown with the data, "" for none
+    road_classes: tuple[str, ...]  # names of the classes of roads
+    choices: tuple[Weights, ...]  # all weights of the store
+    weight_name: str  # of the weights that `weights` returns, "" if they have no name
+    weight_array: str
 
     @property
     def title(self) -> str:
@@ -187,7 +220,30 @@ class Graph(NamedRows):
         """
         if not self.weighted:
             return np.ones(len(range(self.m)[start:stop]), self.weight_dtype)
-        return self._array("weights")[start : self.m if stop is None else stop]
+        return self._array(self.weight_array)[start : self.m if stop is None else stop]
+
+    def weighted_by(self, name: str) -> Graph:
+        """Return the graph with other weights of its store, by their name, such as "length".
+
+        Raises
+        ------
+        StoreError
+            The store has no such weights; the message lists the weights it has.
+        """
+        for each in self.choices:
+            if each.name == name:
+                return self._with(each)
+        names = ", ".join(each.name for each in self.choices if each.name)
+        known = f"its weights are {names}; choose one" if names else "its weights have no names; import it with names"
+        raise StoreError(f"{self.path}: has no weights called {name!r}; {known} (weight, --weight)")
+
+    def _with(self, weights: Weights) -> Graph:
+        """Return the graph with other weights of its store."""
+        return replace(
+            self, weight_name=weights.name, weight_array=weights.array, weight_dtype=weights.dtype,
+            weight_min=weights.low, weight_max=weights.high, weight_unit=weights.unit, digest=weights.digest,
+            weighted=True,
+        )  # fmt: skip
 
     def labels(self) -> np.ndarray | None:
         """Return the names of the vertices in the source, str (n), or None if there are no names."""
@@ -208,10 +264,38 @@ class Graph(NamedRows):
             raise StoreError(f"{self.path}: {error}; import the graph again") from None
         return Lines(of_arcs, offsets, points)
 
+    def classes(self) -> RoadClasses | None:
+        """Return the classes of the roads along which arcs lead, or None if they are not known."""
+        of_arcs = self._optional(CLASSES)
+        if of_arcs is None:
+            return None
+        try:
+            check_classes(of_arcs, self.road_classes)
+        except ValueError as error:
+            raise StoreError(f"{self.path}: {error}; import the graph again") from None
+        return RoadClasses(of_arcs, self.road_classes)
+
     def through(self) -> np.ndarray:
         """Return which vertices a path may pass through, bool (n): all vertices if the store does not say."""
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
+
+    def junctions(self) -> Junctions | None:
+        """Return which vertices are there for turns at junctions, or None if the graph has no turns."""
+        codes = self._optional("junctions")
+        if codes is None:
+            return None
+        try:
+            check_junctions(codes)
+        except ValueError as error:
+            raise StoreError(f"{self.path}: {error}; make the turns again") from None
+        return Junctions(codes)
+
+    @property
+    def road_vertices(self) -> int:
+        """The number of vertices without those that were added for turns, which have the last positions."""
+        junctions = self.junctions()
+        return self.n if junctions is None else junctions.n
 
     def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
         """Return the vertices that names mean (`pipelines.stores.vertex_names`), int64.
@@ -263,10 +347,10 @@ class Graph(NamedRows):
 
         Parameters
         ----------
-        weights : array, Graph, path or mapping, optional
-            An array (m,) with the weight of each arc of `rows`; a graph with the same vertices, whose arcs and weights
-            are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from tail to
-            head (of an undirected graph, in both directions).
+        weights : array, Graph, path, name or mapping, optional
+            The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
+            the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
+            to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
         closed : list of pairs, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
@@ -291,39 +375,56 @@ class Graph(NamedRows):
         """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"
         unit = f" {self.weight_unit}" if self.weight_unit else ""
-        closed = int((~self.through()).sum())
+        junctions = self.junctions()
+        closed = int((~self.through()).sum()) - (junctions.count if junctions else 0)
         weights = f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}"
         parts = [
             f"{self.path}: {kind} graph, {self._counts()}",
             weights if self.weighted else f"unweighted (each arc counts 1{unit})",
         ]
+        if others := [each.name for each in self.choices if each.array != self.weight_array]:
+            own = f"weights called {self.weight_name}, " if self.weight_name else ""
+            parts.append(f"{own}also with {', '.join(others)}")
         if closed:
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")
+        if junctions:
+            added = counted(self.n - junctions.n, "vertex", "vertices")
+            parts.append(f"turns at {counted(junctions.count, 'junction')}, for which {added} were added")
         if not self.sorted_rows:
             parts.append("rows as given")
-        extras = sorted(self.optional - {"through", *LINES})
+        extras = sorted(self.optional - {"through", "junctions", *LINES, CLASSES})
         extras += ["lines"] if "arc_lines" in self.optional else []
+        extras += ["classes of roads"] if CLASSES in self.optional else []
         if extras:
             parts.append(f"with {' and '.join(extras)}" + (f" in {self.crs}" if self.crs else ""))
         if self.source:
             parts.append(f"from {self.source}")
+        if self.attribution:
+            parts.append(self.attribution)
         return "; ".join(parts)
 
     def verify(self) -> Verified:
         """Reread the whole store and compare it with its record; raises StoreError at the first difference."""
-        names = ("indptr", "indices", *["weights"] * self.weighted, *sorted(self.optional))
+        names = ("indptr", "indices", *(each.array for each in self.choices), *sorted(self.optional))
         arrays = {name: self._array(name) for name in names}
         chunks = {name: array.places() for name, array in arrays.items()}
         refuse_missing(self.path, chunks)
+        for graph in [self, *(self._with(each) for each in self.choices if each.array != self.weight_array)]:
+            graph._verify_digest()
+        for name in self.optional - {"through"}:
+            arrays[name][:]
+        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, "the digest of the graph")
+
+    def _verify_digest(self) -> None:
+        """Reread the arrays that the digest covers; raises StoreError if they do not match it."""
         digest = Digest(self.n, self.directed, self.sorted_rows)
         digest.add("indptr", self.indptr())
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
-            array = arrays.get(name)  # None for the ones of an unweighted graph
-            step = (array or arrays["indices"]).chunks[0]
-            for start in range(0, self.m, step):
-                stop = min(start + step, self.m)
-                piece = self.weights(start, stop) if array is None else array[start:stop]
+            array = self._array("indices" if name == "indices" or not self.weighted else self.weight_array)
+            for start in range(0, self.m, array.chunks[0]):
+                stop = min(start + array.chunks[0], self.m)
+                piece = self.indices(start, stop) if name == "indices" else self.weights(start, stop)
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
                 digest.add(name, piece)
@@ -336,15 +437,12 @@ class Graph(NamedRows):
                 f"{self.path}: weights range from {low} to {high}, but {self.weight_min} to {self.weight_max} was "
                 "recorded; import the graph again"
             )
-        for name in self.optional - {"through"}:
-            arrays[name][:]
-        return compare_contents(self.path, open_store(self.path, SCHEMA), chunks, "the digest of the graph")
 
     def _array(self, name: str) -> StoredArray:
         ranges = {
             "indptr": (0, self.m),
             "indices": (0, self.n - 1),
-            "weights": (self.weight_min, self.weight_max),
+            **{each.array: (each.low, each.high) for each in self.choices},
         }
         return StoredArray(self.path, name, within=ranges.get(name))
 
@@ -365,21 +463,29 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def open_graph(store: Graph | str | os.PathLike[str]) -> Graph:
+def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
     A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
 
+    Parameters
+    ----------
+    store : the graph, or its path
+    weight : which of its weights to use, if the store has several; the path ``roads.zarr#length`` means the same
+
     Raises
     ------
     StoreError
-        The store cannot be opened; the message names the store, the fault and the cure.
+        The store cannot be opened, or has no such weights; the message names the store, the fault and the cure.
     """
     if isinstance(store, Graph):
-        return store
+        return store if weight is None else store.weighted_by(weight)
     if generate := generator_of(store):
         return cast(Graph, generate(os.fspath(store)))
-    return view(Graph, DECLARED.open(store))
+    path, name = weights_named_in(store)
+    graph = view(Graph, DECLARED.open(path))
+    name = name if weight is None else weight
+    return graph.weighted_by(name) if name else graph
 
 
 class Digest:
@@ -392,6 +498,12 @@ class Digest:
     def add(self, name: str, values: np.ndarray) -> None:
         part = self._parts.setdefault(name, hashlib.blake2b(digest_size=16))
         part.update(np.ascontiguousarray(values).view(np.uint8).data)
+
+    def with_weights(self, part: Any) -> Digest:
+        """Return the digest with other weights, whose bytes are hashed in `part`."""
+        found = Digest(0, True, True)
+        found._head, found._parts = self._head, self._parts | {"weights": part}
+        return found
 
     def value(self) -> str:
         parts = {name: part.hexdigest() for name, part in self._parts.items()}

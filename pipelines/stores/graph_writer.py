@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipelines.stores.graph import DECLARED, LINES, ONES, SCHEMA, Digest, Graph, open_graph
+from pipelines.stores.graph import CLASSES, DECLARED, LINES, ONES, SCHEMA, Digest, Graph, open_graph
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import CHUNK_BYTES
+from pipelines.stores.road_classes import RoadClasses, check_classes
+from pipelines.stores.schema import CHUNK_BYTES, create_array
 from pipelines.stores.whole_chunks import Appender, write_text
 
 
@@ -30,6 +32,7 @@ def new_graph(
     simplified: bool = False,
     sorted_rows: bool = True,
     weight_unit: str = "",
+    weight_name: str = "",
     source: str = "",
     overwrite: bool = False,
 ) -> Iterator[GraphWriter]:
@@ -49,6 +52,7 @@ def new_graph(
     sorted_rows : True promises that the arcs of each vertex are appended in the order of their heads; this is not
         checked
     weight_unit, source : text for `tilepath info`
+    weight_name : name of the weights, by which users choose among several (`GraphWriter.add_weights`)
     overwrite : replace an existing graph store at `path`
 
     Raises
@@ -70,6 +74,7 @@ def new_graph(
         "weight_dtype": str(ONES if weight_dtype is None else np.dtype(weight_dtype)),
         "weight_unit": weight_unit,
         "source": source,
+        **({"weight_name": weight_name} if weight_name else {}),
     }
     with new_store(path, SCHEMA, overwrite) as group:
         writer = GraphWriter(group, attrs, weighted=weight_dtype is not None)
@@ -95,6 +100,7 @@ class GraphWriter:
         self._weight_min, self._weight_max = np.inf, -np.inf
         self._last_tail = 0
         self._through: np.ndarray | None = None
+        self._more: list[tuple[dict[str, Any], Any]] = []  # of each other weights, their record and their hash
 
     def append(self, tails: np.ndarray, indices: np.ndarray, weights: np.ndarray | None) -> None:
         """Append arcs (1-d arrays of equal length) whose tails do not decrease; weights are None if unweighted."""
@@ -157,12 +163,15 @@ class GraphWriter:
         labels: Sequence[str] | np.ndarray | range | None = None,
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
+        junctions: np.ndarray | None = None,
         lines: Lines | None = None,
+        classes: RoadClasses | None = None,
         crs: str = "",
+        attribution: str = "",
     ) -> None:
-        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through (n).
+        """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through, junctions (n).
 
-        Also add the lines of the arcs, and the name of the coordinate system of coordinates and lines.
+        Also add the lines and the classes of the arcs, the name of the coordinate system, and the attribution.
         """
         self._through = through
         if labels is not None:
@@ -172,20 +181,54 @@ class GraphWriter:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
         if through is not None:
             self._whole("through", np.asarray(through, dtype=bool), bool)
+        if junctions is not None:
+            self._whole("junctions", junctions, np.int64)
         if lines is not None:
             self._write_lines(lines)
-        if crs:
-            self._attrs["crs"] = crs
+        if classes is not None:
+            self._write_of_arcs(CLASSES, classes.of_arcs)
+            check_classes(classes.of_arcs, classes.names)
+            self._attrs["road_classes"] = list(classes.names)
+        self._attrs |= {name: text for name, text in (("crs", crs), ("attribution", attribution)) if text}
+
+    def add_weights(self, name: str, values: np.ndarray, unit: str = "") -> None:
+        """Add other weights of the arcs under a name; `values` (m) are in the order of the store.
+
+        Raises
+        ------
+        ValueError
+            There are weights of this name, their number is not m, or a weight is NaN or infinite.
+        """
+        if name in ("", self._attrs.get("weight_name"), *(record["name"] for record, _ in self._more)):
+            raise ValueError(f"there are two weights called {name!r}; give each another name")
+        if values.shape != (self.m,) or not np.isfinite(values).all():
+            raise ValueError(f"the weights {name} are not {self.m} finite numbers")
+        values = np.ascontiguousarray(values)
+        chunks = (self._chunk_rows(self.m, 1),)
+        options: dict[str, Any] = {"attributes": {"unit": unit}} if unit else {}
+        array_name = f"weights_{len(self._more) + 1}"
+        array = create_array(
+            self._group, array_name, values.shape, chunks, values.dtype, dimension_names=("m",), **options
+        )
+        appender = Appender(array)
+        appender.append(values)
+        appender.finish()
+        low, high = (values.min().item(), values.max().item()) if self.m else (0.0, 0.0)
+        record = {"name": name, "unit": unit, "dtype": str(values.dtype), "min": low, "max": high}
+        self._more.append((record, hashlib.blake2b(values.view(np.uint8).data, digest_size=16)))
 
     def _write_lines(self, lines: Lines) -> None:
-        if len(lines.of_arcs) != self.m:
-            raise ValueError(f"{len(lines.of_arcs)} arcs have lines or none, but there are {self.m} arcs")
         check_lines(lines.of_arcs, lines.offsets, len(lines.points))
         for name, values in zip(LINES, (lines.of_arcs, lines.offsets, lines.points), strict=True):
-            chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
-            array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
-            array.append(values)
-            array.finish()
+            self._write_of_arcs(name, values)
+
+    def _write_of_arcs(self, name: str, values: np.ndarray) -> None:
+        if name in (LINES[0], CLASSES) and len(values) != self.m:
+            raise ValueError(f"{name} has {len(values)} entries, but there are {self.m} arcs")
+        chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
+        array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
+        array.append(values)
+        array.finish()
 
     def _finish(self) -> None:
         if self._appended < self.m:
@@ -198,6 +241,8 @@ class GraphWriter:
         self._digest.add("indptr", indptr)
         if self._through is not None:
             self._digest.add("through", np.asarray(self._through, dtype=bool))
+        more = [record | {"digest": self._digest.with_weights(part).value()} for record, part in self._more]
+        self._attrs |= {"more_weights": more} if more else {}
         empty = self.m == 0
         self._group.update_attributes(
             {
@@ -234,15 +279,18 @@ def write_graph(
     labels: np.ndarray | None = None,
     coordinates: np.ndarray | None = None,
     through: np.ndarray | None = None,
+    junctions: np.ndarray | None = None,
     lines: Lines | None = None,
+    classes: RoadClasses | None = None,
     crs: str = "",
+    attribution: str = "",
     sorted_rows: bool = True,
     **keywords: Any,
 ) -> Graph:
     """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
 
     Without `weights` the graph is unweighted: each arc counts 1. Rows need not be sorted. They are stored sorted by
-    head, or as given if ``sorted_rows=False``. `lines` are those of the arcs as given.
+    head, or as given if ``sorted_rows=False``. `lines` and `classes` are those of the arcs as given.
 
     Raises
     ------
@@ -263,8 +311,13 @@ def write_graph(
         indices, weights = indices[order], None if weights is None else weights[order]
         if lines is not None and len(lines.of_arcs) == len(order):  # the writer refuses other numbers of arcs
             lines = lines.taken(order)
+        if classes is not None and len(classes.of_arcs) == len(order):
+            classes = classes.taken(order)
     keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
-        writer.annotate(labels=labels, coordinates=coordinates, through=through, lines=lines, crs=crs)
+        writer.annotate(
+            labels=labels, coordinates=coordinates, through=through, junctions=junctions, lines=lines, classes=classes,
+            crs=crs, attribution=attribution,
+        )  # fmt: skip
     return open_graph(path)

@@ -59,6 +59,9 @@ class OfGraph:
                 f"{self.path}: its graph is no longer at {self.graph_path}; give its path (graph, --graph)"
             )
         graph = open_graph(self.graph_path if moved_to is None else moved_to)
+        for each in graph.choices:
+            if each.digest == self.graph_digest != graph.digest:
+                graph = graph.weighted_by(each.name)
         if graph.digest != self.graph_digest:
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
         origin, names = recorded_origin(self.path, open_store(self.path), "graph"), recorded(graph, "labels")

@@ -26,6 +26,7 @@ from pipelines.stores.errors import StoreError as StoreError
 from pipelines.stores.errors import disk_errors as disk_errors
 from pipelines.stores.errors import raise_if_of_system
 from pipelines.stores.kinds import KINDS, Kind
+from pipelines.stores.named_weights import weights_named_in
 from pipelines.stores.settled import settled
 
 CHUNK_BYTES = 4 << 20
@@ -78,8 +79,18 @@ def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
 
 
 def store_schema(path: str | os.PathLike[str]) -> str:
-    """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema."""
-    return str(settled(path, lambda: _declared(path, "r"))[1])
+    """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema.
+
+    A path may name weights of a graph store (`pipelines.stores.named_weights`).
+    """
+    path, weights = weights_named_in(path)
+    found = str(settled(path, lambda: _declared(path, "r"))[1])
+    if weights and found != "graph/1":
+        raise StoreError(
+            f"{path}: is {_called(found)}, which has no weights to choose from; choose the weights {weights!r} of its "
+            "graph when it is made (weight, --weight)"
+        )
+    return found
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:

@@ -76,6 +76,8 @@ import IN/many.csv OUT --memory 1
 picture IN/g OUT.svg
 od IN/h OUT.npy --origins IN/v.csv
 graph reverse IN/g OUT
+graph turns IN/g OUT --turns IN/t.csv
+import IN/e.csv OUT --turns IN/t.csv --labels
 som generate chainlink OUT
 apsp IN/g OUT --method hierarchy
 hierarchy IN/g OUT --like IN/h
@@ -83,6 +85,7 @@ od IN/h OUT.csv --origins IN/v.csv
 od IN/h OUT.csv.gz --origins IN/v.csv
 od IN/h OUT.tsv --origins IN/v.csv --reduce min
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
+histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 som cluster IN/m OUT.csv --clusters 2
 export IN/d OUT.npy
@@ -122,6 +125,7 @@ def inputs(tmp_path_factory, client):
         "many.csv": ["source,target", *(f"{a},{b}" for a, b in rng.integers(0, 500, (60_000, 2)).tolist())],
         "xy.csv": ["node,x,y", *(f"{i},{i % 4},{i // 4}" for i in range(n))],
         "p.csv": ["source,target", "0,1", "4,5"],
+        "t.csv": ["from,via,to,cost", "0,1,2,no", ",3,,2"],
         "v.csv": ["vertex", *map(str, range(n))],
         "s.csv": ["x,y,kind", *(f"{x:.3f},{y:.3f},{'ab'[x > 0]}" for x, y in rng.normal(size=(40, 2)).tolist())],
     }.items():

@@ -40,6 +40,28 @@ def test_a_path_between_places(network):
     assert "farther than 1,000 m from the nearest vertex" in run("path", network.path, "a", "0.2,51.5")[0]
 
 
+def test_paths_of_pairs_of_places(network, tmp_path):
+    table = tmp_path / "pairs.csv"
+    out = tmp_path / "out.csv"
+    table.write_text(
+        "origin_lon,origin_lat,destination_lon,destination_lat\n-0.0101,51.5,0.011,51.5\n0,51.5,-0.01,51.5\n"
+    )
+    told = run("path", network.path, "--pairs", table, "--out", out)
+    assert told == [
+        f"{table}, origins: 2 places moved by at most 6.9 m",
+        f"{table}, destinations: 2 places moved by at most 69.2 m",
+        f"{out}: 2 paths",
+    ]
+    rows = [line.replace('"', "").split(",")[:3] for line in out.read_text().splitlines()[1:]]
+    assert rows == [["a", "c", "11"], ["b", "a", "13"]]
+    run("sssp", network.path, tmp_path / "paths", "--source", "a", "--source", "b", "--workers", "1")
+    before = out.read_text()
+    run("path", tmp_path / "paths", "--pairs", table, "--out", out, "--overwrite")
+    assert out.read_text() == before
+    table.write_text("origin,destination_x,destination_y\na,0.011,51.5\n")
+    assert run("path", network.path, "--pairs", table, "--out", out, "--overwrite")[-1] == f"{out}: 1 path"
+
+
 def test_a_wrong_place_is_named(network):
     for place, says in (
         ("0.0,91", "0.0,91: there is no longitude 0 with latitude 91"),

@@ -10,6 +10,8 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
+from tilepath.cli.weights import chosen_weight
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
@@ -17,21 +19,19 @@ VERTICES = (
     "that vertex."
 )
 
-GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
-TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing table.")
-
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath path roads.zarr 1 3353")
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
-@click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
+@click.option(
+    "--pairs", type=click.Path(exists=True), help="A table with the columns source and target, or with places."
+)
 @click.option("--out", type=click.Path(), help="Write the paths of --pairs, or the Euler walks, to this table.")
 @OVERWRITE
 @JSON
 @GRAPH
+@chosen_weight("store")
 def path(
     store: str,
     source: str | None,
@@ -47,6 +47,9 @@ def path(
     STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy. If STORE has the
     paths from the nearest of several sources, SOURCE and the column source of --pairs may be left out. If STORE has
     Euler circuits, print the walks, or write them to the table --out; --json prints even long walks whole.
+
+    Places of --pairs are in the columns origin_lon, origin_lat, destination_lon and destination_lat, or the same with x
+    and y.
 
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Their entries name vertices as the command line
     does; the column may hold text or whole numbers.
@@ -107,7 +110,7 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
         check_output(out, overwrite)
     distances = open_distances(store)
     opened = distances.graph(graph)
-    found = measures(distances)
+    found = measures(distances, opened)
     if as_json:
         click.echo(json.dumps(_measures_in_full(found, opened), allow_nan=False))
     else:
@@ -145,11 +148,19 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:
     """Write the table `out` and return its number of rows."""
-    from pipelines import paths_of_pairs, tree_paths_of_pairs
-    from pipelines.stores import store_schema
+    from pipelines import open_paths, paths_of_pairs, tree_paths_of_pairs
+    from pipelines.files.tables import check_output
+    from pipelines.stores import open_graph, store_schema
+    from pipelines.stores.solutions import open_solution
 
-    write = tree_paths_of_pairs if store_schema(store) == "paths/1" else paths_of_pairs
-    return write(store, pairs, out=out, graph=graph, overwrite=overwrite).num_rows
+    check_output(out, overwrite, pairs)
+    if store_schema(store) == "paths/1":
+        given = AtPlaces(open_paths(store).graph(graph)).pairs(pairs)
+        return tree_paths_of_pairs(store, given, out=out, graph=graph, overwrite=overwrite).num_rows
+    searched = store_schema(store) == "graph/1"
+    opened = open_graph(store) if searched else open_solution(store, graph)[1]
+    given = AtPlaces(opened).pairs(pairs)
+    return paths_of_pairs(store, given, out=out, graph=graph, overwrite=overwrite).num_rows
 
 
 def _echo_measures(found: Any, graph: Any) -> None:

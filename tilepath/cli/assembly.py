@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import OVERWRITE
 
 
 @page("de-bruijn", example="tilepath sequence de-bruijn 0123456789 4 --out pins.txt")
@@ -14,7 +15,7 @@ from tilepath.cli.help_pages import page
 @click.argument("order", type=click.IntRange(min=1))
 @click.option("--cyclic", is_flag=True, help="Leave out the last ORDER - 1 letters, which repeat the first ones.")
 @click.option("--out", type=click.Path(), help="Write the sequence to this file instead of the terminal.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrite: bool) -> None:
     """Print the shortest text that contains every word of ORDER letters of ALPHABET exactly once.
 
@@ -57,7 +58,7 @@ def de_bruijn(alphabet: str, order: int, cyclic: bool, out: str | None, overwrit
 )
 @click.option("--gfa", type=click.Path(), help="Write contigs and their links to this file, in GFA 1.")
 @click.option("--graph", type=click.Path(), help="Write the de Bruijn graph of both strands to this graph store.")
-@click.option("--overwrite", is_flag=True, help="Replace existing files and the existing store.")
+@OVERWRITE
 def assemble(reads: tuple[str, ...], out: str, **options: Any) -> None:
     """Find the contigs of a genome in READS, FASTA or FASTQ files, and write them to the FASTA file OUT.
 

@@ -8,6 +8,8 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import OVERWRITE
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath betweenness roads.zarr betweenness.csv")
@@ -26,8 +28,9 @@ from tilepath.cli.help_pages import page
 @click.option(
     "--normalized/--sums", default=True, help="Divide by the number of pairs (default), or write sums over the pairs."
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
+@OVERWRITE
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Write the betweenness of every vertex of the graph store GRAPH to the table OUT: vertex, betweenness.

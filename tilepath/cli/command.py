@@ -23,6 +23,7 @@ from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.hierarchy import hierarchy
+from tilepath.cli.histogram import histogram
 from tilepath.cli.isochrones import isochrones
 from tilepath.cli.messages import in_options_of
 from tilepath.cli.od import od
@@ -107,7 +108,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
     "Shortest paths": ["apsp", "sssp", "path", "stats", "betweenness"],
-    "Road networks": ["hierarchy", "od", "isochrones", "what-if"],
+    "Road networks": ["hierarchy", "od", "histogram", "isochrones", "what-if"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
     "Stores": ["info", "verify", "export"],
@@ -134,6 +135,7 @@ for command in (
     hierarchy,
     od,
     isochrones,
+    histogram,
     what_if,
     euler,
     assemble,

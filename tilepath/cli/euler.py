@@ -9,6 +9,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import OVERWRITE
 
 SHOWN_VERTICES = 40  # vertices printed of one walk
 SHOWN_WALKS = 10  # walks printed
@@ -33,7 +34,7 @@ SHOWN_WALKS = 10  # walks printed
     "hierholzer on a CPU.",
 )
 @click.option("--verify", is_flag=True, help="Prove that every arc is walked along exactly once.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@OVERWRITE
 @with_dry_run
 @on_cluster
 def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undirected: bool, **options: Any) -> None:

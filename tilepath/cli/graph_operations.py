@@ -1,4 +1,4 @@
-"""The commands on a whole graph: `tilepath graph show | reverse | degrees | components | tree`."""
+"""The commands on a whole graph: `tilepath graph show | reverse | turns | degrees | components | tree`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import JSON, VERTICES
+from tilepath.cli.answers import VERTICES
 from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
+from tilepath.cli.shared_options import JSON, OVERWRITE
 
+ANGLES = (
+    "A table of --angles has the columns turn, least, most and cost. Angles are in degrees from straight ahead, from "
+    "-180 to 180, positive to the left. The row `u-turn` has no angles. Where fewer than three roads meet, only "
+    "U-turns cost something. --angles usual is for cars that drive on the right: left 7 s, right 3 s, U-turn 20 s."
+)
 SHOWN_NEIGHBOURS = 20  # neighbours printed in a row
 SHOWN_CYCLES = 10  # cycles printed of a permutation
 SHOWN_COMPONENTS = 10  # largest components printed
 
 STORE = click.argument("store", metavar="GRAPH", type=click.Path())
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
 
 
 @click.group(cls=Pages)
 def graph() -> None:
-    """Show the rows, degrees or components of a graph store; reverse its arcs; find a spanning tree."""
+    """Show the rows, degrees or components of a graph store; reverse its arcs; add turns; find a spanning tree."""
 
 
 @graph.command(epilog=VERTICES, example="tilepath graph show roads.zarr 17")
@@ -78,6 +83,27 @@ def reverse(store: str, out: str, overwrite: bool, device: str) -> None:
     from pipelines.stores import open_graph
 
     click.echo(write_reverse(open_graph(store), out, device=device, overwrite=overwrite).describe())
+
+
+@graph.command(example="tilepath graph turns roads.zarr turned.zarr --turns turns.csv", epilog=ANGLES)
+@STORE
+@click.argument("out", type=click.Path())
+@click.option("--turns", "table", type=click.Path(exists=True), help="A table of turns: from, via, to, cost.")
+@click.option("--angles", metavar="TABLE", help="Costs by angles: a table, or `usual` for a car's seconds.")
+@OVERWRITE
+def turns(store: str, out: str, table: str | None, angles: str | None, overwrite: bool) -> None:
+    """Write GRAPH to the graph store OUT with turns that are forbidden or cost something.
+
+    A row of --turns names a turn by three vertices, and its cost: a number in the unit of the weights, `no` for a
+    forbidden turn, or `only` if all other ways from `from` over `via` are forbidden. An empty `from` or `to` means
+    every vertex. The columns from_arc and to_arc, if there are any, choose one of parallel arcs by its number.
+
+    All commands take OUT as any other graph. Paths begin and end at a junction at no cost, and are shown without the
+    vertices that are added for turns.
+    """
+    from pipelines import open_graph, write_turns
+
+    click.echo(write_turns(open_graph(store), out, table, angles=angles, overwrite=overwrite).describe())
 
 
 @graph.command(example="tilepath graph degrees roads.zarr")

@@ -9,6 +9,7 @@ import click
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import MEMORY, OVERWRITE
 
 KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"]
 
@@ -19,10 +20,17 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency", "layers"]),
+    type=click.Choice(["gr", "mtx", "tntp", "edges", "parquet", "graphml", "adjacency", "layers", "osm"]),
     help="Format of FILE; by default chosen by its suffix.",
 )
 @click.option("--weight", metavar="COLUMN", help="Name of the weight column, such as length or free_flow_time (TNTP).")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="COLUMN",
+    help="Keep these weights, too, under the name of their column; commands choose among them by --weight. May be "
+    "given several times.",
+)
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--layer", metavar="NAME", help="The layer of lines to read; by default the only such layer.")
 @click.option(
@@ -35,6 +43,18 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     metavar="NAME",
     help="Coordinate system of coordinates that do not record their own, such as EPSG:25833; by default, longitude and "
     "latitude if the numbers could be these.",
+)
+@click.option(
+    "--attribution",
+    metavar="TEXT",
+    help="Text that every picture and map of the graph shows, such as '© OpenStreetMap contributors', which graphs of "
+    "OSMnx have by default.",
+)
+@click.option(
+    "--profile",
+    metavar="NAME|FILE",
+    help="Who uses the roads of OpenStreetMap: car (default), bike, foot, or a .toml file, a copy of a profile with "
+    "changes.",
 )
 @click.option("--delimiter", help="Delimiter of the columns of an edge list; by default blanks, or a comma in .csv.")
 @click.option("--comment", metavar="CHARACTERS", help="Skip lines that begin with one of these characters.")
@@ -55,26 +75,36 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
     help="File of coordinates: a DIMACS .co file, TNTP's _node.tntp, or a table (CSV, TSV, Parquet) with the columns "
     "node, x and y.",
 )
+@click.option(
+    "--turns",
+    is_flag=False,
+    flag_value="",
+    metavar="[TABLE]",
+    help="Forbid turns, or let them cost something: by the table TABLE (tilepath graph turns --help), or, without "
+    "TABLE, by the turn restrictions of OpenStreetMap. Write this option last, or as --turns=TABLE.",
+)
+@click.option("--angles", metavar="TABLE", help="Costs of turns by their angles (tilepath graph turns --help).")
 @click.option("--simplify", is_flag=True, help="Keep only the shortest of parallel arcs, and drop loops.")
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
 )
 @click.option("--unit", help="Unit of the weights, for display.")
-@click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@MEMORY
+@OVERWRITE
 def import_file(file: str, store: str, **options: Any) -> None:
     """Read a graph from FILE into the graph store STORE.
 
     Formats: DIMACS .gr, Matrix Market .mtx, TNTP .tntp, edge lists (.txt, .csv, .tsv, ...), GraphML, Parquet,
-    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line), and layers of lines (.gpkg, .geojson,
-    GeoParquet, .fgb, .shp). FILE is read in pieces, so it may be larger than memory, except layers. Columns of edge
-    lists and Parquet are found by names such as source, target and weight, else by position. The command prints the
-    header and the columns that it used.
+    adjacency lines `a -> b, c` (.adj, or .txt with an arrow in its first line), layers of lines (.gpkg, .geojson,
+    GeoParquet, .fgb, .shp), and OpenStreetMap (.osm.pbf, .osm). FILE is read in pieces, so it may be larger than
+    memory, except layers. Columns of edge lists and Parquet are found by names such as source, target and weight, else
+    by position. The command prints the header and the columns that it used.
 
     Lines of a layer join where they end. Their weights are the column --weight, or else their lengths in metres, or in
     the unit of their coordinate system.
+
+    Of OpenStreetMap, the ways that a profile allows become arcs from junction to junction. Weights are travel times in
+    seconds, or with `--weight length` lengths in metres.
     """
     from pipelines import import_graph
 
@@ -86,6 +116,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
         options["columns"] = options["columns"].split(",")
     if options["memory"] is not None:
         options["memory"] <<= 20
+    if options["turns"] == "":
+        options["turns"] = True
     given = {name: value for name, value in options.items() if value is not None}
     click.echo(import_graph(file, store, report=say, **given).describe())
 
@@ -145,10 +177,8 @@ def import_file(file: str, store: str, **options: Any) -> None:
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order they are generated, not sorted by head."
 )
-@click.option(
-    "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
-)
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@MEMORY
+@OVERWRITE
 def generate_graph(kind: str, store: str, **options: Any) -> None:
     """Generate a graph of KIND and write it to the graph store STORE.
 

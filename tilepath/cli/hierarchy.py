@@ -10,6 +10,8 @@ from tilepath.cli.cluster import OpenClient, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.paths import DTYPE
 from tilepath.cli.quantities import BYTES
+from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath hierarchy roads.zarr roads.hierarchy.zarr --verify")
@@ -24,9 +26,10 @@ from tilepath.cli.quantities import BYTES
 @click.option("--thorough", is_flag=True, help="Spend up to three times as long on the order, for a little less work.")
 @click.option("--dtype", type=click.Choice(["float32", "float64", "int32", "int16"]), help=DTYPE)
 @click.option("--host-memory", type=BYTES, help="Use at most this much memory of the host, such as 64GiB.")
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
-@click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@RESUME
+@OVERWRITE
+@VERIFY_ROWS
+@chosen_weight("graph")
 @on_cluster
 def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Prepare a road network, so that any distance is answered fast from a small store.

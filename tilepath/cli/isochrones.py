@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import GRAPH, VERTICES
+from tilepath.cli.answers import VERTICES
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import BACKGROUND, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE
+from tilepath.cli.weights import chosen_weight
 
 SAID = 3  # up to this many places, the command says how far each place was moved
 
@@ -57,14 +59,12 @@ SAID = 3  # up to this many places, the command says how far each place was move
     help="Distance from a street to the edge of its buffer; by default 50 m for degrees, else a hundredth of the "
     "diagonal of the reached streets.",
 )
-@click.option(
-    "--snap-limit",
-    type=NUMBER,
-    metavar="D",
-    help="Refuse places farther than D from every vertex, in metres or in units of the coordinates.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@SNAP_LIMIT
+@TITLE
+@BACKGROUND
+@OVERWRITE
 @GRAPH
+@chosen_weight("network")
 def isochrones(
     network: str,
     out: str,
@@ -79,14 +79,14 @@ def isochrones(
     """Write the areas or streets that are reached within limits to OUT (.gpkg, .geojson, .geoparquet or .parquet).
 
     STORE is a graph store with coordinates, or a hierarchy store of such a graph. OUT has an area for each source and
-    limit, the largest first; a .gpkg also has the reached streets, in the layer `edges`.
+    limit, the largest first; a .gpkg also has the reached streets, in the layer `edges`. If OUT ends in .html, .svg,
+    .png or .pdf, it is a map of the areas and the network.
     """
-    from pipelines.files.layers import check_layers
-    from pipelines.reach.solve import Reach, check_kind, write_isochrones
+    from pipelines.reach.solve import Reach, check_isochrones, check_kind, write_isochrones
     from pipelines.stores.schema import counted
 
     check_kind(options["kind"], options["concavity"], options["width"])
-    check_layers(out, options["overwrite"])
+    check_isochrones(out, options["kind"], options["overwrite"])
     if bool(sources) == (from_file is not None):
         raise click.UsageError("name the sources, either with --from or with --from-file")
     given = from_file if from_file is not None else _sources(network, graph, sources)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import JSON, TITLE
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import JSON, OVERWRITE, TITLE
 
 
 @page(example="tilepath som quality units.zarr")
@@ -44,7 +44,7 @@ def quality(mapping: str, codebook: str | None, samples: str | None, as_json: bo
 )
 @click.option("--map", "codebook", type=click.Path(exists=True), help="Store of the map, if it was moved.")
 @click.option("--samples", type=click.Path(exists=True), help="Store of the samples, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 def predict(mapping: str, out: str, voters: str | None, **options: Any) -> None:
     """Write the label predicted for each sample of the mapping store MAPPING to OUT (.csv, .tsv, .parquet).
 
@@ -70,7 +70,7 @@ def predict(mapping: str, out: str, voters: str | None, **options: Any) -> None:
     "--scaled", is_flag=True, help="Write scaled values, as trained; by default values in units of the source."
 )
 @click.option("--samples", type=click.Path(exists=True), help="Samples store of a mapping, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 def export(store: str, file: str, **options: Any) -> None:
     """Write the map or mapping STORE to the table FILE (.csv, .tsv, .parquet; arrays of the grid also as .npy)."""
     from pipelines import export_map
@@ -121,7 +121,7 @@ def export(store: str, file: str, **options: Any) -> None:
 )
 @click.option("--dpi", type=int, show_default="150", help="Pixels per inch.")
 @click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for pictures of numbers, such as cividis.")
-@click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
+@OVERWRITE
 def plot(
     codebook: str,
     image: str,
@@ -186,7 +186,7 @@ def plot(
     type=click.Path(exists=True),
     help="Write the name, label, unit and cluster of each sample of this mapping store instead of each unit.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 def cluster(codebook: str, out: str, samples: str | None, mapping: str | None, overwrite: bool, **options: Any) -> None:
     """Find clusters of the units of MAP and write them to OUT (.csv, .tsv or .parquet), one row for each unit."""
     from pipelines import cluster_map, open_codebook, open_mapping, open_samples, write_clusters

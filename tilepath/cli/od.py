@@ -12,28 +12,18 @@ from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
-
-POINTS = (
-    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
-    "optional."
-)
+from tilepath.cli.shared_options import GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath od roads.hierarchy.zarr times.parquet --origins homes.csv --destinations schools.csv")
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--origins", type=click.Path(exists=True), help=f"{POINTS.format('origin')} By default, every vertex.")
-@click.option(
-    "--destinations",
-    type=click.Path(exists=True),
-    help="A table like --origins, with a column destination instead of origin; by default, the origins.",
-)
-@click.option(
-    "--pairs",
-    type=click.Path(exists=True),
-    help="A table with a row for each pair; OUT has the same rows. The columns origin and destination have names of "
+@point_options(
+    pairs="A table with a row for each pair; OUT has the same rows. The columns origin and destination have names of "
     "vertices, or ids of --origins and --destinations; or the columns origin_lon, origin_lat, destination_lon and "
     "destination_lat (or the same with x and y) have places.",
+    default="By default, every vertex.",
 )
 @click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
@@ -51,9 +41,9 @@ POINTS = (
 @click.option(
     "--also",
     multiple=True,
-    metavar="NAME=GRAPH",
-    help="Add a column NAME: the sum of the weights of GRAPH along the same path. GRAPH is the same network, imported "
-    "with another weight. May be given several times.",
+    metavar="NAME[=GRAPH]",
+    help="Add a column NAME: the sum of the weights called NAME along the same path, such as length. Or the sum of the "
+    "weights of GRAPH, the same network imported with another weight. May be given several times.",
 )
 @click.option(
     "--unit",
@@ -66,15 +56,11 @@ POINTS = (
     is_flag=True,
     help="Add the vertices along a shortest path, and its length by the coordinates of the graph.",
 )
-@click.option(
-    "--snap-limit",
-    type=NUMBER,
-    metavar="METRES",
-    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
-)
-@click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@SNAP_LIMIT
+@GRAPH
+@RESUME
+@OVERWRITE
+@chosen_weight("store")
 @on_cluster
 def od(
     store: str,
@@ -145,12 +131,12 @@ def od(
     click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {written.pairs / seconds:,.0f} pairs/s")
 
 
-def _named_graphs(also: tuple[str, ...]) -> dict[str, str]:
-    """Return the graph of each column that --also names."""
-    found = {}
+def _named_graphs(also: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the graph of each column that --also names, None for weights of the network itself."""
+    found: dict[str, str | None] = {}
     for text in also:
         name, equals, path = text.partition("=")
-        if not (name and equals and path):
-            raise ValueError(f"--also {text}: give NAME=GRAPH, such as length=length.zarr")
-        found[name] = path
+        if not name or (equals and not path):
+            raise ValueError(f"--also {text}: give NAME or NAME=GRAPH, such as length or length=length.zarr")
+        found[name] = path or None
     return found

@@ -11,6 +11,8 @@ from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
+from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS
+from tilepath.cli.weights import chosen_weight
 
 DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
 LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex, or with places."
@@ -46,10 +48,11 @@ LISTED = "A file of further {0}s: one vertex per line, or a table with a column 
     type=BYTES,
     help="Most memory to use of each host, such as 64GiB; a larger matrix is computed out of core.",
 )
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
-@click.option("--verify", is_flag=True, help="Check the result by certificates on sampled rows.")
+@RESUME
+@OVERWRITE
+@VERIFY_ROWS
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def apsp(
     graph: str, out: str, open_client: OpenClient, sources: tuple[str, ...], sources_file: str | None, **options: Any
@@ -100,10 +103,11 @@ def apsp(
 @click.option(
     "--piece-arcs", type=click.IntRange(min=1), help="Arcs that a worker holds at a time (--spread vertices)."
 )
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@RESUME
+@OVERWRITE
 @click.option("--verify", is_flag=True, help="Check the result by certificates.")
 @with_dry_run
+@chosen_weight("graph")
 @on_cluster
 def sssp(
     graph: str,

@@ -6,12 +6,19 @@ from typing import Any
 
 import click
 
-from tilepath.cli.answers import GRAPH, TITLE, VERTICES
+from tilepath.cli.answers import VERTICES
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import BACKGROUND, GRAPH, OVERWRITE, TITLE
+from tilepath.cli.weights import chosen_weight
 
-ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --partitions and --stages take no title
+ALWAYS = (
+    "seed",
+    "title",
+    "overwrite",
+    "background",
+)  # options of every picture, but --partitions and --stages take no title
 
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath picture roads.hierarchy.zarr levels.png --kind levels")
@@ -48,18 +55,18 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
     type=click.Path(),
     metavar="STORE",
     help="Colour vertices by their distances in a row of this store: a store of distances or paths, or "
-    "a hierarchy store.",
+    "a hierarchy store. By default, the graph is searched.",
 )
 @click.option(
-    "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of width T of --distances: isochrones."
+    "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of distances of width T: isochrones."
 )
 @click.option(
     "--from",
     "source",
     metavar="VERTEX",
-    help="Measure --distances from VERTEX; by default the vertex of the first row.",
+    help="Colour vertices by distances from VERTEX; by default the vertex of the first row of --distances.",
 )
-@click.option("--route", nargs=2, metavar="A B", help="Draw the shortest path of --distances from A to B in red.")
+@click.option("--route", nargs=2, metavar="A B", help="Draw the shortest path from A to B in red.")
 @click.option(
     "--partitions",
     is_flag=True,
@@ -84,16 +91,19 @@ ALWAYS = ("seed", "title", "overwrite")  # options of every picture, but --parti
 @TITLE
 @click.option("--size", type=NUMBER, metavar="INCHES", help="Width of a map, without margins; by default 7.5.")
 @click.option("--dpi", type=click.IntRange(10, 1200), help="Pixels of an inch; by default 150.")
-@click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for --distances; by default viridis_r.")
-@click.option("--overwrite", is_flag=True, help="Replace IMAGE if it exists.")
+@click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for distances; by default viridis_r.")
+@BACKGROUND
+@OVERWRITE
 @GRAPH
+@chosen_weight("store")
 def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
-    """Draw a store of a graph, circuits, distances or a hierarchy to IMAGE (.svg, .png, .pdf; a graph also .dot).
+    """Draw a store of a graph, circuits, distances or a hierarchy to IMAGE (.svg, .png, .pdf; graphs also .dot, .html).
 
     A graph with coordinates is drawn as a map, a graph of up to 10 vertices in layers or as a circle, any other graph
     with a force-directed layout. At most 2,000 vertices are drawn, on a map 200,000; --sample draws a part of a larger
     graph. A store of circuits is drawn as its graph with --circuit, a store of distances as a matrix, and a hierarchy
-    as --kind says.
+    as --kind says. An .html file is a map that can be moved and zoomed; it has the streets, so that it works without a
+    network, and says what it loads from a network (--background).
     """
     from pipelines.stores.schema import kind_of
 
@@ -111,7 +121,7 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     elif schema == "hierarchy/1":
         from pipelines import picture_bricks
 
-        kept = {name: options.pop(name) for name in ("sample", "around", *ALWAYS)}
+        kept = {name: options.pop(name) for name in ("sample", "around", "seed", "title", "overwrite")}
         kept["kind"] = options.pop("kind") or "bricks"
         _refuse_options(options, "a hierarchy store")
         picture_bricks(store, image, graph=graph, **kept)
@@ -133,7 +143,7 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     if kind is not None:
         raise click.UsageError(f"--kind {kind} draws a hierarchy store; make one of the graph (tilepath hierarchy)")
     if partitions or stages:
-        _refuse_options(options, "partitions or stages", ("seed", "overwrite"))
+        _refuse_options(options, "partitions or stages", ("seed", "overwrite", "background"))
         if partitions and stages:
             raise click.UsageError("--stages draws the partitions too; leave --partitions out")
         draw = picture_partitions if partitions else picture_euler_stages

@@ -79,10 +79,28 @@ class AtPlaces:
             return vertices_in_file(self.graph, what, file)
         points = read_points(file, self.graph, what, snapping=self._snapping)
         found = list(dict.fromkeys(points.vertices.tolist()))
-        assert points.snapped is not None
+        self._say(points, file, f" to {counted(len(found), 'vertex', 'vertices')}")
+        return found
+
+    def pairs(self, file: str) -> Any:
+        """Return the pairs of vertices in a file, as `tilepath.positions`, if it has places; else the file."""
+        from pipelines import positions
+        from pipelines.files.tables import column_names
+        from pipelines.od_tables.row_by_row import read_pairs_of_points
+
+        if not any(name.startswith(("origin_", "destination_")) for name in column_names(file)):
+            return file
+        points = read_pairs_of_points(file, self.graph, snapping=self._snapping)
+        for what, each in zip(("origins", "destinations"), points, strict=True):
+            if each.snapped is not None:
+                self._say(each, f"{file}, {what}", "")
+        return positions(list(zip(*(each.vertices.tolist() for each in points), strict=True)))
+
+    def _say(self, points: Any, of: str, to: str) -> None:
+        """Say how far places were moved, and a warning if there is one."""
+        from pipelines.stores.schema import counted
+
         places, unit = counted(len(points.vertices), "place"), " m" if points.on_the_globe else ""
-        moved = f"by at most {points.snapped.max():,.1f}{unit}"
-        say(f"{file}: {places} moved {moved} to {counted(len(found), 'vertex', 'vertices')}", err=True)
+        say(f"{of}: {places} moved by at most {points.snapped.max():,.1f}{unit}{to}", err=True)
         if points.warning:
             say(points.warning, err=True)
-        return found

@@ -15,6 +15,7 @@ import click
 from tilepath.cli.assembly import de_bruijn
 from tilepath.cli.cluster import DEVICE
 from tilepath.cli.help_pages import Pages
+from tilepath.cli.shared_options import OVERWRITE
 
 SHOWN = 1000  # digits, numbers or rows printed to the terminal
 # From this many bytes of a result on, "auto" takes a GPU, if there is one. By benchmarks/results/sequences-*.json, a
@@ -27,7 +28,6 @@ MOST_STEPS = 200  # steps of look-and-say whose term is longer than any memory, 
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path), help="Write to this file (text or .npy) instead of the terminal."
 )
-_OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 _NUMBERS = {"ignore_unknown_options": True}  # -1 is a number, not an option
 
 
@@ -47,7 +47,7 @@ def sequence() -> None:
     help="Print the length of every term instead; no term is made, so STEPS may be large.",
 )
 @_OUT
-@_OVERWRITE
+@OVERWRITE
 @DEVICE
 def look_and_say_command(
     seed: str, steps: int, look_and_say_lengths: bool, out: Path | None, overwrite: bool, device: str
@@ -94,7 +94,7 @@ def look_and_say_command(
     help="Compare with the measured spectrum in this file (text or .npy), and print how many of its masses match.",
 )
 @_OUT
-@_OVERWRITE
+@OVERWRITE
 @DEVICE
 def spectrum_command(
     peptide: tuple[str, ...],
@@ -140,7 +140,7 @@ def spectrum_command(
 )
 @click.option("--count", type=click.IntRange(min=0), help="Number of permutations; by default all from --first on.")
 @_OUT
-@_OVERWRITE
+@OVERWRITE
 @DEVICE
 def permutations_command(
     values: tuple[str, ...], first: int, count: int | None, out: Path | None, overwrite: bool, device: str

@@ -10,6 +10,7 @@ from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.maps import cluster, export, plot, predict, quality
 from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import OVERWRITE, RESUME
 
 
 @click.group("som", cls=Pages)
@@ -76,7 +77,7 @@ def som() -> None:
     help="Take columns, scaling, compensation, dtype and --missing from this store of samples or of a map, so that the "
     "samples can be placed on that map.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@OVERWRITE
 def import_file(
     files: tuple[str, ...],
     store: str,
@@ -127,7 +128,7 @@ def import_file(
     show_default=True,
     help="Dtype of the stored values.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@OVERWRITE
 def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any) -> None:
     """Generate samples of KIND and write them to the samples store STORE.
 
@@ -234,8 +235,8 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 )
 @click.option("--piece-rows", type=click.IntRange(min=1), help="Samples that a worker reads and searches at a time.")
 @click.option("--coordination", type=click.Choice(["scheduler", "signals"]), help=COORDINATION)
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store.")
+@RESUME
+@OVERWRITE
 @with_dry_run
 @on_cluster
 def train(samples: str, out: str, open_client: OpenClient, given: str | None, **options: Any) -> None:
@@ -254,8 +255,8 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
 @click.argument("codebook", metavar="MAP", type=click.Path())
 @click.argument("samples", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing store, and an existing table.")
+@RESUME
+@OVERWRITE
 @click.option(
     "--out",
     "table",

@@ -6,8 +6,9 @@ import json
 
 import click
 
-from tilepath.cli.answers import GRAPH, JSON
 from tilepath.cli.help_pages import page
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath info distances.zarr --verify")
@@ -53,8 +54,9 @@ def verify(store: str, rows: str, graph: str | None) -> None:
 @page(example="tilepath export distances.zarr distances.npy")
 @click.argument("store", type=click.Path())
 @click.argument("out", metavar="FILE", type=click.Path())
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@OVERWRITE
 @GRAPH
+@chosen_weight("store")
 def export(store: str, out: str, overwrite: bool, graph: str | None) -> None:
     """Write the contents of STORE to FILE; the suffix of FILE chooses the format.
 

@@ -8,8 +8,8 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.od import POINTS
-from tilepath.cli.quantities import NUMBER
+from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
+from tilepath.cli.weights import chosen_weight
 
 
 @page("what-if", example="tilepath what-if roads.hierarchy.zarr longer.csv --closed bridges.csv --origins homes.csv")
@@ -19,7 +19,9 @@ from tilepath.cli.quantities import NUMBER
     "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
 )
 @click.option(
-    "--weights", type=click.Path(exists=True), help="A graph store with the same vertices and the new weights."
+    "--weights",
+    type=click.Path(),
+    help="A graph store with the same vertices and the new weights, or the name of other weights of STORE.",
 )
 @click.option(
     "--each",
@@ -28,20 +30,12 @@ from tilepath.cli.quantities import NUMBER
     "the number of pairs that are no longer joined, and the sum and the largest of the added distances.",
 )
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
-@click.option("--origins", type=click.Path(exists=True), help=POINTS.format("origin"))
-@click.option("--destinations", type=click.Path(exists=True), help="A table like --origins; by default, the origins.")
-@click.option(
-    "--pairs", type=click.Path(exists=True), help="A table of pairs of places, as for tilepath od; not with --each."
-)
+@point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
-@click.option(
-    "--snap-limit",
-    type=NUMBER,
-    metavar="METRES",
-    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
-)
-@click.option("--graph", type=click.Path(), help="The graph of STORE, if it was moved.")
-@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@SNAP_LIMIT
+@GRAPH
+@OVERWRITE
+@chosen_weight("store")
 def what_if(
     store: str,
     out: str,
@@ -63,9 +57,9 @@ def what_if(
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table
-    from pipelines.od_tables.given import open_network, read_given
+    from pipelines.od_tables.given import given_or_everywhere, open_network, read_given
     from pipelines.od_tables.units import measured
-    from pipelines.od_tables.what_if import change_table, criticality_table, given_or_everywhere
+    from pipelines.od_tables.what_if import change_table, criticality_table
     from pipelines.routes.pairs import read_pairs
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.layers import has_lines, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
+from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
@@ -34,6 +38,9 @@ from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
+from pipelines.turns.angles import AngleCostsLike, read_angle_costs
+from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
+from pipelines.turns.write import add_turns
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -46,6 +53,7 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "adjacency": (read_adjacency, (".adj",)),
     "graphml": (read_graphml, (".graphml",)),
     "layers": (read_layers, READ),
+    "osm": (read_osm, SUFFIXES),
 }
 
 
@@ -55,10 +63,13 @@ def import_graph(
     *,
     format: str | None = None,
     weight: str | int | None = None,
+    also: Sequence[str] = (),
     columns: Sequence[str | int] | None = None,
     layer: str | None = None,
     oneway: str | None = None,
     crs: str | None = None,
+    attribution: str | None = None,
+    profile: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     comment: str | None = None,
     base: int | None = None,
@@ -68,6 +79,8 @@ def import_graph(
     directed: bool | None = None,
     unit: str | None = None,
     coordinates: str | os.PathLike[str] | Mapping[str, Sequence[float]] | np.ndarray | None = None,
+    turns: TurnsLike | bool | None = None,
+    angles: AngleCostsLike | None = None,
     simplify: bool = False,
     sorted_rows: bool = True,
     overwrite: bool = False,
@@ -79,19 +92,26 @@ def import_graph(
     Parameters
     ----------
     source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
-        gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`); or a GeoDataFrame
-        of lines, a SciPy sparse matrix, or a graph of NetworkX, OSMnx or igraph, or a data frame of edges, or a vector
-        of integers, for a graph of one arc from each v to ``source[v]``; or a list or iterator of lines
-        ``"a -> b, c"``, or of ``(tail, head)`` or ``(tail, head, weight)``; or a dict of neighbours,
-        ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
+        gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`), or of
+        OpenStreetMap (`.osm.pbf`, `.osm`); or a GeoDataFrame of lines, a SciPy sparse matrix, or a graph of NetworkX,
+        OSMnx or igraph, or a data frame of edges, or a vector of integers, for a graph of one arc from each v to
+        ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or of ``(tail, head)`` or
+        ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
     path : path of the new store
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
-        (GraphML, NetworkX, igraph)
+        (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
+    also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
+        commands choose among them by `weight`. The source is read once for each. The store of a network of
+        OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
         coordinates are longitude and latitude, in this order
+    attribution : text that every picture and map of the graph shows, as the licence of the data asks; graphs of OSMnx
+        have "© OpenStreetMap contributors" by default, and "" leaves it out
+    profile : who uses the roads of OpenStreetMap: "car" (default), "bike", "foot", or the path of a changed copy of
+        such a profile (`.toml`)
     delimiter, comment, header : see `read_edge_list`
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
@@ -106,6 +126,8 @@ def import_graph(
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
         such as GeoPandas writes; with a table, the vertices of a Parquet source or data frame are names by default
+    turns, angles : turns that are forbidden or cost something, as for `write_turns`; ``turns=True`` takes the turn
+        restrictions of OpenStreetMap
     simplify : keep only the lightest of parallel arcs, and drop loops
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
@@ -127,13 +149,15 @@ def import_graph(
     StoreError
         `path` exists, or the disk is full.
     """
-    source = list(source) if isinstance(source, Iterator) else source
+    given = dict(locals())
+    source = given["source"] = list(source) if isinstance(source, Iterator) else source
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
         "columns": columns,
         "layer": layer,
         "oneway": oneway,
+        "profile": profile,
         "delimiter": delimiter,
         "comment": comment,
         "base": base,
@@ -159,9 +183,14 @@ def import_graph(
         reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
     ):
         arcs.source = name
+        arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        if also:
+            arcs.more_weights = partial(_more_weights, given)
         if crs is not None:
             arcs.crs = recorded_name(crs)
+        if attribution is not None:
+            arcs.attribution = attribution
         if coordinates is not None:
             arcs.coordinates = partial(_positions, coordinates, arcs.remarks)
         if labels is False:
@@ -169,9 +198,69 @@ def import_graph(
         _tell(arcs, report)
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
+        turns = None if turns is False else turns
+        if turns is not None or angles is not None:
+            graph = _write_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
+            _tell(arcs, report)
+            return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph
+
+
+def _write_turns(
+    path: str | os.PathLike[str],
+    arcs: ArcStream,
+    turns: TurnsLike | bool | None,
+    angles: AngleCostsLike | None,
+    simplify: bool,
+    sorted_rows: bool,
+    overwrite: bool,
+    memory: int | None,
+) -> Graph:
+    """Write the arcs of a stream as a graph with turns, by way of a graph without turns beside it."""
+    if turns is True and arcs.turns is None:
+        raise FormatError(f"{arcs.source}: has no restrictions of turns; give a table of turns (turns, --turns TABLE)")
+    if not sorted_rows:
+        raise ValueError("turns need sorted rows; leave out sorted_rows=False (--unsorted)")
+    beside = Path(path).absolute().parent
+    beside.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".turns-", dir=beside) as folder:
+        plain = write_sorted(Path(folder, "graph"), arcs, simplify=simplify, memory=memory)
+        try:
+            rows = None if turns is None else _rows_of_turns(turns, arcs, plain, simplify)
+            by_angles = None if angles is None else read_angle_costs(angles, plain)
+            return add_turns(plain, path, rows, by_angles, source=arcs.source, overwrite=overwrite)
+        except ValueError as error:
+            if plain.path not in str(error):
+                raise
+            raise FormatError(str(error).replace(plain.path, arcs.source)) from error
+
+
+def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:
+    if turns is not True:
+        return read_turns(turns, plain)
+    assert arcs.turns is not None
+    rows = forbidden_turns(arcs.source, arcs.turns(simplify, True), plain)
+    arcs.remarks.append(f"{arcs.source}: forbids {counted(len(rows.vias), 'turn')}")
+    return rows
+
+
+def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> dict[str, tuple[np.ndarray, str]]:
+    """Import the source again for each name in `also`, with the options `given`; return the weights and their units."""
+    if simplify:
+        raise FormatError(
+            "with simplify (--simplify), other arcs would be the lightest for other weights; leave simplify or also "
+            "(--also) out"
+        )
+    columns, found = given["columns"], {}
+    options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
+    options["columns"] = None if columns is None else columns[:2]
+    with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
+        for i, name in enumerate(given["also"]):
+            graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+            found[name] = graph.weights(), graph.weight_unit
+    return found
 
 
 def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
@@ -220,7 +309,8 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
             "or a dict of neighbours"
         )
     name = os.fspath(source)
-    suffix = os.path.splitext(name.removesuffix(".gz"))[1].lower()
+    plain = name[: -len(".bz2")] if name.lower().endswith(".osm.bz2") else name.removesuffix(".gz")
+    suffix = os.path.splitext(plain)[1].lower()
     if format is None:
         format = next((key for key, (_, suffixes) in FORMATS.items() if suffix in suffixes), None)
         if suffix == ".txt" and not tabular and looks_like_adjacency(name):

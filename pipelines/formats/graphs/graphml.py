@@ -7,8 +7,9 @@
     </graph>
 
 The ids of nodes become labels unless they are 0, 1, 2, ... The node attributes x and y, which OSMnx writes, become
-coordinates, and the edge attribute geometry becomes lines. Parallel edges and loops are kept. Every <key> comes before
-<graph>, every node and edge within it.
+coordinates, the edge attribute geometry becomes lines, and highway becomes the classes of roads. The graph attribute
+crs names the coordinate system. Parallel edges and loops are kept. Every <key> comes before <graph>, every node and
+edge within it.
 http://graphml.graphdrawing.org/specification.html
 """
 
@@ -29,8 +30,10 @@ import numpy as np
 from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.vertices import NAME_BYTES
 from pipelines.formats.text_file import is_number, is_whole
+from pipelines.stores.road_classes import COLUMNS
 
 _BLOCK_BYTES = 1 << 20
 _PIECE_ARCS = 1 << 16
@@ -100,12 +103,14 @@ class _Elements:
         self._defaults: dict[str, str] = {}
         self._weight_keys: list[str] = []  # several keys if the writer has one for each type of value
         self._line_keys: list[str] = []
+        self._class_keys: list[str] = []
         self._positions: dict[int, dict[str, float]] = {}
         self._awaited: dict[int, int] = {}  # nodes that so far only edges have named, with the line of the first edge
         self._open: list[str] = []  # the open elements: graph, node, edge
         self._edge: dict[str, str] = {}
         self._node = self._line = 0
         self._data: dict[str, str] = {}
+        self._of_graph: dict[str, str] = {}  # attributes of the graph, by name
         self._key = ""
         self._text: list[str] | None = None
         self._fed = self._length = self._depth = 0  # bytes parsed; characters in `_text`; open elements of all kinds
@@ -142,7 +147,7 @@ class _Elements:
             np.array(self.weights, np.int64 if exact else np.float64) if self.weighted else None,
         )
         self.tails, self.heads, self.weights = [], [], []
-        if self._line_keys:
+        if self._line_keys or self._class_keys:
             self._lines.add_edges(*piece)
         return piece
 
@@ -160,8 +165,13 @@ class _Elements:
             stream.coordinates = np.full((stream.n, 2), np.nan)
             for number, position in self._positions.items():
                 stream.coordinates[number] = position.get("x", np.nan), position.get("y", np.nan)
+            stream.crs = stream.crs or crs_of(self._of_graph, stream.remarks)
+        if stream.attribution is None:
+            stream.attribution = attribution_of(self._of_graph)
         if self._lines and isinstance(stream.coordinates, np.ndarray):
             stream.lines = partial(self._lines.stored, stream.coordinates, stream.directed)
+        if self._class_keys:
+            stream.classes = partial(self._lines.stored_classes, stream.directed)
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
         if not self.weighted:
             others = listed(self._names_of_edges())
@@ -198,8 +208,10 @@ class _Elements:
         kind = tag.rpartition(":")[2]
         self._depth -= 1
         if kind in ("data", "default") and self._text is not None:
-            (self._data if kind == "data" else self._defaults)[self._key] = "".join(self._text).strip()
-            self._text = None
+            text, self._text = "".join(self._text).strip(), None
+            (self._data if kind == "data" else self._defaults)[self._key] = text
+            if kind == "data" and self._open == ["graph"] and self._key in self._keys:
+                self._of_graph[self._keys[self._key].name] = text
         elif kind in ("graph", "node", "edge") and self._open and self._open.pop() == kind:
             if kind == "node":
                 self._end_node()
@@ -241,6 +253,7 @@ class _Elements:
         self._weight_keys, self.weight = found, name if found else None
         edges = {key: called for key, (domain, called, _) in self._keys.items() if domain in ("edge", "all")}
         self._line_keys = [key for key, called in edges.items() if called == "geometry"]
+        self._class_keys = [key for key, called in edges.items() if called == COLUMNS[0]]
 
     def _start_node(self, name: str | None) -> None:
         if name is None:
@@ -283,6 +296,8 @@ class _Elements:
         if self._line_keys:
             texts = [self._data[key] for key in self._line_keys if key in self._data]
             self._lines.add_line(line_in_text(texts[0]) if texts else None)
+        if self._class_keys:
+            self._lines.add_class(next((self._data[key] for key in self._class_keys if key in self._data), ""))
 
     def _weight(self) -> int | float:
         key = next((key for key in self._weight_keys if key in self._data), self._weight_keys[0])

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import recorded_name
 from pipelines.formats.arc_sort import ArcStream, FormatError
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_of
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
-from pipelines.stores.graph import DEGREES
+from pipelines.stores.road_classes import COLUMNS, class_in
 from pipelines.stores.schema import counted
 
 
@@ -49,7 +49,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if some edge has this attribute;
     else the graph is unweighted. The node attributes x and y, which graphs of OSMnx have, become coordinates,
-    and the edge attribute geometry becomes lines.
+    the edge attribute geometry becomes lines, and highway becomes the classes of roads.
     """
     nodes = list(source.nodes)
     indices = {node: index for index, node in enumerate(nodes)}
@@ -57,6 +57,8 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     lines = EdgeLines()
     for _, _, shape in source.edges(data="geometry"):
         lines.add_line(None if shape is None else line_of(shape))
+    for _, _, road in source.edges(data=COLUMNS[0]):
+        lines.add_class(class_in(road))
     tails = np.array([indices[u] for u, _, _ in edges], dtype=np.int64)
     heads = np.array([indices[v] for _, v, _ in edges], dtype=np.int64)
     values = [value for _, _, value in edges]
@@ -78,24 +80,15 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         n=len(nodes),
         directed=source.is_directed(),
         lines=partial(lines.stored, places, source.is_directed()) if lines and places is not None else None,
+        classes=partial(lines.stored_classes, source.is_directed()),
         weighted=weights is not None,
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
         remarks=remarks,
         coordinates=places,
-        crs=_crs(source.graph.get("crs"), remarks) if places is not None else "",
+        crs=crs_of(source.graph, remarks) if places is not None else "",
+        attribution=attribution_of(source.graph),
         weight_unit=weight or "",
     )
-
-
-def _crs(given: Any, remarks: list[str]) -> str:
-    """Return the name of the coordinate system that a graph of OSMnx records, "" for none."""
-    if given is None or str(given).upper() == DEGREES:
-        return "" if given is None else DEGREES
-    try:
-        return recorded_name(str(given))
-    except (ImportError, ValueError) as error:
-        remarks.append(f"the coordinate system {str(given)[:80]!r} is not recorded ({error}); name it (crs, --crs)")
-        return ""
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
+from pipelines.stores.road_classes import COLUMNS, RoadClasses, classes_of
 from pipelines.stores.schema import counted
 
 GEOMETRY = "geometry"  # the name of the weight that is the length of the line
@@ -80,6 +81,7 @@ def read_layers(
         labels=ends.labels,
         coordinates=ends.places,
         lines=lambda simplify, sorted_rows: roads.lines(arcs, simplify, sorted_rows),
+        classes=lambda simplify, sorted_rows: roads.classes(arcs, simplify, sorted_rows),
         crs=roads.crs,
         weight_unit=unit,
     )
@@ -292,6 +294,15 @@ class _Roads:
     def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
         order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
         return Lines(arcs.numbers[order], self.offsets, self.points)
+
+    def classes(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> RoadClasses | None:
+        """Return the classes of the roads of the stored arcs, from a column with a well-known name."""
+        columns = [name for known in COLUMNS for name in self.names if name.casefold() == known]
+        found = classes_of(self.frame[columns[0]]) if columns else None
+        if found is None:
+            return None
+        order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
+        return found.taken(np.abs(arcs.numbers[order]) - 1)
 
 
 def has_lines(source: Any) -> bool:

@@ -61,9 +61,9 @@ class Kept:
         self._heads.append(heads)
         self._weights.append(np.ones(len(heads), np.int32) if weights is None else weights)
 
-    def annotate(self, labels, coordinates, through, lines, crs):
+    def annotate(self, labels, coordinates, through, lines, classes, crs, attribution):
         assert lines is None
-        assert crs == ""
+        assert (classes, crs, attribution) == (None, "", "")
         self._labels = labels if labels is None else [*map(str, labels)]
         self.coordinates, self.through = coordinates, through
         assert labels is None or len(labels) == self.n

@@ -48,6 +48,15 @@ def arcs_of(graph):
     return sorted(found)
 
 
+def classes_by_weight(graph):
+    """The class of the road of each weight; None if it is not known."""
+    classes = graph.classes()
+    names = [*classes.names, None]
+    pairs = {(weight, names[k]) for weight, k in zip(graph.weights().tolist(), classes.of_arcs.tolist(), strict=True)}
+    assert len(pairs) == len(dict(pairs))
+    return dict(pairs)
+
+
 def as_points(line):
     return tuple((float(x), float(y)) for x, y in line)
 
@@ -166,14 +175,32 @@ def test_an_undirected_graph_is_exported_by_edges(load, tmp_path):
 
 
 def test_lines_follow_arcs_into_derived_graphs(load, tmp_path):
-    graph = load(layer(NORTH, BACK, EAST, oneway=["yes", "yes", "no"]))
+    roads = {"oneway": ["yes", "yes", "no"], "FCLASS": ["primary", None, ["path", "track"]]}
+    graph = load(layer(NORTH, BACK, EAST, **roads))
+    assert classes_by_weight(graph) == {11.0: "primary", np.hypot(3, 10): None, 5.0: "path"}
+    assert "lines and classes of roads in EPSG" in graph.describe()
+    graph.verify()
     reverse = write_reverse(graph, tmp_path / "reverse")
     assert arcs_of(reverse) == sorted((points[::-1], weight) for points, weight in arcs_of(graph))
+    assert classes_by_weight(reverse) == classes_by_weight(graph)
     for directed in (True, False):
         graph = load(layer(NORTH, EAST), directed=directed)
         forest = write_forest(graph, tmp_path / f"forest-{directed}")
         assert arcs_of(forest) == arcs_of(graph)
         assert forest.crs == UTM
+
+
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_lines_follow_arcs_into_changed_graphs(load, tmp_path, sorted_rows):
+    lines = EAST, [(0, 0), (8, 10)], NORTH, BACK, NORTH
+    columns = {"w": [1, 5, 2, 3, 4], "highway": ["a", "e", "b", "c", "d"]}
+    graph = load(layer(*lines, **columns), weight="w", directed=True, sorted_rows=sorted_rows)
+    for changed in graph.with_weights(closed=[("0", "1")]), graph.with_weights(graph.path, closed=[("0", "1")]):
+        assert arcs_of(changed) == [arc for arc in arcs_of(graph) if arc[1] != 1]
+        assert classes_by_weight(changed) == {2: "b", 3: "c", 4: "d", 5: "e"}
+        again = changed.with_weights(closed=[("2", "0"), ("2", "1")], one_way=True)
+        assert classes_by_weight(again) == {3: "c"}
+        assert arcs_of(again) == [(as_points(BACK), 3)]
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -186,6 +213,7 @@ def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplif
     lines = {(7, 8): NORTH[:: 1 if directed else -1], (8, 9): None, (8, 7): BACK, (9, 9): [(8, 10), (9, 9), (8, 10)]}
     for i, ((u, v), line) in enumerate(lines.items()):
         graph.add_edge(u, v, length=i + 1, **({} if line is None else {"geometry": shapely.LineString(line)}))
+        graph.edges[u, v, graph.number_of_edges(u, v) - 1]["highway"] = ["path", "track", "path", ["track", "path"]][i]
     straight = {"length": 9, "geometry": shapely.LineString(NORTH)}
     graph.add_edge(7, 8, **straight)
     edges = [(NORTH, 1), ([(3, 10), (8, 10)], 2), (BACK, 3), (lines[9, 9], 4), (NORTH, 9)]
@@ -198,10 +226,14 @@ def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplif
     found = load(graph, weight="length", simplify=simplify)
     assert found.crs == UTM
     assert arcs_of(found) == sorted(arcs)
+    classes = {1: "path", 2: "track", 3: "path", 4: "track", 9: None}
+    expected = {weight: classes[weight] for _, weight in arcs}
+    assert classes_by_weight(found) == expected
     for *_, data in graph.edges(data=True):
-        data["geometry"] = str(data.get("geometry", ""))
+        data |= {name: str(data.get(name, "")) for name in ("geometry", "highway")}
     nx.write_graphml(graph, tmp_path / "g.graphml")
-    assert arcs_of(load(tmp_path / "g.graphml", weight="length", simplify=simplify)) == sorted(arcs)
+    found = load(tmp_path / "g.graphml", weight="length", simplify=simplify)
+    assert (found.crs, arcs_of(found), classes_by_weight(found)) == (UTM, sorted(arcs), expected)
 
 
 def test_texts_that_are_lines():

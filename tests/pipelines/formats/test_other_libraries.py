@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import shortest_path
+from pipelines.analysis.derived_graphs import write_reverse
 from pipelines.formats.graphs import FormatError, graphml, import_graph
 
 
@@ -78,6 +79,24 @@ def test_a_graph_of_osmnx(load):
         "edges have no attribute 'weight', so each arc counts 1; "
         "other attributes are osmid, highway, oneway, length, travel_time (weight=)"
     ]
+
+
+def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
+    graph = street_graph()
+    graph.graph["created_with"] = "OSMnx 2.1.1"
+    nx.set_edge_attributes(graph, "several", "osmid")  # GraphML has no lists
+    nx.write_graphml(graph, tmp_path / "city.graphml")
+    osm = "\u00a9 OpenStreetMap contributors"
+    for source in graph, tmp_path / "city.graphml":
+        found = load(source, weight="length")
+        assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
+        assert load(source, weight="length", attribution="").attribution == ""
+        assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
+    roads = load(graph, weight="length")
+    assert (roads.road_classes, roads.classes().of_arcs.tolist()) == (("residential",), [0] * 5)
+    derived = write_reverse(load(graph), tmp_path / "reverse"), load(graph).with_weights(closed=[("17", "99")])
+    assert [each.attribution for each in derived] == [osm, osm]
+    assert load(street_graph()).attribution == ""
 
 
 def test_an_edge_without_the_attribute_is_named(load):

@@ -34,7 +34,8 @@ def test_the_nearest_of_every_vertex(source, matrix, places, k, within):
 @FIXED
 @given(VERTICES, st.sampled_from([0, 25, 60.5]), st.booleans(), st.booleans())
 def test_what_is_within_a_limit(source, matrix, monkeypatch, places, within, everywhere, searched):
-    monkeypatch.setattr(near, "REACHED_WORK", 0 if searched else 1e9)
+    monkeypatch.setattr(near, "FEW", 0 if searched else 1e9)
+    monkeypatch.setattr(near, "REACHED_WORK", 0)
     origins = None if everywhere else positions([4, 4, 55, 7])
     found = od(source, origins, positions(places), within=within)
     rows = range(N) if everywhere else [4, 4, 55, 7]
@@ -46,7 +47,8 @@ def test_what_is_within_a_limit(source, matrix, monkeypatch, places, within, eve
 @pytest.mark.parametrize("decay", [None, "linear", "exponential"])
 @pytest.mark.parametrize("how", ["count", "sum:jobs", "mean:jobs", "min", "decay:20:jobs"])
 def test_aggregates_of_every_vertex(source, matrix, monkeypatch, how, decay, searched):
-    monkeypatch.setattr(near, "REACHED_WORK", 0 if searched else 1e9)
+    monkeypatch.setattr(near, "FEW", 0 if searched else 1e9)
+    monkeypatch.setattr(near, "REACHED_WORK", 0)
     rng = np.random.default_rng(6)
     places, within = rng.integers(0, N, 25), 45
     jobs = pd.DataFrame({"vertex": [f"v{v}" for v in places], "jobs": rng.uniform(0, 9, 25)})
@@ -71,10 +73,16 @@ def test_aggregates_of_every_vertex(source, matrix, monkeypatch, how, decay, sea
 
 
 def test_searches_end_at_the_limit_and_cost_no_table(source, monkeypatch):
+    monkeypatch.setattr(near, "FEW", 0)
     monkeypatch.setattr(near, "REACHED_WORK", 0)
     monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
     for options in {"within": 5}, {"nearest": 2}, {"within": 9, "reduce": "count"}:
         assert len(od(source, None, positions([3, 9]), **options))
+
+
+def test_no_search_is_tried_for_few_destinations(store, monkeypatch):
+    monkeypatch.setattr(near, "distances_within", lambda *_, **__: 1 / 0)
+    assert len(od(store, None, positions([3, 9]), within=9, reduce="count")) == N
 
 
 def test_options_of_decay_are_checked(source):

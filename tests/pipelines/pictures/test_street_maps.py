@@ -1,9 +1,14 @@
 """Maps of streets: lines with bends instead of dots, filled bands, widths, the scale bar, and the page."""
 
+import base64
+import io
+import json
 import re
 
 import geopandas
 import numpy as np
+import pyarrow.parquet
+import pyogrio
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -11,15 +16,24 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from PIL import Image
 
 from pipelines import build_hierarchy, import_graph, write_graph
+from pipelines.files import figures
 from pipelines.files.figures import in_words
+from pipelines.files.layers import write_layers
+from pipelines.od_tables.frames import od
+from pipelines.od_tables.given import open_network, read_given
+from pipelines.od_tables.what_if import changes
+from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
 from pipelines.pictures.drawing import RED, Drawing
 from pipelines.pictures.graphs import picture_graph
+from pipelines.reach.solve import isochrones
 from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
+TOWN = "\u00a9 Town & \u00c4mter"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +49,7 @@ def city(tmp_path_factory, client):
                     times.append((10 if y == 12 else 30) if dx else 49)
     frame = geopandas.GeoDataFrame({"time": times}, geometry=lines, crs="EPSG:4326")
     folder = tmp_path_factory.mktemp("city")
-    graph = import_graph(frame, folder / "g", weight="time", unit="s")
+    graph = import_graph(frame, folder / "g", weight="time", unit="s", attribution=TOWN)
     return graph, build_hierarchy(client, graph, folder / "h")
 
 
@@ -91,6 +105,14 @@ def test_fast_roads_have_wide_lines(city):
     assert wide / narrow == pytest.approx(3.2)
 
 
+def test_roads_of_high_classes_have_wide_lines(tmp_path):
+    lines = [shapely.LineString([(x, 0), (x + 1, 0)]) for x in range(600)]
+    classes = ["motorway_link", "primary", "residential", "footway", None, "unheard of"] * 100
+    frame = geopandas.GeoDataFrame({"time": [1.0] * 600, "highway": classes}, geometry=lines, crs="EPSG:25833")
+    graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", directed=True)
+    assert drawn(graph).widths.tolist() == [3.8, 3.0, 1.0, 0.6, 1.0, 1.0] * 100
+
+
 def test_bands_are_filled_under_grey_streets(city):
     graph, store = city
     _, lines = collections_of(drawn(graph, distances=store, source="0", every=300))
@@ -102,7 +124,7 @@ def test_bands_are_filled_under_grey_streets(city):
     assert min(width for *_, width, _ in bands) > 5 * max(width for *_, width, _ in grey)
     # The nearest band, of the source, is drawn over the others; it is the lightest of the colour map.
     table = drawn(graph, distances=store, source="0", every=300)
-    colours, _ = canvas._node_colours(table)
+    colours, _ = canvas.node_colours(table)
     assert bands[-1][1] == to_hex(colours[0])
 
 
@@ -134,8 +156,16 @@ def test_a_vector_file_is_small_and_always_the_same(city, tmp_path):
     assert len(content) / (2 * 24 * 23) < 130  # bytes of a street: 6,500 streets stay below a megabyte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streets, "MOST_POINTS", 100)
-        picture_graph(graph, tmp_path / "c.svg")
-    assert "data:image/png;base64" in (tmp_path / "c.svg").read_text()
+        for name, least in ("large.svg", 10_000), ("plain.svg", 10**9):
+            patch.setattr(figures, "LARGE", least)
+            picture_graph(graph, tmp_path / name, size=4, source="0", every=600)
+    shown = []
+    for name in "large.svg", "plain.svg":
+        (image,) = re.findall(r"base64,\s*([^\"]+)", (tmp_path / name).read_text())
+        shown.append((len(image), np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("RGBA"), float)))
+    (less, pixels), (more, others) = shown
+    assert less < more / 2
+    assert np.abs(pixels - others).mean() < 3
 
 
 def test_the_scale_bar_is_as_long_as_it_says(city):
@@ -151,6 +181,25 @@ def test_the_scale_bar_is_as_long_as_it_says(city):
     number, unit = text.split()
     assert points * metres / on_page == pytest.approx(float(number) * {"m": 1, "km": 1000}[unit], rel=1e-6)
     assert Drawing(["a", "b"], np.array([0]), np.array([1]), coordinates=np.eye(2)).metres == 0  # no bar
+
+
+def test_the_attribution_is_on_pictures_layers_and_tables(city, tmp_path):
+    graph, store = city
+    axes, _ = collections_of(drawn(graph))
+    assert [text.get_text() for text in axes.texts].count(TOWN) == 1
+    picture_graph(graph, tmp_path / "g.dot", sample=5)
+    assert TOWN in (tmp_path / "g.dot").read_text()
+    areas, frame = isochrones(store, "0", 90), od(store, ["0"], ["1"])
+    assert areas.attrs == frame.attrs == {"unit": "s", "attribution": TOWN}
+    assert changes(store, store, ["0"], ["1"]).attrs == frame.attrs
+    for suffix in "gpkg", "geojson", "geoparquet":
+        write_layers({"areas": areas}, tmp_path / f"a.{suffix}")
+    assert pyogrio.read_info(tmp_path / "a.gpkg", "areas")["layer_metadata"] == {"ATTRIBUTION": TOWN}
+    assert json.loads((tmp_path / "a.geojson").read_text())["description"] == TOWN
+    assert geopandas.read_parquet(tmp_path / "a.geoparquet").attrs["attribution"] == TOWN
+    given = read_given(open_network(store, None), ["0"], ["1"], None)
+    write_od_table(store, *given.points, tmp_path / "t.parquet")
+    assert pyarrow.parquet.read_schema(tmp_path / "t.parquet").metadata[b"attribution"].decode() == TOWN
 
 
 def test_metres_of_other_coordinate_systems(tmp_path):

@@ -242,7 +242,7 @@ def test_lines_are_kept_and_checked(tmp_path):
     assert (graph.crs, "with coordinates and lines in X" in graph.describe()) == ("X", True)
     for changed, says in (
         ({"of_arcs": np.array([1, 2, 0])}, "a line that does not exist"),
-        ({"of_arcs": np.array([1, 1])}, "2 arcs have lines or none, but there are 3 arcs"),
+        ({"of_arcs": np.array([1, 1])}, "arc_lines has 2 entries, but there are 3 arcs"),
         ({"offsets": np.array([0, 2])}, "do not fit their points"),
         ({"offsets": np.array([0, 2, 3])}, "do not fit their points"),  # a line of one point
     ):

@@ -1,0 +1,242 @@
+"""Write a drawing of a map as a page of HTML that can be moved and zoomed, by folium (the `web` extra).
+
+The page contains the streets and Leaflet, the library that draws them, so that it works without a network. Only the
+background map is loaded from a network, and the page says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from pipelines.files.layers import to_degrees
+from pipelines.files.output_file import check_free, whole_file
+from pipelines.pictures.canvas import arc_colours, dots_of, node_colours
+from pipelines.pictures.drawing import INK, PAPER, Drawing
+from pipelines.pictures.layout import place_nodes
+from pipelines.pictures.streets import one_of_each_street, street_points
+
+if TYPE_CHECKING:
+    import folium
+
+DIGITS = 100_000  # coordinates are whole numbers of this part of a degree, about a metre
+WIDER = 1.3  # lines of a page are this many times as wide as on paper, in pixels for points
+STOPS = 9  # colours in the legend of a scale
+LOADED = "The background map is loaded from {}. Everything else is in this file."
+MISSING = "The background map cannot be loaded from {}. Everything else is in this file."
+NOTHING = "Nothing is loaded from a network."
+LEAFLET = Path(__file__).parent / "leaflet"
+
+SCRIPT = """
+{% macro script(this, kwargs) %}
+(function (map) {
+  const data = {{ this.data }};
+  // Each row is a line: numbers y, x, y, x, ..., each as the difference to the number two before, across rows too.
+  const decoded = (rows) => {
+    let y = 0, x = 0;
+    return rows.map((row) => {
+      const line = [];
+      for (let i = 0; i < row.length; i += 2) line.push([(y += row[i]) / data.digits, (x += row[i + 1]) / data.digits]);
+      return line;
+    });
+  };
+  const add = (layer, text) => (text ? layer.bindTooltip(text, { sticky: true }) : layer).addTo(map);
+  for (const [style, text, polygons] of data.areas) add(L.polygon(polygons.map(decoded), style), text);
+  for (const [style, rows] of data.lines) add(L.polyline(decoded(rows), style));
+  for (const [style, text, rows] of data.dots)
+    for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text);
+  map.fitBounds(data.bounds);
+  map.attributionControl.setPrefix("Leaflet");
+  if (data.attribution) map.attributionControl.addAttribution("Roads: " + data.attribution);
+  map.eachLayer((layer) => {
+    if (!(layer instanceof L.TileLayer)) return;
+    layer.once("tileerror", () => (document.getElementById("loaded").textContent = data.missing));
+  });
+})({{ this._parent.get_name() }});
+{% endmacro %}
+"""
+
+
+def write_web_map(
+    drawing: Drawing, path: str | os.PathLike[str], *, background: str | None = None, overwrite: bool = False
+) -> folium.Map:
+    """Write a page, and return its map, to which layers of folium can be added.
+
+    Parameters
+    ----------
+    drawing : a map with longitudes and latitudes, or in a known coordinate system
+    path : path of the new file, .html
+    background : name of the tiles in folium, or their URL, that the page loads from a network as its background map;
+        None for no background
+    overwrite : replace `path` if it exists
+
+    Raises
+    ------
+    ImportError
+        Folium is missing; the message says how to install it.
+    ValueError
+        The drawing is no map, or its coordinate system is not known.
+    FileExistsError
+        `path` exists.
+    """
+    check_free(path, overwrite)
+    found = web_map(drawing, background)
+    with whole_file(path) as partial:
+        partial.write_text(found.get_root().render(), encoding="utf-8")
+    return found
+
+
+def web_map(drawing: Drawing, background: str | None) -> folium.Map:
+    """Return the map of a page."""
+    try:
+        import folium
+        from branca.element import Element, MacroElement
+        from jinja2 import Template
+    except ImportError as error:
+        raise ImportError("maps in HTML need folium: pip install 'tilepath[web]'") from error
+    if drawing.coordinates is None or not drawing.crs:
+        raise ValueError(
+            "a map in HTML needs longitudes and latitudes, or a known coordinate system; import the network with its "
+            "coordinates and coordinate system (coordinates, --coordinates; crs, --crs), or draw an .svg"
+        )
+
+    class Contents(MacroElement):
+        _template = Template(SCRIPT)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._name, self.data = "Contents", json.dumps(_contents(drawing) | {"missing": MISSING.format(host)})
+
+    page, host = folium.Map(tiles=None, prefer_canvas=True, control_scale=True), ""
+    if background is not None:
+        attribution = urlsplit(background).netloc.replace("{s}.", "") or None  # that of a name is known to folium
+        tiles = folium.TileLayer(background, attr=attribution, referrerPolicy="origin-when-cross-origin")
+        page.add_child(tiles)
+        host = urlsplit(tiles.tiles).netloc.replace("{s}.", "")
+    script, style = (base64.b64encode((LEAFLET / f"leaflet.{end}").read_bytes()).decode() for end in ("js", "css"))
+    page.default_js = [("leaflet", f"data:text/javascript;base64,{script}")]
+    page.default_css = [("leaflet_css", f"data:text/css;base64,{style}")]
+    page.add_child(Contents())
+    page.get_root().html.add_child(Element(_legend(drawing, host)))
+    elements = [page.get_root()]
+    for number, element in enumerate(elements):
+        element._id = f"{number}"  # folium has random names, but equal calls give equal bytes
+        elements += element._children.values()
+    return page
+
+
+def _contents(drawing: Drawing) -> dict[str, Any]:
+    """Return what the script draws: areas, lines and dots, from the lowest to the highest, with styles of Leaflet."""
+    colours, bar = node_colours(drawing)
+    if bar is not None:
+        drawing.colours = arc_colours(drawing, bar)
+    places = _latitudes_first(drawing, drawing.coordinates)
+    every = [places]
+    areas = []
+    for area in drawing.areas:
+        rings = [[_latitudes_first(drawing, ring) for ring in polygon] for polygon in area.polygons]
+        every += [ring for polygon in rings for ring in polygon]
+        style = {"color": area.colour, "weight": 1.5, "fillColor": area.colour, "fillOpacity": 0.6}
+        areas.append([style, html.escape(area.text), [_coded(polygon) for polygon in rings]])
+    low, high = (np.vstack([limit(part, axis=0) for part in every if len(part)]) for limit in (np.nanmin, np.nanmax))
+    return {
+        "areas": areas,
+        "lines": _lines(drawing),
+        "dots": [*_dots(drawing, colours, places), *_marks(drawing, places)],
+        "bounds": [low.min(axis=0).tolist(), high.max(axis=0).tolist()],
+        "digits": DIGITS,
+        "attribution": html.escape(drawing.attribution),
+    }
+
+
+def _lines(drawing: Drawing) -> list[Any]:
+    """Return lines by colour and width, each street once, lifted lines last."""
+    from matplotlib.colors import to_hex
+
+    if not drawing.m:
+        return []
+    offsets, paper = street_points(drawing, place_nodes(drawing, np.zeros((drawing.n, 2)), 0.0, 0))
+    if drawing.bends is None:
+        assert drawing.coordinates is not None
+        points = np.stack([drawing.coordinates[drawing.tails], drawing.coordinates[drawing.heads]], 1).reshape(-1, 2)
+    else:
+        points = drawing.bends[1]
+    points, lifted = _latitudes_first(drawing, points), np.asarray(drawing.lifted)
+    shown = one_of_each_street(drawing, offsets, paper) | lifted
+    styles = [f"{to_hex(colour)} {width:.2f}" for colour, width in zip(drawing.colours, drawing.widths, strict=True)]
+    names, kinds = np.unique(styles, return_inverse=True)
+    found = []
+    for over in (False, True):
+        for kind in np.unique(kinds[shown & (lifted == over)]).tolist():
+            colour, width = names[kind].split(" ")
+            style = {"color": colour, "weight": round(WIDER * float(width), 2), "interactive": False}
+            arcs = np.flatnonzero(shown & (lifted == over) & (kinds == kind)).tolist()
+            found.append([style, _coded([points[offsets[arc] : offsets[arc + 1]] for arc in arcs])])
+    return found
+
+
+def _dots(drawing: Drawing, colours: list[Any], places: np.ndarray) -> list[Any]:
+    """Return dots by colour; each has a name if there are few."""
+    from matplotlib.colors import to_hex
+
+    found = []
+    for v in dots_of(drawing).tolist() if drawing.few else ():
+        style = {"radius": 4, "color": INK, "weight": 1, "fillColor": to_hex(colours[v]), "fillOpacity": 1}
+        found.append([style, html.escape(drawing.names[v]), _coded([places[v : v + 1]])])
+    if not drawing.few:
+        dots = dots_of(drawing)
+        fills = np.array([to_hex(colours[v]) for v in dots.tolist()])
+        for fill in np.unique(fills).tolist():
+            style = {"radius": 2, "stroke": False, "fillColor": fill, "fillOpacity": 1, "interactive": False}
+            found.append([style, "", _coded(list(places[dots[fills == fill], None]))])
+    return found
+
+
+def _marks(drawing: Drawing, places: np.ndarray) -> list[Any]:
+    style = {"radius": 6, "color": INK, "weight": 3, "fillColor": PAPER, "fillOpacity": 1}
+    return [[style, html.escape(drawing.names[v]), _coded([places[v : v + 1]])] for v in drawing.marks]
+
+
+def _latitudes_first(drawing: Drawing, points: Any) -> np.ndarray:
+    """Return points of a drawing as latitudes and longitudes."""
+    points = points if drawing.stretched is None else points / drawing.stretched
+    return to_degrees(points, drawing.crs)[:, ::-1]
+
+
+def _coded(lines: list[np.ndarray]) -> list[list[int]]:
+    """Return lines of latitudes and longitudes as the script decodes them."""
+    points = np.round(np.concatenate(lines) * DIGITS).astype(np.int64)
+    steps = np.diff(points, axis=0, prepend=np.zeros((1, 2), np.int64)).ravel().tolist()
+    ends = (2 * np.cumsum([len(line) for line in lines])).tolist()
+    return [steps[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _legend(drawing: Drawing, host: str) -> str:
+    """Return the box with the title, the legend, and what is loaded from a network: the background map from a host."""
+    rows = [f"<b>{html.escape(drawing.title)}</b>"] if drawing.title else []
+    square = '<span style="display:inline-block;width:10px;height:10px;background:{};border:1px solid {}"></span> {}'
+    rows += [square.format(colour, INK, html.escape(text)) for colour, text in drawing.legend]
+    _, bar = node_colours(drawing)
+    if bar is not None:
+        from matplotlib.colors import to_hex
+
+        low, high = bar.get_clim()
+        stops = ",".join(to_hex(bar.to_rgba(value)) for value in np.linspace(low, high, STOPS))
+        strip = f'<div style="height:8px;background:linear-gradient(to right,{stops})"></div>'
+        ends = (
+            f'<div style="display:flex;justify-content:space-between"><span>{low:g}</span><span>{high:g}</span></div>'
+        )
+        rows.append(html.escape(drawing.scale) + strip + ends)
+    rows.append(f'<small id="loaded">{html.escape(LOADED.format(host) if host else NOTHING)}</small>')
+    style = (
+        "position:fixed;top:10px;right:10px;z-index:1000;max-width:320px;padding:6px 10px;background:white;"
+        "border:1px solid #9aa0a6;border-radius:4px;font:13px/1.5 sans-serif"
+    )
+    return f'<div style="{style}">{"".join(f"<div>{row}</div>" for row in rows)}</div>'

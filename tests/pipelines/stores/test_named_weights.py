@@ -1,0 +1,137 @@
+"""A store with several weights: they are found by name, by results computed from them, and in derived stores."""
+
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tilepath
+from pipelines import StoreError, export_store, import_graph, open_graph, write_reverse
+from pipelines.stores.contents import writable_array
+from pipelines.stores.schema import open_store, store_schema
+from tilepath.cli import tilepath as command
+
+TABLE = "tail,head,time,length,toll\nb,a,3,30.5,0\na,b,4,10,2\na,b,1,20,2\nb,c,2,7.25,9\nc,a,5,1,1\na,c,9,2.5,0\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    file = tmp_path / "roads.csv"
+    file.write_text(TABLE)
+    return file
+
+
+@pytest.fixture
+def roads(table, tmp_path):
+    return import_graph(table, tmp_path / "roads.zarr", weight="time", also=["length", "toll"])
+
+
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_each_of_several_weights_is_as_if_imported_alone(table, tmp_path, sorted_rows):
+    options = {"sorted_rows": sorted_rows, "columns": ["tail", "head"], "unit": "min"}
+    graph = import_graph(table, tmp_path / "all", weight="time", also=["length", "toll"], **options)
+    assert graph.verify()
+    assert (graph.weight_name, graph.weight_unit) == ("time", "min")
+    for name in "time", "length", "toll":
+        alone = import_graph(table, tmp_path / name, weight=name, columns=["tail", "head"], sorted_rows=sorted_rows)
+        chosen = open_graph(f"{tmp_path / 'all'}#{name}")
+        assert chosen.digest == alone.digest == graph.weighted_by(name).digest == open_graph(graph.path, name).digest
+        for one, other in zip(chosen.rows(), alone.rows(), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert chosen.weights().dtype == alone.weights().dtype == chosen.weight_dtype
+        assert (chosen.weight_min, chosen.weight_max) == (alone.weight_min, alone.weight_max)
+        assert (chosen.weight_name, chosen.weight_unit) == (name, "min" if name == "time" else name)
+
+
+def test_what_is_computed_from_weights_finds_them_again(client, roads, tmp_path):
+    by_length = roads.weighted_by("length")
+    tilepath.build_hierarchy(client, by_length, tmp_path / "h.zarr")
+    assert tilepath.open_hierarchy(tmp_path / "h.zarr").graph().weight_name == "length"
+    assert tilepath.shortest_path(tmp_path / "h.zarr", "a", "c").distance == 2.5
+    assert tilepath.shortest_path(roads.path, "a", "c").distance == 3
+    assert tilepath.shortest_path(f"{roads.path}#toll", "a", "c").distance == 0
+    moved = shutil.move(roads.path, tmp_path / "moved.zarr")
+    assert tilepath.open_hierarchy(tmp_path / "h.zarr").graph(moved).digest == by_length.digest
+
+
+def test_tables_add_other_weights_up_along_a_path(roads):
+    found = tilepath.od(roads, ["a"], ["c"], also="length, toll")
+    assert found[["distance", "length", "toll"]].to_numpy().tolist() == [[3, 27.25, 11]]
+    assert tilepath.od(roads.weighted_by("toll"), ["a"], ["c"], also=["time"])["time"].tolist() == [9]
+    with pytest.raises(StoreError, match="no weights called 'fuel'; its weights are time, length, toll"):
+        tilepath.od(roads, ["a"], ["c"], also="fuel")
+
+
+def test_a_graph_is_changed_to_other_weights_of_its_store(roads):
+    changed = roads.with_weights("toll", closed=[("a", "c")], one_way=True)
+    assert tilepath.shortest_path(changed, "a", "c").distance == 11
+
+
+def test_derived_graphs_and_tables_of_arcs_have_the_weights(roads, tmp_path):
+    back = write_reverse(roads.weighted_by("length"), tmp_path / "back.zarr")
+    assert back.verify()
+    for name in "time", "length", "toll":
+        expected = sorted(zip(*roads.weighted_by(name).rows()[1:], strict=True), key=str)
+        tails = np.repeat(np.arange(3), np.diff(back.indptr()))
+        found = back.weighted_by(name).weights()
+        assert sorted(zip(tails, found, strict=True), key=str) == expected
+    export_store(f"{roads.path}#toll", tmp_path / "arcs.csv")
+    assert sorted(line.rsplit(",", 1)[1] for line in (tmp_path / "arcs.csv").read_text().split()[1:]) == [*"001229"]
+
+
+def test_wrong_names_are_refused(client, roads, table, tmp_path):
+    with pytest.raises(StoreError, match=r"no weights called 'fuel'; its weights are time, length, toll; choose one"):
+        open_graph(f"{roads.path}#fuel")
+    plain = import_graph([("a", "b", 1)], tmp_path / "plain.zarr")
+    with pytest.raises(StoreError, match="have no names"):
+        open_graph(plain.path, "time")
+    with pytest.raises(StoreError, match="no such store"):
+        open_graph(tmp_path / "absent.zarr#time")
+    tilepath.build_hierarchy(client, roads, tmp_path / "h.zarr")
+    with pytest.raises(StoreError, match="is a hierarchy store .* no weights to choose from"):
+        store_schema(tmp_path / "h.zarr#time")
+    for options, part in (
+        ({"also": ["time"]}, "two weights called 'time'"),
+        ({"also": ["fuel"]}, "no column 'fuel'"),
+        ({"also": ["toll"], "simplify": True}, "leave simplify or also"),
+    ):
+        with pytest.raises(ValueError, match=part):
+            import_graph(table, tmp_path / "new.zarr", weight="time", **options)
+        assert not (tmp_path / "new.zarr").exists()
+
+
+def test_damage_of_other_weights_is_found(roads):
+    for name, value in ("weights_2", 1), ("weights_1", 20.0):
+        array = writable_array(roads.path, name)
+        before = array[0]
+        array[0] = value if before != value else value + 1
+        with pytest.raises(StoreError, match="do not match"):
+            open_graph(roads.path).verify()
+        array[0] = before
+    group = open_store(roads.path, mode="r+")
+    records = group.attrs["more_weights"]
+    for wrong in (
+        3,
+        [3],
+        [{}],
+        [records[0] | {"unit": 3}],
+        [records[0] | {"dtype": "int8"}],
+        [records[0] | {"min": "0"}],
+    ):
+        group.attrs["more_weights"] = wrong
+        with pytest.raises(StoreError):
+            open_graph(roads.path)
+
+
+def test_commands_choose_weights_by_name(table, tmp_path):
+    def run(*arguments):
+        result = CliRunner().invoke(command, [str(each) for each in arguments])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    store = tmp_path / "roads.zarr"
+    said = run("import", table, store, "--weight", "time", "--also", "length", "--also", "toll")
+    assert "weights called time, also with length, toll" in said
+    assert "a -> c: 3 time" in run("path", store, "a", "c")
+    assert "a -> c: 2.5 length" in run("path", store, "a", "c", "--weight", "length")
