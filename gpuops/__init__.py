@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from gpuops.hops import hop_distances as hop_distances
     from gpuops.label_setting import dijkstra as dijkstra
     from gpuops.label_setting import dijkstra_rows as dijkstra_rows
+    from gpuops.label_setting.k_paths import k_shortest_paths as k_shortest_paths
     from gpuops.label_setting.near import distances_within as distances_within
     from gpuops.label_setting.near import k_nearest as k_nearest
     from gpuops.minplus import minplus_product as minplus_product

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pipelines.pictures.graphs import picture_graph as picture_graph
     from pipelines.reach.solve import isochrones as isochrones
     from pipelines.routes.distances import distances_between as distances_between
+    from pipelines.routes.k_paths import k_shortest_paths as k_shortest_paths
     from pipelines.routes.paths import NoPathError as NoPathError
     from pipelines.routes.paths import Path as Path
     from pipelines.routes.paths import PathFinder as PathFinder

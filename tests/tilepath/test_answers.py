@@ -58,6 +58,26 @@ def test_numbers_in_full(tilepath, stores):
     assert "diameter           2.5e+09 km, from 3 to 1" in tilepath("stats", stores[0])
 
 
+def test_the_k_shortest_paths_of_a_graph(tilepath, solve):
+    _, graph = solve(3, ([0, 0, 1], [1, 2, 2], [1, 5, 1]), "int32", labels=np.array(["a", "b", "c"]))
+    assert tilepath("path", graph.path, "a", "c", "--k", "3").splitlines() == [
+        "a -> c: 2 over 2 arcs",
+        "a -> b -> c",
+        "a -> c: 5 over 1 arc",
+        "a -> c",
+    ]
+    found = json.loads(tilepath("path", graph.path, "a", "c", "--k", "1", "--json"))
+    assert found == [{"source": "a", "target": "c", "distance": 2, "unit": "", "arcs": 2, "path": ["a", "b", "c"]}]
+    tilepath("path", graph.path, "a", "c", "--k", "0", fault="k is 0; give a whole number from 1")
+    tilepath("path", graph.path, "--k", "2", fault="name SOURCE and TARGET")
+
+
+def test_k_paths_need_a_graph_and_two_vertices(tilepath, stores, tmp_path):
+    tilepath("path", stores[0], "3", "Ulm", "--k", "2", fault="--k searches a graph; give its store as STORE")
+    (tmp_path / "pairs.csv").write_text("source,target\n3,Ulm\n")
+    tilepath("path", stores[2], "--k", "2", "--pairs", "pairs.csv", "--out", "o.csv", fault="leave out SOURCE, TARGET")
+
+
 def test_tables_of_pairs_of_any_store(tilepath, stores, tmp_path):
     (tmp_path / "pairs.csv").write_text("source,target\n3, Ulm\n#2,1\n")
     for store in stores:

@@ -27,6 +27,7 @@ OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing 
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
+@click.option("--k", type=int, metavar="K", help="Print the K shortest paths that visit no vertex twice, of a graph.")
 @click.option("--pairs", type=click.Path(exists=True), help="A table with the columns source and target.")
 @click.option("--out", type=click.Path(), help="Write the paths of --pairs, or the Euler walks, to this table.")
 @OVERWRITE
@@ -36,13 +37,14 @@ def path(
     store: str,
     source: str | None,
     target: str | None,
+    k: int | None,
     pairs: str | None,
     out: str | None,
     overwrite: bool,
     as_json: bool,
     graph: str | None,
 ) -> None:
-    """Print a shortest path from SOURCE to TARGET.
+    """Print a shortest path from SOURCE to TARGET, or the K shortest.
 
     STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy. If STORE has the
     paths from the nearest of several sources, SOURCE and the column source of --pairs may be left out. If STORE has
@@ -56,7 +58,7 @@ def path(
     from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
-        asked = source is not None or target is not None or pairs is not None
+        asked = source is not None or target is not None or pairs is not None or k is not None
         if asked or (as_json and (out is not None or overwrite)):
             raise click.UsageError(
                 "STORE holds Euler circuits, and path prints all their walks; leave out all options but --graph, and "
@@ -68,22 +70,30 @@ def path(
             echo_walks(store, out, graph, overwrite)
         return
     if pairs is not None:
-        if source is not None or out is None or as_json:
+        if source is not None or out is None or as_json or k is not None:
             raise click.UsageError(
-                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET and --json"
+                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET, --k and --json"
             )
         click.echo(f"{out}: {counted(_paths_of_pairs(store, graph, pairs, out, overwrite), 'path')}")
         return
     if out is not None or overwrite:
         raise click.UsageError("--out and --overwrite need --pairs")
-    opened, vertices, distance = _path(store, graph, source, target)
-    names = opened.names(vertices)
+    if k is not None:
+        opened, paths = _k_paths(store, graph, source, target, k)
+    else:
+        opened, *one = _path(store, graph, source, target)
+        paths = [tuple(one)]
+    in_full = []
+    for vertices, distance in paths:
+        names = opened.names(vertices)
+        ends = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
+        in_full.append({**ends, "arcs": len(names) - 1, "path": names})
+        if not as_json:
+            length = f"{number(distance)}{_unit(opened)}"
+            click.echo(f"{names[0]} -> {names[-1]}: {length} over {counted(len(names) - 1, 'arc')}")
+            click.echo(" -> ".join(names))
     if as_json:
-        found = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
-        click.echo(json.dumps({**found, "arcs": len(names) - 1, "path": names}))
-        return
-    click.echo(f"{names[0]} -> {names[-1]}: {number(distance)}{_unit(opened)} over {counted(len(names) - 1, 'arc')}")
-    click.echo(" -> ".join(names))
+        click.echo(json.dumps(in_full[0] if k is None else in_full))
 
 
 @page(example="tilepath stats distances.zarr --json")
@@ -141,6 +151,23 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
     at = AtPlaces(finder.graph)
     found = finder.path(at(source, "source"), at(target, "target"))
     return finder.graph, found.vertices, found.distance
+
+
+def _k_paths(
+    store: str, graph: str | None, source: str | None, target: str | None, k: int
+) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the opened graph, and the vertices and the length of each of the k shortest paths."""
+    from pipelines import k_shortest_paths, open_graph
+    from pipelines.stores import store_schema
+
+    if store_schema(store) != "graph/1" or graph is not None:
+        raise click.UsageError("--k searches a graph; give its store as STORE, and leave out --graph")
+    if source is None or target is None:
+        raise click.UsageError("name SOURCE and TARGET")
+    opened = open_graph(store)
+    at = AtPlaces(opened)
+    found = k_shortest_paths(opened, at(source, "source"), at(target, "target"), k)
+    return opened, [(path.vertices, path.distance) for path in found]
 
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:
