@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gpuops.centrality import betweenness as betweenness
     from gpuops.centrality import betweenness_factors as betweenness_factors
     from gpuops.centrality import verify_betweenness as verify_betweenness
+    from gpuops.centrality.flows import LinkFlows as LinkFlows
+    from gpuops.centrality.flows import link_flows as link_flows
+    from gpuops.centrality.flows import verify_flows as verify_flows
     from gpuops.compaction import Distinct as Distinct
     from gpuops.compaction import compact as compact
     from gpuops.compaction import distinct as distinct

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
+    from pipelines.centrality.flows import link_flows as link_flows
     from pipelines.centrality.solve import betweenness as betweenness
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence

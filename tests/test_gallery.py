@@ -56,16 +56,17 @@ def write_town():
     Path("hospitals.csv").write_text("id,lon,lat\neast,13.39,52.515\nwest,13.372,52.512\n")
 
 
-@pytest.mark.parametrize("name", ["graphs.md", "maps.md", "roads.md"])
+@pytest.mark.parametrize("name", ["flows.md", "graphs.md", "maps.md", "roads.md"])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name == "roads.md":
         write_town()
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)
     assert {language for language, _ in blocks} == {"sh", "python"}
+    names = {"__name__": "__main__"}
     for language, text in blocks:
         if language == "python":
-            exec(compile(text, name, "exec"), {"__name__": "__main__"})
+            exec(compile(text, name, "exec"), names)
             continue
         for line in text.splitlines():
             words = shlex.split(line, comments=True)

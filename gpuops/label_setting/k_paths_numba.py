@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -64,16 +65,18 @@ def k_shortest(graph: Graph, source: int, target: int, k: int, slack: float) -> 
             (path[: i + 1], sums[i], (*(excluded if i == spur else ()), path[i + 1]), limit)
             for i in range(spur, len(path) - 1)
         ]
-        others: list[Candidate | None] = [None] * len(branches)
-
-        def branch(i: int, branches: list = branches, others: list = others) -> None:
-            others[i] = search(*branches[i])
-
-        for_all(branch, range(len(branches)), len(branches) * _WORK)
-        for other in others:
-            if other is not None:
-                heapq.heappush(candidates, other)
+        for other in _together(search, branches):
+            heapq.heappush(candidates, other)
     return found
+
+
+def _together(
+    search: Callable[..., Candidate | None], branches: list[tuple[tuple[int, ...], float, tuple[int, ...], float]]
+) -> list[Candidate]:
+    """Search every branch, and return the paths found; threads share the searches."""
+    found: list[Candidate | None] = []
+    for_all(lambda branch: found.append(search(*branch)), branches, len(branches) * _WORK)
+    return [each for each in found if each is not None]
 
 
 @njit(nogil=True, cache=True)

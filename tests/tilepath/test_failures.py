@@ -76,6 +76,7 @@ import IN/many.csv OUT --memory 1
 picture IN/g OUT.svg
 od IN/h OUT.npy --origins IN/v.csv
 graph reverse IN/g OUT
+flows IN/g IN/t.csv OUT.csv
 som generate chainlink OUT
 apsp IN/g OUT --method hierarchy
 hierarchy IN/g OUT --like IN/h
@@ -122,6 +123,7 @@ def inputs(tmp_path_factory, client):
         "many.csv": ["source,target", *(f"{a},{b}" for a, b in rng.integers(0, 500, (60_000, 2)).tolist())],
         "xy.csv": ["node,x,y", *(f"{i},{i % 4},{i // 4}" for i in range(n))],
         "p.csv": ["source,target", "0,1", "4,5"],
+        "t.csv": ["origin,destination,amount", "0,7,2", "3,1,1.5"],
         "v.csv": ["vertex", *map(str, range(n))],
         "s.csv": ["x,y,kind", *(f"{x:.3f},{y:.3f},{'ab'[x > 0]}" for x, y in rng.normal(size=(40, 2)).tolist())],
     }.items():

@@ -245,10 +245,10 @@ def test_no_vertex_no_arc_and_no_source():
         (
             {"weights": np.array([1.0, 0.0])},
             ValueError,
-            "from vertex 1 to vertex 2 is 0; betweenness needs weights above",
+            "from vertex 1 to vertex 2 is 0; weights must be above 0",
         ),
-        ({"weights": np.array([-1.0, 1.0])}, ValueError, "from vertex 0 to vertex 1 is -1; betweenness needs"),
-        ({"weights": np.array([np.nan, 1.0])}, ValueError, "from vertex 0 to vertex 1 is nan; betweenness needs"),
+        ({"weights": np.array([-1.0, 1.0])}, ValueError, "from vertex 0 to vertex 1 is -1; weights must be"),
+        ({"weights": np.array([np.nan, 1.0])}, ValueError, "from vertex 0 to vertex 1 is nan; weights must be"),
         (
             {"weights": np.array([1.0, 1e-20])},
             ValueError,
