@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gpuops.errors import WeightRangeError as WeightRangeError
     from pipelines.analysis.derived_graphs import write_forest as write_forest
     from pipelines.analysis.derived_graphs import write_reverse as write_reverse
+    from pipelines.analysis.eccentricity import Eccentricities as Eccentricities
+    from pipelines.analysis.eccentricity import eccentricities as eccentricities
     from pipelines.analysis.measures import Measures as Measures
     from pipelines.analysis.measures import measures as measures
     from pipelines.analysis.structure import Structure as Structure

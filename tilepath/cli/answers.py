@@ -17,6 +17,7 @@ VERTICES = (
     "that vertex."
 )
 
+SHOWN = 10  # vertices of a centre that are printed by name
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with all digits, for scripts.")
 TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
@@ -98,23 +99,34 @@ def path(
 
 @page(example="tilepath stats distances.zarr --json")
 @click.argument("store", type=click.Path())
+@click.option("--hops", is_flag=True, help="Count arcs instead of adding weights; only if STORE is a graph.")
 @click.option("--out", type=click.Path(), help="Write a table of the eccentricity and closeness of every vertex.")
 @OVERWRITE
 @JSON
 @GRAPH
-def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: str | None) -> None:
-    """Print diameter, radius and other measures of the distances store STORE.
+def stats(store: str, hops: bool, out: str | None, overwrite: bool, as_json: bool, graph: str | None) -> None:
+    """Print diameter, radius and other measures of the distances store or graph store STORE.
 
     The eccentricity of a vertex is the largest finite distance from it. The diameter is the largest eccentricity; the
     radius is the least eccentricity of a vertex that reaches all vertices. If STORE holds only the rows of some
     vertices, all measures refer to these rows.
+
+    If STORE is a graph, its diameter, radius and centre are found in this process, without distances between all pairs.
     """
     from pipelines import measures, open_distances
     from pipelines.files.tables import check_output
+    from pipelines.stores import store_schema
     from pipelines.stores.schema import counted
 
     if out is not None:
         check_output(out, overwrite)
+    if store_schema(store) == "graph/1":
+        if graph is not None:
+            raise click.UsageError("STORE is a graph itself; leave out --graph")
+        _stats_of_graph(store, hops, out, overwrite, as_json)
+        return
+    if hops:
+        raise click.UsageError("--hops counts arcs of a graph; give its store as STORE")
     distances = open_distances(store)
     opened = distances.graph(graph)
     found = measures(distances)
@@ -127,6 +139,40 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
         click.echo(
             f"{out}: eccentricity and closeness of {counted(distances.shape[0], 'vertex', 'vertices')}", err=as_json
         )
+
+
+def _stats_of_graph(store: str, hops: bool, out: str | None, overwrite: bool, as_json: bool) -> None:
+    from pipelines import eccentricities, open_graph
+    from pipelines.stores.schema import counted, number
+
+    graph = open_graph(store)
+    found = eccentricities(graph, hops=hops, every=out is not None)
+    first, last = graph.names(found.diameter_pair)
+    unit = " arcs" if hops or not graph.weighted else _unit(graph)
+    if as_json:
+        in_full = {
+            "vertices": found.n,
+            "diameter": found.diameter,
+            "diameter_from": first,
+            "diameter_to": last,
+            "radius": None if math.isnan(found.radius) else found.radius,
+            "center": graph.names(found.center),
+            "periphery": graph.names(found.periphery),
+            "searches": found.searches,
+            "unit": unit.strip(),
+        }
+        click.echo(json.dumps(in_full, allow_nan=False))
+    else:
+        no_radius = "none, as no vertex reaches all others"
+        click.echo(f"{'diameter':18} {number(found.diameter)}{unit}, from {first} to {last}")
+        click.echo(f"{'radius':18} {no_radius if math.isnan(found.radius) else number(found.radius) + unit}")
+        if len(found.center):
+            named = ", ".join(graph.names(found.center[:SHOWN])) + ", ..." * (len(found.center) > SHOWN)
+            click.echo(f"{'centre':18} {counted(len(found.center), 'vertex', 'vertices')}: {named}")
+        click.echo(f"{'searches':18} from {found.searches:,} of {counted(found.n, 'vertex', 'vertices')}")
+    if out is not None:
+        found.write(out, graph.labels(), overwrite=overwrite)
+        click.echo(f"{out}: eccentricity of {counted(found.n, 'vertex', 'vertices')}", err=as_json)
 
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:

@@ -108,6 +108,12 @@ def test_the_certificate_notices_a_wrong_flow_and_a_detour():
         verify_flows(*arrays, LinkFlows(longer.arcs, found.cost), *table)
 
 
+def test_a_closed_origin_is_closed_to_travel_from_the_next_origin():
+    arrays = rows_of([(0, 2, 1), (1, 0, 1), (1, 3, 1), (3, 4, 1), (4, 2, 1)], 5)
+    through = np.arange(5) > 0
+    assert link_flows(*arrays, [0, 1], [2, 2], [5, 7], through=through).arcs.tolist() == [5, 0, 7, 7, 7]
+
+
 def test_no_demand_no_weights_and_far_more_paths_than_float64_holds():
     indptr, indices, _ = rows_of([(0, 1, 1)], 2)
     assert link_flows(indptr, indices, None, [], [], []).arcs.tolist() == [0]

@@ -1,0 +1,105 @@
+"""Eccentricities by bounds beside a search from every vertex."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from oracles import dijkstra, scipy_graph, store_arcs
+from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
+
+from pipelines import eccentricities
+
+
+def strong(n, m, rng):
+    """A ring, so that each vertex reaches all, and chords."""
+    ring = np.arange(n)
+    tails, heads = (np.concatenate([part, rng.integers(0, n, m)]) for part in (ring, (ring + 1) % n))
+    return n, tails, heads
+
+
+def grid(rows, columns):
+    place = np.arange(rows * columns).reshape(rows, columns)
+    pairs = (place[:, :-1], place[:, 1:]), (place[:-1], place[1:])
+    tails, heads = (np.concatenate([each.ravel() for each in side]) for side in zip(*pairs, strict=True))
+    return rows * columns, tails, heads
+
+
+def lollipop(n):
+    """A clique with a long tail."""
+    first, second = np.triu_indices(n, 1)
+    return 3 * n, np.append(first, np.arange(n - 1, 3 * n - 1)), np.append(second, np.arange(n, 3 * n))
+
+
+GRAPHS = {
+    "grid": grid(5, 8),
+    "ring": strong(24, 0, np.random.default_rng(0)),
+    "chords": strong(60, 80, np.random.default_rng(1)),
+    "lollipop": lollipop(12),
+    "parts": (9, np.array([0, 1, 3, 3, 8]), np.array([1, 2, 4, 3, 8])),
+    "one vertex": (1, np.array([0]), np.array([0])),
+    "no arc": (3, np.array([], int), np.array([], int)),
+}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [*((name, weights) for name in GRAPHS for weights in ("integers", "floats")), ("chords", "closed")],
+)
+def test_results_are_those_of_all_pairs(tmp_path, name, weights, directed):
+    n, tails, heads = GRAPHS[name]
+    rng = np.random.default_rng(n)
+    lengths = rng.random(len(tails)) if weights == "floats" else rng.integers(0, 9, len(tails))
+    if not directed:
+        tails, heads, lengths = np.append(tails, heads), np.append(heads, tails), np.append(lengths, lengths)
+    through = rng.random(n) < 0.8 if weights == "closed" else np.ones(n, bool)
+    dtype = np.float64 if weights == "floats" else np.int32
+    store = store_arcs(tmp_path / "g", n, tails, heads, lengths, dtype, directed=directed, through=through)
+    for hops, every in itertools.product((True, False), repeat=2):
+        matrix = all_pairs(n, tails, heads, np.ones(len(tails)) if hops else lengths.astype(float), through)
+        finite = np.isfinite(matrix)
+        expected, whole = np.where(finite, matrix, 0).max(axis=1), finite.all(axis=1)
+        found = eccentricities(store, hops=hops, every=every)
+        if every:
+            assert found.eccentricity.tobytes() == expected.tobytes()
+        assert found.diameter == expected.max()
+        assert found.periphery.tolist() == np.flatnonzero(expected == expected.max()).tolist()
+        assert found.diameter_pair[0] == found.periphery[0]
+        assert matrix[found.diameter_pair] == found.diameter
+        if whole.any():
+            assert found.radius == expected[whole].min()
+            assert found.center.tolist() == np.flatnonzero(whole & (expected == found.radius)).tolist()
+        else:
+            assert math.isnan(found.radius)
+            assert not len(found.center)
+        assert found.searches <= n
+
+
+def all_pairs(n, tails, heads, lengths, through):
+    if through.all():
+        return scipy_dijkstra(scipy_graph(n, tails, heads, lengths))
+    return np.array([dijkstra(n, tails, heads, lengths, through, source) for source in range(n)])
+
+
+def test_few_searches_are_enough(tmp_path):
+    rng = np.random.default_rng(5)
+    n, tails, heads = strong(600, 1200, rng)
+    for directed in False, True:
+        lengths = rng.random(len(tails))
+        both = (np.append(tails, heads), np.append(heads, tails), np.append(lengths, lengths))
+        arcs = (tails, heads, lengths) if directed else both
+        store = store_arcs(tmp_path / f"{directed}", n, *arcs, np.float32, directed=directed)
+        assert eccentricities(store).searches < n / 4
+        assert eccentricities(store, every=True).searches == n
+
+
+def test_graphs_that_are_refused(tmp_path):
+    one = np.array([0]), np.array([1])
+    store = store_arcs(tmp_path / "g", 2, *one, np.array([-1]), np.int32, directed=True)
+    with pytest.raises(ValueError, match=r"a weight of -1; .* \(tilepath apsp\).*, or count arcs with hops=True"):
+        eccentricities(store)
+    assert eccentricities(store, hops=True).diameter == 1
+    empty = np.array([], int)
+    with pytest.raises(ValueError, match="has no vertices"):
+        eccentricities(store_arcs(tmp_path / "e", 0, empty, empty, empty, np.int32, directed=True))
