@@ -9,6 +9,7 @@ from oracles import dijkstra, scipy_graph, store_arcs
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
 from pipelines import eccentricities
+from pipelines.analysis.eccentricity import _next
 
 
 def strong(n, m, rng):
@@ -92,6 +93,12 @@ def test_few_searches_are_enough(tmp_path):
         store = store_arcs(tmp_path / f"{directed}", n, *arcs, np.float32, directed=directed)
         assert eccentricities(store).searches < n / 4
         assert eccentricities(store, every=True).searches == n
+
+
+def test_vertices_that_may_equal_the_diameter_or_the_radius_are_searched():
+    lower, upper = np.array([5, 4, 1, 3]), np.array([5, 5, 2, 4])
+    assert _next(lower, upper, np.ones(4), every=False, size=1).tolist() == [1, 2]
+    assert _next(lower, upper, np.ones(4), every=True, size=2).tolist() == [1, 2, 3]
 
 
 def test_graphs_that_are_refused(tmp_path):
