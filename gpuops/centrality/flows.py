@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
+from gpuops.arrays import is_cupy
 from gpuops.centrality import Summation, centrality_numba, flows_numba
 from gpuops.centrality.pairwise_sums import Arrays
 from gpuops.errors import VerificationError
@@ -151,6 +152,8 @@ class FlowSummation(Summation):
     """
 
     def __init__(self, indptr: Any, indices: Any, weights: Any = None, *, through: Any = None, check: bool = True):
+        if is_cupy(indptr) or is_cupy(indices):
+            raise TypeError("flows are computed on a CPU; pass NumPy arrays")
         super().__init__(indptr, indices, weights, through=through, arcs=True, check=check)
         if not len(self._lengths):  # all arcs have the same length
             length = 1.0 if weights is None or not len(self._heads) else float(weights[self._lightest][0])

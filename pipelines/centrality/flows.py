@@ -159,8 +159,8 @@ def read_demand(demand: Any, graph: Graph) -> tuple[np.ndarray, np.ndarray, np.n
 class FlowsJob(BetweennessJob):
     """The problem, for the tasks."""
 
-    def summation(self) -> FlowSummation:
-        """Read the graph and prepare it."""
+    def summation(self, xp: Any = np) -> FlowSummation:
+        """Read the graph and prepare it; `xp` is NumPy, as flows are computed on CPUs."""
         indptr, indices, weights = self.graph.rows()
         return FlowSummation(indptr, indices, weights, through=self.graph.through(), check=False)
 

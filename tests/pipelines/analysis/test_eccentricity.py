@@ -35,7 +35,7 @@ def lollipop(n):
 GRAPHS = {
     "grid": grid(5, 8),
     "ring": strong(24, 0, np.random.default_rng(0)),
-    "chords": strong(60, 80, np.random.default_rng(1)),
+    "chords": strong(40, 60, np.random.default_rng(1)),
     "lollipop": lollipop(12),
     "parts": (9, np.array([0, 1, 3, 3, 8]), np.array([1, 2, 4, 3, 8])),
     "one vertex": (1, np.array([0]), np.array([0])),
@@ -46,7 +46,11 @@ GRAPHS = {
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("name", "weights"),
-    [*((name, weights) for name in GRAPHS for weights in ("integers", "floats")), ("chords", "closed")],
+    [
+        *(("chords", weights) for weights in ("integers", "floats", "closed")),
+        *((name, "integers") for name in ("ring", "lollipop", "parts", "one vertex")),
+        *((name, "floats") for name in ("grid", "no arc")),
+    ],
 )
 def test_results_are_those_of_all_pairs(tmp_path, name, weights, directed):
     n, tails, heads = GRAPHS[name]
@@ -85,7 +89,7 @@ def all_pairs(n, tails, heads, lengths, through):
 
 def test_few_searches_are_enough(tmp_path):
     rng = np.random.default_rng(5)
-    n, tails, heads = strong(600, 1200, rng)
+    n, tails, heads = strong(300, 600, rng)
     for directed in False, True:
         lengths = rng.random(len(tails))
         both = (np.append(tails, heads), np.append(heads, tails), np.append(lengths, lengths))
