@@ -1,4 +1,4 @@
-"""The k shortest paths between two vertices of a graph store that visit no vertex twice, by searches here."""
+"""The k shortest paths between two vertices of a graph store, by searches in this process."""
 
 from __future__ import annotations
 
