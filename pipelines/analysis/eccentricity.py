@@ -179,8 +179,8 @@ def bounded(
                 upper[reached] = np.minimum(upper[reached], (home[reached] + own) * (1 + slack))
         lower[chosen] = upper[chosen] = found
         size = min(2 * size, most)
-    if backward is None and bounds:
-        whole[:] = whole.any()  # of an undirected graph, all vertices reach all, or none does
+    if bounds:
+        whole[:] = whole.any()  # the graph is undirected or strongly connected: all vertices reach all, or none does
     known = lower == upper
     diameter = float(lower[known].max())
     periphery = np.flatnonzero(known & (lower == diameter))

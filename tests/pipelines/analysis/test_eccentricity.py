@@ -8,8 +8,9 @@ import pytest
 from oracles import dijkstra, scipy_graph, store_arcs
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
+from gpuops import csr
 from pipelines import eccentricities
-from pipelines.analysis.eccentricity import _next
+from pipelines.analysis.eccentricity import _next, bounded, searches_of
 
 
 def strong(n, m, rng):
@@ -85,6 +86,30 @@ def all_pairs(n, tails, heads, lengths, through):
     if through.all():
         return scipy_dijkstra(scipy_graph(n, tails, heads, lengths))
     return np.array([dijkstra(n, tails, heads, lengths, through, source) for source in range(n)])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_random_graphs(directed):
+    rng = np.random.default_rng(directed)
+    proved = 0
+    for _ in range(40):
+        n = int(rng.integers(10, 45))
+        _, tails, heads = strong(n, int(rng.integers(3 * n)), rng)
+        lengths = rng.integers(0, 5, len(tails)).astype(float)
+        if not directed:
+            tails, heads, lengths = np.append(tails, heads), np.append(heads, tails), np.append(lengths, lengths)
+        order, through = tails.argsort(kind="stable"), np.ones(n, bool)
+        rows = csr.row_starts(tails, n), heads[order], lengths[order]
+        starts, back, arcs = csr.transpose(*rows[:2])
+        backward = searches_of(starts, back, rows[2][arcs], through=through) if directed else None
+        forward = searches_of(*rows, through=through)
+        found = bounded(forward, backward, np.diff(rows[0]), exact=True, every=False, hops=False)
+        expected = all_pairs(n, tails, heads, lengths, through).max(axis=1)
+        assert (found.diameter, found.radius) == (expected.max(), expected.min())
+        assert found.periphery.tolist() == np.flatnonzero(expected == found.diameter).tolist()
+        assert found.center.tolist() == np.flatnonzero(expected == found.radius).tolist()
+        proved += n - found.searches
+    assert proved > 100  # eccentricities without a search
 
 
 def test_few_searches_are_enough(tmp_path):
