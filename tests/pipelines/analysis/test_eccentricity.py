@@ -44,13 +44,17 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
-    ("name", "weights"),
+    ("name", "weights", "directed"),
     [
-        *(("chords", weights) for weights in ("integers", "floats", "closed")),
-        *((name, "integers") for name in ("ring", "lollipop", "parts", "one vertex")),
-        *((name, "floats") for name in ("grid", "no arc")),
+        *itertools.product(["chords"], ["integers", "floats", "closed"], [False, True]),
+        ("parts", "integers", False),
+        ("parts", "integers", True),
+        ("ring", "integers", True),
+        ("lollipop", "integers", False),
+        ("grid", "floats", False),
+        ("one vertex", "integers", False),
+        ("no arc", "floats", False),
     ],
 )
 def test_results_are_those_of_all_pairs(tmp_path, name, weights, directed):
@@ -62,7 +66,8 @@ def test_results_are_those_of_all_pairs(tmp_path, name, weights, directed):
     through = rng.random(n) < 0.8 if weights == "closed" else np.ones(n, bool)
     dtype = np.float64 if weights == "floats" else np.int32
     store = store_arcs(tmp_path / "g", n, tails, heads, lengths, dtype, directed=directed, through=through)
-    for hops, every in itertools.product((True, False), repeat=2):
+    integers = weights == "integers"
+    for hops, every in {(False, False), (False, integers), (integers, integers)}:
         matrix = all_pairs(n, tails, heads, np.ones(len(tails)) if hops else lengths.astype(float), through)
         finite = np.isfinite(matrix)
         expected, whole = np.where(finite, matrix, 0).max(axis=1), finite.all(axis=1)
