@@ -32,7 +32,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "hierarchy.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "hierarchy.md", "networkx.md"))
 RESULTS = ROOT / "benchmarks" / "results"
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]
@@ -310,6 +310,26 @@ def commands(records: Records) -> str:
     return _markdown(header, rows)
 
 
+# --- Functions of NetworkX --------------------------------------------------------------------------------------------
+
+
+def networkx(records: Records) -> str:
+    """Return CPU seconds of functions, computed by NetworkX and by the backend, by number of nodes."""
+    found: dict[str, dict[tuple[int, str], str]] = {}
+    for record in records:
+        seconds = record["cpu_seconds"]["median"]
+        way = record["sizes"]["n"], record["way"].partition(",")[0]
+        found.setdefault(record["function"], {})[way] = _digits(seconds) if seconds >= 0.0005 else "< 0.001"
+    sizes = sorted({n for values in found.values() for n, _ in values})
+    columns = [(n, way) for n in sizes for way in ("NetworkX", "backend")]
+    header = ("", *(f"{way}, {n:,}" for n, way in columns))
+    rows = []
+    for name, values in found.items():
+        function, _, weights = name.partition(" ")
+        rows.append([f"`{function}`{', ' * bool(weights)}{weights}", *(values.get(each, "-") for each in columns)])
+    return _markdown(header, rows)
+
+
 TABLES: dict[str, Callable[[Records], str]] = {
     "sssp-rates": sssp_rates,
     "sssp-race": sssp_race,
@@ -321,6 +341,7 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "searches": searches,
     "orders": orders,
     "commands": commands,
+    "networkx": networkx,
 }
 
 

@@ -32,7 +32,7 @@ KERNELS = {
     "hops": ("gpuops/hops", "gpuops/centrality"),
     "imports": ("pipelines/formats",),
     "limits": ("benchmarks/kernels/limits.cu",),
-    "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/euler"),
+    "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/centrality", "tilepath/networkx"),
     "od-tables": ("gpuops/hierarchy",),
     "out-of-core": ("gpuops/minplus",),
     "plans": ("gpuops", "pipelines"),

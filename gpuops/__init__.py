@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gpuops.centrality import betweenness as betweenness
     from gpuops.centrality import betweenness_factors as betweenness_factors
     from gpuops.centrality import verify_betweenness as verify_betweenness
+    from gpuops.centrality.flows import LinkFlows as LinkFlows
+    from gpuops.centrality.flows import link_flows as link_flows
+    from gpuops.centrality.flows import verify_flows as verify_flows
     from gpuops.compaction import Distinct as Distinct
     from gpuops.compaction import compact as compact
     from gpuops.compaction import distinct as distinct
@@ -54,13 +57,17 @@ if TYPE_CHECKING:
     from gpuops.hierarchy import hierarchy_structure as hierarchy_structure
     from gpuops.hierarchy import one_to_all as one_to_all
     from gpuops.hops import hop_distances as hop_distances
+    from gpuops.hops.encodings import PathEncodings as PathEncodings
+    from gpuops.hops.encodings import path_encodings as path_encodings
     from gpuops.label_setting import dijkstra as dijkstra
     from gpuops.label_setting import dijkstra_rows as dijkstra_rows
+    from gpuops.label_setting.k_paths import k_shortest_paths as k_shortest_paths
     from gpuops.label_setting.near import distances_within as distances_within
     from gpuops.label_setting.near import k_nearest as k_nearest
     from gpuops.minplus import minplus_product as minplus_product
     from gpuops.minplus import minplus_update as minplus_update
     from gpuops.minplus.floyd_warshall import floyd_warshall as floyd_warshall
+    from gpuops.minplus.graph_batches import batch_closures as batch_closures
     from gpuops.reduction import butterfly_reduction as butterfly_reduction
     from gpuops.sequences.look_and_say import look_and_say as look_and_say
     from gpuops.sequences.look_and_say import look_and_say_lengths as look_and_say_lengths

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gpuops.errors import WeightRangeError as WeightRangeError
     from pipelines.analysis.derived_graphs import write_forest as write_forest
     from pipelines.analysis.derived_graphs import write_reverse as write_reverse
+    from pipelines.analysis.eccentricity import Eccentricities as Eccentricities
+    from pipelines.analysis.eccentricity import eccentricities as eccentricities
     from pipelines.analysis.measures import Measures as Measures
     from pipelines.analysis.measures import measures as measures
     from pipelines.analysis.structure import Structure as Structure
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pipelines.apsp.solve import all_pairs_shortest_paths as all_pairs_shortest_paths
     from pipelines.assembly.assemble import Assembly as Assembly
     from pipelines.assembly.assemble import assemble as assemble
+    from pipelines.centrality.flows import link_flows as link_flows
     from pipelines.centrality.solve import betweenness as betweenness
     from pipelines.euler.circuits import euler_circuits as euler_circuits
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from pipelines.pictures.graphs import picture_graph as picture_graph
     from pipelines.reach.solve import isochrones as isochrones
     from pipelines.routes.distances import distances_between as distances_between
+    from pipelines.routes.k_paths import k_shortest_paths as k_shortest_paths
     from pipelines.routes.paths import NoPathError as NoPathError
     from pipelines.routes.paths import Path as Path
     from pipelines.routes.paths import PathFinder as PathFinder

@@ -68,7 +68,7 @@ def write_town():
     Path("hospitals.csv").write_text("id,lon,lat\neast,13.39,52.515\nwest,13.372,52.512\n")
 
 
-@pytest.mark.parametrize("name", ["graphs.md", "maps.md", "roads.md"])
+@pytest.mark.parametrize("name", ["flows.md", "graphs.md", "maps.md", "roads.md"])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name == "roads.md":

@@ -171,17 +171,19 @@ class Summation:
         try:
             return centrality_numba.sums(rows, self._lengths, sources, self._endpoints, self._arcs)
         except centrality_numba.Absorbed as error:
-            (arc,) = error.args
-            tail = int(np.searchsorted(self._indptr, arc, side="right")) - 1
-            raise ValueError(
-                f"the weight {self._lengths[arc]:g} of the arc from vertex {tail} to vertex {self._heads[arc]} is lost "
-                "when it is added to a distance in float64; raise such small weights, or join the vertices"
-            ) from None
+            raise self._lost(*error.args) from None
 
     def result(self, sums: Arrays) -> Betweenness:
         """Return the betweenness, given the sums over all sources."""
         vertices, kept, (pairs, inner) = sums
         return Betweenness(vertices, self._of_given_arcs(kept) if self._arcs else None, int(pairs), float(inner))
+
+    def _lost(self, arc: int) -> ValueError:
+        tail = int(np.searchsorted(self._indptr, arc, side="right")) - 1
+        return ValueError(
+            f"the weight {self._lengths[arc]:g} of the arc from vertex {tail} to vertex {self._heads[arc]} is lost "
+            "when it is added to a distance in float64; raise such small weights, or join the vertices"
+        )
 
     def _of_given_arcs(self, kept: np.ndarray) -> np.ndarray:
         if self._symmetric:
@@ -284,6 +286,6 @@ def _refuse_weights(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray
         tail = int(np.searchsorted(indptr, wrong[0], side="right")) - 1
         raise ValueError(
             f"the weight of the arc from vertex {tail} to vertex {indices[wrong[0]]} is {weights[wrong[0]]:g}; "
-            "betweenness needs weights above 0, as paths along weights of 0 cannot be counted: raise the weights, or "
-            "join the vertices"
+            "weights must be above 0, as paths along weights of 0 cannot be counted: raise the weights, or join the "
+            "vertices"
         )

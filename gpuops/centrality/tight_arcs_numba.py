@@ -129,6 +129,31 @@ def depend_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents
 
 
 @njit(nogil=True, cache=True)
+def flows_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents, shares, ending, arcs):
+    """Add to `arcs` the flows from ``order[0]``: what ends at each vertex, shared equally by the shortest paths to it.
+
+    Parameters
+    ----------
+    heads, order, reached, firsts, tight, counts, exponents
+        As `count_on_tight_arcs` left them.
+    shares : (n,) float64
+        Working memory: the flow that arrives at w / paths to w, scaled by w's exponent.
+    ending : (n,) float64
+        The amount that ends at each vertex.
+    arcs : (m,) float64
+    """
+    for place in range(reached - 1, -1, -1):
+        tail = order[place]
+        count, exponent, total = counts[tail], exponents[tail], 0.0
+        for i in range(firsts[place], firsts[place + 1]):
+            head = heads[tight[i]]
+            share = _scaled(shares[head], exponents[head] - exponent)
+            total += share
+            arcs[tight[i]] += count * share
+        shares[tail] = ending[tail] / count + total
+
+
+@njit(nogil=True, cache=True)
 def _scaled(value, gap):
     """Return value 2^(-512 gap) for gap >= 0."""
     if gap == 0:

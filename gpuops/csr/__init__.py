@@ -79,6 +79,21 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
     return found.astype(np.int64)
 
 
+def check_starts(starts: Any, n: int) -> np.ndarray:
+    """Return the first vertices of the graphs of a batch, followed by n, as (B + 1,) int64 in NumPy.
+
+    Raises
+    ------
+    ValueError
+        `starts` is not a sequence of integers that rises from 0 to n.
+    """
+    found = np.asarray(starts.get() if is_cupy(starts) else starts)
+    whole = found.ndim == 1 and found.dtype.kind in "iu" and len(found) > 0
+    if not whole or found[0] != 0 or found[-1] != n or not bool((found[1:] >= found[:-1]).all()):
+        raise ValueError(f"starts must rise from 0 to the number of vertices, {n}")
+    return found.astype(np.int64)
+
+
 def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
     """Return the tail of every arc.
 

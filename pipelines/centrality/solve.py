@@ -91,10 +91,7 @@ def betweenness(
         graph = open_graph(graph)
     if out is not None:
         check_output(out, overwrite)
-    if "junctions" in graph.optional:
-        raise ValueError(
-            f"{graph.path}: has turns, with which betweenness is not defined; name the graph without turns"
-        )
+    graph.refuse_turns("betweenness is")
     _check_options(graph, edges, hops, sample, endpoints)
     chosen = range(graph.n) if sample is None else random.Random(seed).sample(range(graph.n), sample)
     sources = np.asarray(chosen, np.int64)

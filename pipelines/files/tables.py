@@ -39,6 +39,8 @@ OTHER_NAMES = {
     "lat": ("latitude",),
     "source": ("origin",),
     "target": ("destination",),
+    "origin": ("source",),
+    "destination": ("target",),
 }
 
 

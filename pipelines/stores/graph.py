@@ -280,6 +280,13 @@ class Graph(NamedRows):
         mask = self._optional("through")
         return np.ones(self.n, dtype=bool) if mask is None else mask
 
+    def refuse_turns(self, operation: str) -> None:
+        """Raise ValueError if the graph has turns, with which `operation` is not defined."""
+        if "junctions" in self.optional:
+            raise ValueError(
+                f"{self.path}: has turns, with which {operation} not defined; name the graph without turns"
+            )
+
     def junctions(self) -> Junctions | None:
         """Return which vertices are there for turns at junctions, or None if the graph has no turns."""
         codes = self._optional("junctions")

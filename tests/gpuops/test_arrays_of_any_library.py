@@ -55,6 +55,7 @@ CALLS = {
     "dijkstra": lambda f, of: f(*map(of, GRAPH), 0),
     "distances_within": lambda f, of: f(*map(of, GRAPH), [0, 2], 4),
     "k_nearest": lambda f, of: f(*map(of, GRAPH), [0, 2], 1),
+    "k_shortest_paths": lambda f, of: f(*map(of, GRAPH), 0, 2, 2),
     "dijkstra_rows": lambda f, of: f(*map(of, GRAPH), [0, 2], predecessors=True),
     "degrees": lambda f, of: f(*map(of, GRAPH[:2])),
     "edge_expansion": lambda f, of: f(*map(of, GRAPH[:2])),
@@ -65,7 +66,11 @@ CALLS = {
     "verify_betweenness": lambda f, of: f(
         gpuops.betweenness(*map(of, GRAPH)), sources=3, arcs=4, symmetric=False, endpoints=False
     ),
+    "link_flows": lambda f, of: f(*map(of, GRAPH), [0], [1], [2.0]),
+    "verify_flows": lambda f, of: f(*map(of, GRAPH), gpuops.link_flows(*map(of, GRAPH), [0], [1], [2]), [0], [1], [2]),
     "hop_distances": lambda f, of: f(*map(of, GRAPH[:2]), [0, 2]),
+    "path_encodings": lambda f, of: f(*map(of, GRAPH[:2]), [0, 3]),
+    "batch_closures": lambda f, of: f(*map(of, GRAPH), [0, 3]),
     "hierarchy_order": lambda f, of: f(*map(of, GRAPH[:2])),
     "hierarchy_structure": lambda f, of: f(*map(of, GRAPH[:2]), of(np.arange(3))),
     "close_hierarchy": lambda f, of: f(structure_of(of), *map(of, GRAPH)),
@@ -118,9 +123,13 @@ ON_CPUS = {
     "dijkstra_rows",
     "distances_within",
     "k_nearest",
+    "k_shortest_paths",
+    "link_flows",
+    "path_encodings",
     "hop_distances",
     "train_online",
     "verify_betweenness",
+    "verify_flows",
     "fixed_point",
 }
 ON_CPUS |= HIERARCHIES  # and nowhere else

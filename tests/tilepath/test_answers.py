@@ -58,6 +58,47 @@ def test_numbers_in_full(tilepath, stores):
     assert "diameter           2.5e+09 km, from 3 to 1" in tilepath("stats", stores[0])
 
 
+def test_the_k_shortest_paths_of_a_graph(tilepath, solve):
+    _, graph = solve(3, ([0, 0, 1], [1, 2, 2], [1, 5, 1]), "int32", labels=np.array(["a", "b", "c"]))
+    assert tilepath("path", graph.path, "a", "c", "--k", "3").splitlines() == [
+        "a -> c: 2 over 2 arcs",
+        "a -> b -> c",
+        "a -> c: 5 over 1 arc",
+        "a -> c",
+    ]
+    found = json.loads(tilepath("path", graph.path, "a", "c", "--k", "1", "--json"))
+    assert found == [{"source": "a", "target": "c", "distance": 2, "unit": "", "arcs": 2, "path": ["a", "b", "c"]}]
+    tilepath("path", graph.path, "a", "c", "--k", "0", fault="k is 0; give a whole number from 1")
+    tilepath("path", graph.path, "--k", "2", fault="name SOURCE and TARGET")
+
+
+def test_k_paths_need_a_graph_and_two_vertices(tilepath, stores, tmp_path):
+    tilepath("path", stores[0], "3", "Ulm", "--k", "2", fault="--k searches a graph; give its store as STORE")
+    (tmp_path / "pairs.csv").write_text("source,target\n3,Ulm\n")
+    tilepath("path", stores[2], "--k", "2", "--pairs", "pairs.csv", "--out", "o.csv", fault="leave out SOURCE, TARGET")
+
+
+def test_measures_of_a_graph_without_all_pairs(tilepath, solve, tmp_path):
+    _, graph = solve(4, ([0, 1, 2, 3], [1, 2, 3, 0], [1, 5, 1, 2]), "int32", labels=LABELS, weight_unit="km")
+    assert tilepath("stats", graph.path, "--out", "e.csv").splitlines() == [
+        "diameter           8 km, from 0 to 3",
+        "radius             4 km",
+        "centre             1 vertex: Ulm",
+        "searches           from 4 of 4 vertices",
+        "e.csv: eccentricity of 4 vertices",
+    ]
+    assert (tmp_path / "e.csv").read_text().splitlines()[1:] == ['"3",7', '"0",8', '"Ulm",4', '"1",8']
+    found = json.loads(tilepath("stats", graph.path, "--hops", "--json"))
+    assert found["center"] == found["periphery"] == LABELS.tolist()
+    assert (found["diameter"], found["radius"], found["unit"]) == (3, 3, "arcs")
+    tilepath("stats", graph.path, "--graph", graph.path, fault="STORE is a graph itself; leave out --graph")
+
+
+def test_measures_by_hops_need_a_graph(tilepath, stores):
+    tilepath("stats", stores[0], "--hops", fault="--hops counts arcs of a graph; give its store as STORE")
+    assert "radius             2.5e+09 km" in tilepath("stats", stores[2])
+
+
 def test_tables_of_pairs_of_any_store(tilepath, stores, tmp_path):
     (tmp_path / "pairs.csv").write_text("source,target\n3, Ulm\n#2,1\n")
     for store in stores:

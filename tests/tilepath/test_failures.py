@@ -78,6 +78,7 @@ od IN/h OUT.npy --origins IN/v.csv
 graph reverse IN/g OUT
 graph turns IN/g OUT --turns IN/t.csv
 import IN/e.csv OUT --turns IN/t.csv --labels
+flows IN/g IN/demand.csv OUT.csv
 som generate chainlink OUT
 apsp IN/g OUT --method hierarchy
 hierarchy IN/g OUT --like IN/h
@@ -126,6 +127,7 @@ def inputs(tmp_path_factory, client):
         "xy.csv": ["node,x,y", *(f"{i},{i % 4},{i // 4}" for i in range(n))],
         "p.csv": ["source,target", "0,1", "4,5"],
         "t.csv": ["from,via,to,cost", "0,1,2,no", ",3,,2"],
+        "demand.csv": ["origin,destination,amount", "0,7,2", "3,1,1.5"],
         "v.csv": ["vertex", *map(str, range(n))],
         "s.csv": ["x,y,kind", *(f"{x:.3f},{y:.3f},{'ab'[x > 0]}" for x, y in rng.normal(size=(40, 2)).tolist())],
     }.items():

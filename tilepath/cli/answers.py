@@ -19,11 +19,14 @@ VERTICES = (
     "that vertex."
 )
 
+SHOWN = 10  # vertices of a centre that are printed by name
+
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath path roads.zarr 1 3353")
 @click.argument("store", type=click.Path())
 @click.argument("source", required=False)
 @click.argument("target", required=False)
+@click.option("--k", type=int, metavar="K", help="Print the K shortest paths that visit no vertex twice, of a graph.")
 @click.option(
     "--pairs", type=click.Path(exists=True), help="A table with the columns source and target, or with places."
 )
@@ -36,13 +39,14 @@ def path(
     store: str,
     source: str | None,
     target: str | None,
+    k: int | None,
     pairs: str | None,
     out: str | None,
     overwrite: bool,
     as_json: bool,
     graph: str | None,
 ) -> None:
-    """Print a shortest path from SOURCE to TARGET.
+    """Print a shortest path from SOURCE to TARGET, or the K shortest.
 
     STORE is a graph store, which is searched, or a store of results: distances, paths or a hierarchy. If STORE has the
     paths from the nearest of several sources, SOURCE and the column source of --pairs may be left out. If STORE has
@@ -59,7 +63,7 @@ def path(
     from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
-        asked = source is not None or target is not None or pairs is not None
+        asked = source is not None or target is not None or pairs is not None or k is not None
         if asked or (as_json and (out is not None or overwrite)):
             raise click.UsageError(
                 "STORE holds Euler circuits, and path prints all their walks; leave out all options but --graph, and "
@@ -71,43 +75,62 @@ def path(
             echo_walks(store, out, graph, overwrite)
         return
     if pairs is not None:
-        if source is not None or out is None or as_json:
+        if source is not None or out is None or as_json or k is not None:
             raise click.UsageError(
-                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET and --json"
+                "--pairs takes the pairs from its file and needs --out; leave out SOURCE, TARGET, --k and --json"
             )
         click.echo(f"{out}: {counted(_paths_of_pairs(store, graph, pairs, out, overwrite), 'path')}")
         return
     if out is not None or overwrite:
         raise click.UsageError("--out and --overwrite need --pairs")
-    opened, vertices, distance = _path(store, graph, source, target)
-    names = opened.names(vertices)
+    if k is not None:
+        opened, paths = _k_paths(store, graph, source, target, k)
+    else:
+        opened, *one = _path(store, graph, source, target)
+        paths = [tuple(one)]
+    in_full = []
+    for vertices, distance in paths:
+        names = opened.names(vertices)
+        ends = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
+        in_full.append({**ends, "arcs": len(names) - 1, "path": names})
+        if not as_json:
+            length = f"{number(distance)}{_unit(opened)}"
+            click.echo(f"{names[0]} -> {names[-1]}: {length} over {counted(len(names) - 1, 'arc')}")
+            click.echo(" -> ".join(names))
     if as_json:
-        found = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
-        click.echo(json.dumps({**found, "arcs": len(names) - 1, "path": names}))
-        return
-    click.echo(f"{names[0]} -> {names[-1]}: {number(distance)}{_unit(opened)} over {counted(len(names) - 1, 'arc')}")
-    click.echo(" -> ".join(names))
+        click.echo(json.dumps(in_full[0] if k is None else in_full))
 
 
 @page(example="tilepath stats distances.zarr --json")
 @click.argument("store", type=click.Path())
+@click.option("--hops", is_flag=True, help="Count arcs instead of adding weights; only if STORE is a graph.")
 @click.option("--out", type=click.Path(), help="Write a table of the eccentricity and closeness of every vertex.")
 @OVERWRITE
 @JSON
 @GRAPH
-def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: str | None) -> None:
-    """Print diameter, radius and other measures of the distances store STORE.
+def stats(store: str, hops: bool, out: str | None, overwrite: bool, as_json: bool, graph: str | None) -> None:
+    """Print diameter, radius and other measures of the distances store or graph store STORE.
 
     The eccentricity of a vertex is the largest finite distance from it. The diameter is the largest eccentricity; the
     radius is the least eccentricity of a vertex that reaches all vertices. If STORE holds only the rows of some
     vertices, all measures refer to these rows.
+
+    If STORE is a graph, its diameter, radius and centre are found in this process, without distances between all pairs.
     """
     from pipelines import measures, open_distances
     from pipelines.files.tables import check_output
+    from pipelines.stores import store_schema
     from pipelines.stores.schema import counted
 
     if out is not None:
         check_output(out, overwrite)
+    if store_schema(store) == "graph/1":
+        if graph is not None:
+            raise click.UsageError("STORE is a graph itself; leave out --graph")
+        _stats_of_graph(store, hops, out, overwrite, as_json)
+        return
+    if hops:
+        raise click.UsageError("--hops counts arcs of a graph; give its store as STORE")
     distances = open_distances(store)
     opened = distances.graph(graph)
     found = measures(distances, opened)
@@ -120,6 +143,40 @@ def stats(store: str, out: str | None, overwrite: bool, as_json: bool, graph: st
         click.echo(
             f"{out}: eccentricity and closeness of {counted(distances.shape[0], 'vertex', 'vertices')}", err=as_json
         )
+
+
+def _stats_of_graph(store: str, hops: bool, out: str | None, overwrite: bool, as_json: bool) -> None:
+    from pipelines import eccentricities, open_graph
+    from pipelines.stores.schema import counted, number
+
+    graph = open_graph(store)
+    found = eccentricities(graph, hops=hops, every=out is not None)
+    first, last = graph.names(found.diameter_pair)
+    unit = " arcs" if hops or not graph.weighted else _unit(graph)
+    if as_json:
+        in_full = {
+            "vertices": found.n,
+            "diameter": found.diameter,
+            "diameter_from": first,
+            "diameter_to": last,
+            "radius": None if math.isnan(found.radius) else found.radius,
+            "center": graph.names(found.center),
+            "periphery": graph.names(found.periphery),
+            "searches": found.searches,
+            "unit": unit.strip(),
+        }
+        click.echo(json.dumps(in_full, allow_nan=False))
+    else:
+        no_radius = "none, as no vertex reaches all others"
+        click.echo(f"{'diameter':18} {number(found.diameter)}{unit}, from {first} to {last}")
+        click.echo(f"{'radius':18} {no_radius if math.isnan(found.radius) else number(found.radius) + unit}")
+        if len(found.center):
+            named = ", ".join(graph.names(found.center[:SHOWN])) + ", ..." * (len(found.center) > SHOWN)
+            click.echo(f"{'centre':18} {counted(len(found.center), 'vertex', 'vertices')}: {named}")
+        click.echo(f"{'searches':18} from {found.searches:,} of {counted(found.n, 'vertex', 'vertices')}")
+    if out is not None:
+        found.write(out, graph.labels(), overwrite=overwrite)
+        click.echo(f"{out}: eccentricity of {counted(found.n, 'vertex', 'vertices')}", err=as_json)
 
 
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
@@ -144,6 +201,23 @@ def _path(store: str, graph: str | None, source: str | None, target: str | None)
     at = AtPlaces(finder.graph)
     found = finder.path(at(source, "source"), at(target, "target"))
     return finder.graph, found.vertices, found.distance
+
+
+def _k_paths(
+    store: str, graph: str | None, source: str | None, target: str | None, k: int
+) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the opened graph, and the vertices and the length of each of the k shortest paths."""
+    from pipelines import k_shortest_paths, open_graph
+    from pipelines.stores import store_schema
+
+    if store_schema(store) != "graph/1" or graph is not None:
+        raise click.UsageError("--k searches a graph; give its store as STORE, and leave out --graph")
+    if source is None or target is None:
+        raise click.UsageError("name SOURCE and TARGET")
+    opened = open_graph(store)
+    at = AtPlaces(opened)
+    found = k_shortest_paths(opened, at(source, "source"), at(target, "target"), k)
+    return opened, [(path.vertices, path.distance) for path in found]
 
 
 def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwrite: bool) -> int:

@@ -1,4 +1,4 @@
-"""The command `tilepath betweenness`."""
+"""The commands `tilepath betweenness | flows`."""
 
 from __future__ import annotations
 
@@ -51,3 +51,29 @@ def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -
     else:
         rows = counted(found.num_rows, "vertex", "vertices")
     click.echo(f"{out}: betweenness of {rows}")
+
+
+@page(example="tilepath flows roads.zarr trips.csv flows.csv")
+@click.argument("graph", type=click.Path())
+@click.argument("demand", type=click.Path(exists=True))
+@click.argument("out", type=click.Path())
+@click.option("--overwrite", is_flag=True, help="Replace an existing OUT.")
+@with_dry_run
+@on_cluster
+def flows(graph: str, demand: str, out: str, open_client: OpenClient, **options: Any) -> None:
+    """Write the flow on every arc of the graph store GRAPH to the table OUT: source, target, flow.
+
+    DEMAND is a table with the columns origin, destination and amount: how much travels. All of it goes by shortest
+    paths; several shortest paths have equal parts. Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet files. The work
+    is done on CPUs.
+    """
+    from pipelines import link_flows, open_graph
+    from pipelines.files.tables import check_output
+    from pipelines.stores.schema import counted, number
+
+    opened = open_graph(graph)
+    check_output(out, options["overwrite"], demand)
+    with open_client() as client:
+        found = link_flows(client, opened, demand, out, progress=True, **options)
+    cost, unit = number(float(found.schema.metadata[b"cost"])), f" {opened.weight_unit}" if opened.weight_unit else ""
+    click.echo(f"{out}: flows of {counted(found.num_rows, 'arc')}; amounts times distances add up to {cost}{unit}")

@@ -17,7 +17,7 @@ import click
 from pipelines.workers.interruption import Interrupted, handling
 from tilepath.cli.answers import path, stats
 from tilepath.cli.assembly import assemble
-from tilepath.cli.centrality import betweenness
+from tilepath.cli.centrality import betweenness, flows
 from tilepath.cli.euler import euler
 from tilepath.cli.graph_operations import graph
 from tilepath.cli.graphs import generate_graph, import_file
@@ -107,7 +107,7 @@ def _command_to_go_on(arguments: list[str]) -> str:
 
 SECTIONS = {
     "Graphs": ["import", "generate", "graph", "picture"],
-    "Shortest paths": ["apsp", "sssp", "path", "stats", "betweenness"],
+    "Shortest paths": ["apsp", "sssp", "path", "stats", "betweenness", "flows"],
     "Road networks": ["hierarchy", "od", "histogram", "isochrones", "what-if"],
     "Euler circuits and sequences": ["euler", "assemble", "sequence"],
     "Self-organizing maps": ["som"],
@@ -143,6 +143,7 @@ for command in (
     path,
     stats,
     betweenness,
+    flows,
     picture,
     graph,
     export,

@@ -10,34 +10,34 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from pipelines.analysis.eccentricity import Eccentricities, Search, bounded
 from tilepath.networkx.graph import Arcs, ConvertedGraph
-from tilepath.networkx.searches import require, trees
+from tilepath.networkx.searches import distances_from, require, trees
 
 
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
-    bunch = G.bunch(v)
-    found = _eccentricities(G, weight, bunch)
+    if v is None:
+        every = _bounded(G, weight, every=True).eccentricity
+        assert every is not None
+        return dict(zip(G.nodes.tolist(), [_value(G, weight, value) for value in every.tolist()], strict=True))
+    found = _eccentricities(G, weight, G.bunch(v))
     return found[v] if v in G else found
 
 
 def diameter(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> float:
-    return max(_eccentricities(G, weight).values())
+    return _value(G, weight, _bounded(G, weight).diameter)
 
 
 def radius(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> float:
-    return min(_eccentricities(G, weight).values())
+    return _value(G, weight, _bounded(G, weight).radius)
 
 
 def center(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    found = _eccentricities(G, weight)
-    least = min(found.values())
-    return [node for node, value in found.items() if value == least]
+    return G.nodes[_bounded(G, weight).center].tolist()
 
 
 def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
-    found = _eccentricities(G, weight)
-    largest = max(found.values())
-    return [node for node, value in found.items() if value == largest]
+    return G.nodes[_bounded(G, weight).periphery].tolist()
 
 
 def barycenter(G: ConvertedGraph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Any]:
@@ -99,15 +99,35 @@ def _arcs(graph: ConvertedGraph, weight: Any) -> Arcs:
     return arcs
 
 
-def _eccentricities(graph: ConvertedGraph, weight: Any, bunch: list[Any] | None = None) -> dict[Any, Any]:
-    sources = None if bunch is None else [graph.numbers[node] for node in bunch]
+def _eccentricities(graph: ConvertedGraph, weight: Any, bunch: list[Any]) -> dict[Any, Any]:
     arcs = _arcs(graph, weight)
     largest = {}
-    for node, found in trees(graph, arcs, sources):
+    for node, found in trees(graph, arcs, [graph.numbers[node] for node in bunch]):
         value = found.distances.max().item()
         if value == float("inf"):
-            if graph.is_directed():
-                raise nx.NetworkXError("Found infinite path length because the digraph is not strongly connected")
-            raise nx.NetworkXError("Found infinite path length because the graph is not connected")
-        largest[node] = int(value) if arcs.integers or value == 0 else value
+            raise _infinite(graph)
+        largest[node] = _value(graph, weight, value)
     return largest
+
+
+def _bounded(graph: ConvertedGraph, weight: Any, every: bool = False) -> Eccentricities:
+    """Return the eccentricities of a graph whose nodes all reach each other, by as few searches as bounds allow."""
+    arcs, first = _arcs(graph, weight), np.zeros(1, np.int64)
+    forward, backward = _search(arcs), _search(arcs.reverse) if graph.is_directed() else None
+    if not all(np.isfinite(search(first)).all() for search in (forward, backward) if search is not None):
+        raise _infinite(graph)
+    exact, hops = arcs.integers, arcs.length is not None
+    return bounded(forward, backward, np.diff(arcs.indptr), exact=exact, every=every, hops=hops)
+
+
+def _search(arcs: Arcs) -> Search:
+    return lambda vertices: distances_from(arcs, vertices.tolist())
+
+
+def _infinite(graph: ConvertedGraph) -> nx.NetworkXError:
+    kind = "digraph is not strongly connected" if graph.is_directed() else "graph is not connected"
+    return nx.NetworkXError(f"Found infinite path length because the {kind}")
+
+
+def _value(graph: ConvertedGraph, weight: Any, value: float) -> Any:
+    return int(value) if graph.arcs(weight).integers or value == 0 else value

@@ -154,7 +154,7 @@ def tree(graph: ConvertedGraph, arcs: Arcs, source: Any, cutoff: float | None = 
     """
     number = graph.numbers[source]
     if arcs.negative:
-        return Tree(graph, arcs, [number], _distances(arcs, [number])[0], cutoff)
+        return Tree(graph, arcs, [number], distances_from(arcs, [number])[0], cutoff)
     distances, predecessors = gpuops.dijkstra(arcs.indptr, arcs.indices, arcs.lengths, number)
     found = Tree(graph, arcs, [number], distances, cutoff)
     found.predecessors = predecessors
@@ -175,12 +175,12 @@ def trees(
     first, size = 0, 1
     while first < len(numbers):
         batch = numbers[first : first + size]
-        for number, distances in zip(batch, _distances(arcs, batch), strict=True):
+        for number, distances in zip(batch, distances_from(arcs, batch), strict=True):
             yield graph.nodes[number], Tree(graph, arcs, [number], distances, cutoff)
         first, size = first + size, max(1, min(2 * size, _LARGEST_BATCH, _BATCH_DISTANCES // arcs.n))
 
 
-def _distances(arcs: Arcs, sources: list[int]) -> np.ndarray:
+def distances_from(arcs: Arcs, sources: list[int]) -> np.ndarray:
     """Return the distances from each source as a NumPy array, one row for each source."""
     if arcs.length is not None:
         return gpuops.hop_distances(

@@ -1,6 +1,9 @@
 """Betweenness beside its definition: path counts as Python's integers, and shares as ratios of these counts."""
 
+import contextlib
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 
@@ -204,6 +207,28 @@ def test_pairwise_sums_do_not_depend_on_the_order_of_arrival(count, random):
     np.testing.assert_array_equal(sums.total()[0], total(0, 64))
 
 
+class Meeting(dict):
+    """A dictionary that lets two threads look for each other's part at the same time, if nothing keeps them apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = threading.Barrier(2)
+
+    def pop(self, *arguments):
+        found = super().pop(*arguments)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self.both.wait(0.1)
+        return found
+
+
+def test_partners_that_arrive_at_the_same_time_meet():
+    sums = PairwiseSums(2)
+    sums._waiting = Meeting()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda number: sums.add(number, [np.ones(1)]), range(2)))
+    assert sums.total()[0].tolist() == [2]
+
+
 def test_no_vertex_no_arc_and_no_source():
     none, no_arcs = np.zeros(1, np.int64), np.zeros(0, np.int32)
     assert betweenness(none, no_arcs, arcs=True)[1:] == (pytest.approx(np.zeros(0)), 0, 0.0)
@@ -220,10 +245,10 @@ def test_no_vertex_no_arc_and_no_source():
         (
             {"weights": np.array([1.0, 0.0])},
             ValueError,
-            "from vertex 1 to vertex 2 is 0; betweenness needs weights above",
+            "from vertex 1 to vertex 2 is 0; weights must be above 0",
         ),
-        ({"weights": np.array([-1.0, 1.0])}, ValueError, "from vertex 0 to vertex 1 is -1; betweenness needs"),
-        ({"weights": np.array([np.nan, 1.0])}, ValueError, "from vertex 0 to vertex 1 is nan; betweenness needs"),
+        ({"weights": np.array([-1.0, 1.0])}, ValueError, "from vertex 0 to vertex 1 is -1; weights must be"),
+        ({"weights": np.array([np.nan, 1.0])}, ValueError, "from vertex 0 to vertex 1 is nan; weights must be"),
         (
             {"weights": np.array([1.0, 1e-20])},
             ValueError,
