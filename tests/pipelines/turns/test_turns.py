@@ -283,8 +283,17 @@ def test_measures_and_pictures_of_distances_leave_the_added_vertices_out(crossin
     pipelines.picture_graph(graph, tmp_path / "map.dot", distances=matrix, route=("s", "w"))
     drawn = (tmp_path / "map.dot").read_text()
     assert (drawn.count(" -> "), drawn.count(RED)) == (10, 2)  # roads, and two of them on the route
-    with pytest.raises(ValueError, match="has turns, with which betweenness is not defined"):
-        pipelines.betweenness(client, graph)
+    paths = pipelines.k_shortest_paths(graph, "s", "w", 3)
+    assert graph.names(paths[0].vertices) == ["s", "m", "w"]
+    assert [path.distance for path in paths] == [sum(path.weights) for path in paths]
+    assert paths[0] == pipelines.shortest_path(matrix, "s", "w")
+    for refused in (
+        lambda: pipelines.betweenness(client, graph),
+        lambda: pipelines.eccentricities(graph),
+        lambda: pipelines.link_flows(client, graph, {"origin": ["s"], "destination": ["w"], "amount": [1]}),
+    ):
+        with pytest.raises(ValueError, match="has turns, with which .* not defined"):
+            refused()
 
 
 def test_closed_roads_reversal_and_other_weights(crossing, tmp_path):
