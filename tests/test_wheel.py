@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-AT_RUN_TIME = {".py", ".cu", ".cuh", ".yaml", ".toml", ".typed"}
+AT_RUN_TIME = {".py", ".cu", ".cuh", ".yaml", ".toml", ".typed", ".js", ".css"}
 
 
 def needed():
@@ -31,6 +31,7 @@ def test_the_wheel_has_kernels_settings_and_types():
     files = {file.distribution_path for file in wheel.WheelBuilder(str(ROOT)).recurse_included_files()}
     assert {file for file in files if Path(file).suffix in AT_RUN_TIME} == needed()
     assert {"gpuops/minplus/product.cu", "gpuops/device/distances.cuh", "clusters/dask.yaml"} <= files
+    assert {f"pipelines/pictures/leaflet/{name}" for name in ("leaflet.js", "leaflet.css", "LICENSE")} <= files
     assert {f"{package}/py.typed" for package in PACKAGES} <= files
 
 

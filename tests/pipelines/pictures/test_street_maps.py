@@ -30,6 +30,7 @@ from pipelines.pictures import canvas, streets
 from pipelines.pictures.drawing import RED, Drawing
 from pipelines.pictures.graphs import picture_graph
 from pipelines.reach.solve import isochrones
+from pipelines.routes.distances import SearchedDistances
 from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
@@ -143,6 +144,12 @@ def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     assert lines[-1][:2] == (4, RED)
     assert lines[-1][3] % 3 == 0
     assert len(picture.marks) == 2
+    for network in store, graph:  # a hierarchy answers itself, and a graph is searched
+        same = drawn(network, route=("0", "300"))
+        assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SearchedDistances, "search", lambda *_: pytest.fail("searched"))
+        drawn(store, route=("0", "300"))
     picture_graph(graph, tmp_path / "r.svg", distances=store, route=("0", "300"))
     assert "Travel time" not in (tmp_path / "r.svg").read_text()
 
