@@ -26,6 +26,7 @@ from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
+from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
@@ -33,6 +34,7 @@ from pipelines.workers.progress import Progress
 STARTS = ("pca", "random")
 
 
+@takes_client
 @states_plan
 def train_som(
     client: Client,

@@ -1,0 +1,27 @@
+"""A call whose client was forgotten says so."""
+
+import inspect
+
+import pytest
+
+import tilepath
+
+CALLS = [name for name in tilepath.__all__ if not inspect.isclass(getattr(tilepath, name))]
+CALLS = [name for name in CALLS if [*inspect.signature(getattr(tilepath, name)).parameters][:1] == ["client"]]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_without_its_client_says_so(name):
+    call = getattr(tilepath, name)
+    for arguments, options in [
+        (("graph.zarr", "out.zarr"), {}),
+        ((), {"client": None}),
+        ((object(), "graph.zarr", "out.zarr"), {}),
+        ((), {}),
+    ]:
+        with pytest.raises(TypeError, match=rf"{name}: the first argument is the Dask client; .*tilepath\.start\(\)"):
+            call(*arguments, **options)
+
+
+def test_the_calls_that_take_a_client_are_found():
+    assert {"all_pairs_shortest_paths", "betweenness", "build_hierarchy", "map_samples"} <= {*CALLS}
