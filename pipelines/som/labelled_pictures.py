@@ -13,6 +13,7 @@ import numpy as np
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
 from pipelines.som import cells
+from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import Vote, natural_order
 
 MOST_NODES = 1000  # most nodes of a tree that is laid out
@@ -41,7 +42,7 @@ def draw_labels(axes: Any, grid: Grid, voted: NamedVote, *, pies: bool, text: bo
         cells.draw_colours(axes, grid, backs)
     if text:
         words = ["" if winner < 0 else names[winner] for winner in vote.winners]
-        cells.draw_text(axes, grid, words, None if pies else backs)
+        draw_text(axes, grid, words, None if pies else backs)
     if (vote.winners < 0).any():
         entries.append((cells.rgba("1.0" if pies else cells.EMPTY), "no sample"))
     cells.draw_legend(axes, entries)
