@@ -392,7 +392,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:
         """Write the map to a codebook store, which commands such as `tilepath som plot` and `tilepath som map` read.
 
-        The store has the last codebook, the hits and the errors, but no clusters and classes: keep these with joblib.
+        The store has the last codebook, the hits and the errors, and of a classifier the classes of the units. Clusters
+        are written by `tilepath.write_clusters`.
 
         Parameters
         ----------
@@ -415,12 +416,16 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if X is None and not hasattr(self, "hits_"):
             raise ValueError("partial_fit does not count hits; pass samples as X to count them")
         if X is None:
-            save(self, path, self.hits_, self.quantization_errors_, overwrite)
+            save(self, path, self.hits_, self.quantization_errors_, overwrite, self._votes())
             return
         judged = copy.copy(self)
         samples = self._take(X, None, self.grid_)
         judged._finish(samples, self.codebook_, self.quantization_errors_[: self.n_iter_])
-        save(judged, path, judged.hits_, judged.quantization_errors_, overwrite)
+        save(judged, path, judged.hits_, judged.quantization_errors_, overwrite, self._votes())
+
+    def _votes(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the classes of a classifier, and the samples of each class of each unit; None for a plain map."""
+        return None
 
     @classmethod
     def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMap:

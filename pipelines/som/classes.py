@@ -51,6 +51,12 @@ def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_cou
     return _vote(*_counted(units, labels, label_count), map_units, label_count)
 
 
+def vote_of_shares(shares: np.ndarray) -> Vote:
+    """Return the vote that has these numbers of samples of each label in each unit (`Vote.shares`), int64 (M, L)."""
+    pairs = np.flatnonzero(shares)
+    return _vote(pairs, shares.ravel()[pairs], *shares.shape)
+
+
 def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[Vote, list[str]]:
     """Return the vote of mapped samples, and the names of their labels.
 
