@@ -15,6 +15,7 @@ from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import Drawing
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
+from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.tree_paths import tree_path
@@ -45,6 +46,8 @@ def picture_graph(
     every: float | None = None,
     source: VertexName | None = None,
     route: tuple[VertexName, VertexName] | None = None,
+    values: TableLike | None = None,
+    column: str | None = None,
     sample: int | None = None,
     around: VertexName | None = None,
     seed: int = 0,
@@ -81,13 +84,16 @@ def picture_graph(
         ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
+    values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
+        `tilepath.betweenness`; a path, a pyarrow.Table or a DataFrame
+    column : the column of `values`; by default its only column of numbers
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
-    cmap : name of a colour map of matplotlib for `distances`
+    cmap : name of a colour map of matplotlib for `distances` and `values`
     overwrite : replace `path` if it exists
 
     Raises
@@ -105,6 +111,7 @@ def picture_graph(
     """
     graph = open_graph(graph)
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
+    _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
     _check_bands(every, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
@@ -121,13 +128,15 @@ def picture_graph(
         view.frame()
     if in_degree is not None or out_degree is not None:
         view.mark_degrees(in_degree, out_degree)
+    if values is not None:
+        view.colour(*values_of_table(values, column, graph))
     if distances is not None:
         solution = _solution(distances, graph)
-        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
-        factor, scale = in_words(graph.weight_unit, scale, values)
-        values, every = values * factor, None if every is None else every * factor
+        row, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+        factor, scale = in_words(graph.weight_unit, scale, row)
+        row, every = row * factor, None if every is None else every * factor
         if route is None or not view.picture.streets:
-            view.colour(values, scale, every)
+            view.colour(row, scale, every)
         if route is None:
             view.mark(sources)
         else:
@@ -251,6 +260,14 @@ def _refuse_clashes(
         )
     if (route is not None or source is not None) and distances is None:
         raise ValueError("a route, or distances from a vertex, come from a store; name it (distances, --distances)")
+
+
+def _refuse_values(values: Any, column: str | None, others: dict[str, Any]) -> None:
+    if values is None and column is not None:
+        raise ValueError("a column (--column) is of a table; name the table (values, --values)")
+    for name, asked in others.items():
+        if values is not None and asked:
+            raise ValueError(f"values and {name} both colour the vertices; ask for one of the two")
 
 
 def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
