@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from distributed import Client
 
+CURE = "Start workers with `client = tilepath.start()`, or join a cluster with `tilepath.join(address=cluster)`"
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -22,10 +23,9 @@ def takes_client(run: T) -> T:
         first = arguments[0] if arguments else options.get("client")
         if not isinstance(first, Client):
             given = f"got {_called(first)}" if arguments or "client" in options else "it is missing"
-            raise TypeError(
-                f"{run.__name__}: the first argument is the Dask client; {given}. Start workers with `client = "
-                "tilepath.start()`, or join a cluster with `tilepath.join(address=cluster)`"
-            )
+            raise TypeError(f"{run.__name__}: the first argument is the Dask client; {given}. {CURE}")
+        if first.status in ("closing", "closed"):
+            raise ValueError(f"{run.__name__}: the client is closed, as after its `with` block. {CURE}")
         return run(*arguments, **options)
 
     return told  # type: ignore[return-value]

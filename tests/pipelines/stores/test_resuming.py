@@ -21,7 +21,7 @@ from pipelines.stores.paths import resume_paths
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
 
-CLIENT = Mock(spec=Client)  # of no cluster: these runs are refused before they use it
+CLIENT = Mock(spec=Client, status="running")  # of no cluster: these runs are refused before they use it
 KINDS = ("distances", "paths", "codebook", "mapping")
 
 
