@@ -367,7 +367,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "pmatrix" and "ustar" show the density of these samples. "hits", "labels", "pies" and "tree" count these
             samples, by default the samples of `fit`; a loaded map has no samples.
         y : (N,) array
-            The label of every sample, for "labels" and "pies", and optionally for "tree". The classifier has labels.
+            The label of every sample, for "labels" and "pies", and optionally for "tree". A sample whose label is
+            missing, as NaN or None, does not vote. The classifier has labels.
         text : bool
             Write labels or the numbers of clusters into the cells.
         title : str, optional

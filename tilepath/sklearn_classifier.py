@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.som.classes import Vote, count_votes, nearest_voters, vote_of_shares
+from pipelines.som.classes import Vote, count_votes, known_labels, nearest_voters, vote_of_shares
 from pipelines.stores.codebook import open_codebook
 from tilepath.sklearn import TYPES, SelfOrganizingMap
 from tilepath.sklearn_annotated import as_table
@@ -101,7 +101,12 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             raise ValueError(
                 "LVQ does not support missing values; set lvq_epochs=0, or leave out samples that have any"
             )
-        X = as_table(X)
+        X, given = as_table(X), np.asarray(y)
+        if given.dtype.kind == "O" and given.ndim == 1 and not (known := known_labels(given)).all():
+            raise ValueError(
+                f"y has no class in row {int(np.argmin(known))} (from 0); leave out the samples without a class, such "
+                "as by keep = y.notna(); fit(X[keep], y[keep])"
+            )
         _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)

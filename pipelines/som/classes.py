@@ -134,6 +134,15 @@ def _vote(pairs: np.ndarray, counts: np.ndarray, map_units: int, label_count: in
     return Vote(winners, purity, units, labels, counts)
 
 
+def known_labels(labels: np.ndarray) -> np.ndarray:
+    """Return which labels of an array (N) are known, bool (N): not NaN, None or pandas' NA."""
+    if labels.dtype.kind == "f":
+        return ~np.isnan(labels)
+    if labels.dtype.kind != "O":
+        return np.ones(len(labels), bool)
+    return np.array([not (each is None or type(each).__name__ == "NAType" or each != each) for each in labels], bool)
+
+
 def natural_order(name: str) -> list[tuple[int, int, str]]:
     """Return a sort key by which "kind 2" comes before "kind 10"."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
