@@ -163,7 +163,10 @@ def tree_layout(units: np.ndarray, links: np.ndarray) -> np.ndarray:
 
     m = len(units)
     if m > MOST_NODES:
-        raise ValueError(f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}; draw umatrix instead")
+        raise ValueError(
+            f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}; draw "
+            "umatrix instead, or train a map of fewer rows and columns"
+        )
     if m == 1:
         return np.zeros((1, 2))
     tree = networkx.Graph()

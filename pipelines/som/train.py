@@ -195,7 +195,7 @@ def train_som(
     with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows (--rows) and columns (--columns)")
+            shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
         shown.note(stated)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
