@@ -40,6 +40,7 @@ def commands(slurm: Slurm) -> None:
     run(slurm, "cpu", "som", "map", "map.zarr", "samples.zarr", "units.zarr")
     run(slurm, "cpu", "hierarchy", "roads.zarr", "roads.hierarchy.zarr", "--verify", nodes=1)
     run(slurm, "cpu", "od", "roads.hierarchy.zarr", "near.csv", "--origins", "points.csv", "--reduce", "count")
+    run(slurm, "cpu", "betweenness", "roads.zarr", "betweenness.csv")
     run(slurm, "cpu", "euler", "deep.zarr", "circuit.zarr", "--verify", nodes=1)
     for store in ("distances", "paths", "map", "units", "circuit"):
         slurm.ask("tilepath", "info", f"{store}.zarr", "--verify")

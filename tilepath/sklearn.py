@@ -367,7 +367,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             "pmatrix" and "ustar" show the density of these samples. "hits", "labels", "pies" and "tree" count these
             samples, by default the samples of `fit`; a loaded map has no samples.
         y : (N,) array
-            The label of every sample, for "labels" and "pies", and optionally for "tree". The classifier has labels.
+            The label of every sample, for "labels" and "pies", and optionally for "tree". A sample whose label is
+            missing, as NaN or None, does not vote. The classifier has labels.
         text : bool
             Write labels or the numbers of clusters into the cells.
         title : str, optional
@@ -392,7 +393,8 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def save(self, path: str | os.PathLike[str], X: Any = None, *, overwrite: bool = False) -> None:
         """Write the map to a codebook store, which commands such as `tilepath som plot` and `tilepath som map` read.
 
-        The store has the last codebook, the hits and the errors, but no clusters and classes: keep these with joblib.
+        The store has the last codebook, the hits and the errors, and of a classifier the classes of the units. Clusters
+        are written by `tilepath.write_clusters`.
 
         Parameters
         ----------
@@ -415,12 +417,16 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if X is None and not hasattr(self, "hits_"):
             raise ValueError("partial_fit does not count hits; pass samples as X to count them")
         if X is None:
-            save(self, path, self.hits_, self.quantization_errors_, overwrite)
+            save(self, path, self.hits_, self.quantization_errors_, overwrite, self._votes())
             return
         judged = copy.copy(self)
         samples = self._take(X, None, self.grid_)
         judged._finish(samples, self.codebook_, self.quantization_errors_[: self.n_iter_])
-        save(judged, path, judged.hits_, judged.quantization_errors_, overwrite)
+        save(judged, path, judged.hits_, judged.quantization_errors_, overwrite, self._votes())
+
+    def _votes(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the classes of a classifier, and the samples of each class of each unit; None for a plain map."""
+        return None
 
     @classmethod
     def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMap:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.som.classes import count_votes, nearest_voters
+from pipelines.som.classes import Vote, count_votes, known_labels, nearest_voters, vote_of_shares
+from pipelines.stores.codebook import open_codebook
 from tilepath.sklearn import TYPES, SelfOrganizingMap
 from tilepath.sklearn_annotated import as_table
+from tilepath.sklearn_stores import load as load_map
 
 # Imported after tilepath.sklearn, whose error tells how to install scikit-learn if it is missing.
 from sklearn.base import ClassifierMixin  # isort: skip
@@ -99,7 +101,12 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
             raise ValueError(
                 "LVQ does not support missing values; set lvq_epochs=0, or leave out samples that have any"
             )
-        X = as_table(X)
+        X, given = as_table(X), np.asarray(y)
+        if given.dtype.kind == "O" and given.ndim == 1 and not (known := known_labels(given)).all():
+            raise ValueError(
+                f"y has no class in row {int(np.argmin(known))} (from 0); leave out the samples without a class, such "
+                "as by keep = y.notna(); fit(X[keep], y[keep])"
+            )
         _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -113,8 +120,24 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
 
     @classmethod
     def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMapClassifier:
-        """Not available: a codebook store holds no classes."""
-        raise TypeError("a codebook store holds no classes; load a SelfOrganizingMap, or keep classifiers with joblib")
+        """Return the classifier that `save` wrote to a codebook store.
+
+        Maps of `tilepath som train` have no classes: load a `SelfOrganizingMap`, or predict the labels of samples by
+        `tilepath som predict`. For further errors, and for what is not restored, see `SelfOrganizingMap.load`.
+        """
+        stored = open_codebook(path)
+        votes = stored.votes()
+        if votes is None:
+            raise TypeError(
+                f"{stored.path} holds no classes, since it was not saved by a classifier; load a SelfOrganizingMap, or "
+                "predict labels with `tilepath som predict`"
+            )
+        loaded: SelfOrganizingMapClassifier = load_map(cls, stored, device)
+        if "lvq" in stored.options:
+            loaded.lvq_epochs, loaded.lvq_rate = stored.options["lvq"]
+        loaded.classes_ = votes[0]
+        loaded._elect(vote_of_shares(votes[1]))
+        return loaded
 
     @property
     def partial_fit(self) -> Any:
@@ -142,8 +165,14 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         """Return the share of the samples whose class is predicted correctly."""
         return ClassifierMixin.score(self, X, y, sample_weight)
 
+    def _votes(self) -> tuple[np.ndarray, np.ndarray]:
+        wide = {"i": np.int64, "u": np.int64, "f": np.float64}.get(self.classes_.dtype.kind)
+        return self.classes_ if wide is None else self.classes_.astype(wide), self.vote_.shares(len(self.classes_))
+
     def _vote(self, units: np.ndarray, codes: np.ndarray) -> None:
-        vote = count_votes(units, codes, self.grid_.units, len(self.classes_))
+        self._elect(count_votes(units, codes, self.grid_.units, len(self.classes_)))
+
+    def _elect(self, vote: Vote) -> None:
         voters = nearest_voters(vote, self.codebook_, self._metric())
         shares = vote.shares(len(self.classes_))[voters]
         self.vote_, self.purity_, self.unit_classes_ = vote, vote.purity, vote.winners[voters]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipelines.files.figures import figure_class
 from pipelines.som import cells
-from pipelines.som.classes import count_votes
+from pipelines.som.classes import count_votes, known_labels
 from pipelines.som.labelled_pictures import NamedVote
 from pipelines.som.pictures import (
     KINDS,
@@ -133,7 +133,8 @@ def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote |
     assert units is not None
     if y.shape != units.shape:
         raise ValueError(f"y has the shape {y.shape}; give the label of each of the {len(units):,} samples of fit or X")
-    labels, codes = np.unique(y, return_inverse=True)
+    known, codes = known_labels(y), np.full(len(y), -1)
+    labels, codes[known] = np.unique(y[known], return_inverse=True)
     return NamedVote(count_votes(units, codes, som.grid_.units, len(labels)), list(map(str, labels)))
 
 

@@ -15,21 +15,33 @@ from pipelines.stores.codebook import Codebook, SamplesInMemory, create_codebook
 from pipelines.stores.scaling import Scaling
 
 
-def save(som: Any, path: str | os.PathLike[str], hits: np.ndarray, errors: list[float], overwrite: bool) -> None:
-    """Write the last codebook of a fitted map to a codebook store (`tilepath.sklearn.SelfOrganizingMap.save`)."""
+def save(
+    som: Any,
+    path: str | os.PathLike[str],
+    hits: np.ndarray,
+    errors: list[float],
+    overwrite: bool,
+    votes: tuple[np.ndarray, np.ndarray] | None = None,
+) -> None:
+    """Write the last codebook of a fitted map to a codebook store (`tilepath.sklearn.SelfOrganizingMap.save`).
+
+    `votes` are the classes of a classifier, and the samples of each class of each unit.
+    """
     from tilepath.sklearn_pictures import sigmas_of
 
     columns = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
     scaling = getattr(som, "scaling_", None) or Scaling("none", (0.0,) * len(columns), (1.0,) * len(columns))
     samples = SamplesInMemory(tuple(columns), som.codebook_.dtype, bool(som.missing), scaling)
-    epochs = len(errors) - 1
+    epochs, sigmas = len(errors) - 1, sigmas_of(som)
+    sigmas += sigmas[-1:] * (epochs - len(sigmas))  # LVQ counts as one more epoch
     writer = create_codebook(
         path,
         samples,
         som.grid_,
         metric=som._metric(),
-        sigmas=sigmas_of(som)[:epochs],
+        sigmas=sigmas[:epochs],
         options=_options(som),
+        votes=votes,
         overwrite=overwrite,
     )
     writer = replace(writer, keep=1)
@@ -58,6 +70,7 @@ def _options(som: Any) -> dict[str, Any]:
         "initial": initial,
         "tolerance": None if som.tolerance is None else float(som.tolerance),
         "online": [float(som.rate), float(som.rate_end), seed] if som.online else None,
+        **({"lvq": [int(som.lvq_epochs), float(som.lvq_rate)]} if hasattr(som, "lvq_epochs") else {}),
     }
 
 

@@ -6,7 +6,8 @@ vertex: this is the closeness of the reversed graph here.)
 
 - eccentricity of s: the largest finite distance from s.
 - diameter: the largest eccentricity over all rows. Unreachable pairs do not make it infinite; they are counted.
-- radius: the smallest eccentricity of a vertex that reaches all vertices; NaN if no vertex does.
+- radius: the smallest eccentricity of a vertex that reaches all vertices; NaN if no vertex does, as in a graph of
+  several weak components. Each component has a diameter and a radius of its own (`Measures.of_components`).
 - closeness of s: (r - 1) / d * (r - 1) / (n - 1), if s reaches r - 1 other vertices and the distances to them sum to d;
   0 if d is not positive. The second factor corrects for vertices that do not reach all (Wasserman and Faust, Social
   Network Analysis, 1994, eq. 5.22).
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -29,19 +30,54 @@ from pipelines.files.tables import write_table
 from pipelines.stores import Distances, Graph, open_distances
 
 
+class OfComponent(NamedTuple):
+    """The diameter and the radius of a weak component, and the number of its vertices."""
+
+    vertices: int
+    diameter: float
+    radius: float  # NaN if no vertex reaches all vertices of the component
+
+
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """The measures of a distances store; of its rows only, if it holds only the rows of some sources."""
+    """The measures of a distances store; of its rows only, if it holds only the rows of some sources.
+
+    All measures are of the distances *from* the vertices of the rows.
+
+    Attributes
+    ----------
+    n : int
+        Number of vertices of the graph.
+    sources : numpy.ndarray of int64 (S)
+        The vertex of each row; S = n for a whole matrix.
+    eccentricity : numpy.ndarray of float64 (S)
+        The largest finite distance.
+    reached : numpy.ndarray of int64 (S)
+        Number of vertices that the source reaches, itself included.
+    closeness : numpy.ndarray of float64 (S)
+        ``(r / d) * (r / (n - 1))`` for a source that reaches r other vertices at distances that sum to d, as
+        `networkx.closeness_centrality` of the reversed graph; 0 if it reaches none.
+    diameter : float
+        The largest eccentricity.
+    diameter_pair : tuple of int
+        A source and a target whose distance is the diameter.
+    radius : float
+        The least eccentricity of a vertex that reaches all vertices; NaN if no vertex does.
+    mean_distance : float
+        The mean over pairs of different vertices that a path joins; NaN if there is no such pair.
+    unreachable_pairs : int
+        Number of pairs of a source and a vertex that no path joins.
+    """
 
     n: int
-    sources: np.ndarray  # int64 (S), the vertex of each row; S = n for a whole matrix
-    eccentricity: np.ndarray  # float64 (S)
-    reached: np.ndarray  # int64 (S), number of vertices that the source reaches, itself included
-    closeness: np.ndarray  # float64 (S)
+    sources: np.ndarray
+    eccentricity: np.ndarray
+    reached: np.ndarray
+    closeness: np.ndarray
     diameter: float
-    diameter_pair: tuple[int, int]  # a source and a target whose distance is the diameter
+    diameter_pair: tuple[int, int]
     radius: float
-    mean_distance: float  # NaN if no vertex reaches another
+    mean_distance: float
     unreachable_pairs: int
 
     @property
@@ -49,24 +85,50 @@ class Measures:
         """Whether the measures refer to all vertices of the graph."""
         return len(self.sources) == self.n
 
-    def write(self, out: str | os.PathLike[str], names: Any = None, *, overwrite: bool = False) -> None:
+    def of_components(self, component: np.ndarray) -> list[OfComponent]:
+        """Return the measures of each weak component that has rows, the largest component first.
+
+        Parameters
+        ----------
+        component : int (n), the component of each vertex (`pipelines.analysis.structure.component_numbers`)
+        """
+        vertices, of_row = np.bincount(component), component[self.sources]
+        diameter, radius = np.zeros(len(vertices)), np.full(len(vertices), np.inf)
+        np.maximum.at(diameter, of_row, self.eccentricity)
+        central = self.reached == vertices[of_row]
+        np.minimum.at(radius, of_row[central], self.eccentricity[central])
+        radius[np.isinf(radius)] = np.nan
+        found = [OfComponent(int(vertices[c]), float(diameter[c]), float(radius[c])) for c in np.unique(of_row)]
+        return sorted(found, key=lambda each: -each.vertices)
+
+    def write(
+        self,
+        out: str | os.PathLike[str],
+        names: Any = None,
+        *,
+        component: np.ndarray | None = None,
+        overwrite: bool = False,
+    ) -> None:
         """Write the columns vertex, eccentricity, closeness and reached to a table (`pipelines.files.tables`).
 
         Parameters
         ----------
         out : path of the file, with a suffix that `pipelines.files.tables` knows
         names : (n) names of the vertices, such as `Graph.labels`; by default their positions
+        component : int (n), the component of each vertex, for the column component; by default there is no such column
         overwrite : replace an existing file at `out`
         """
         vertex = self.sources if names is None else np.asarray(names, dtype=object)[self.sources].tolist()
         columns = {"eccentricity": self.eccentricity, "closeness": self.closeness, "reached": self.reached}
+        if component is not None:
+            columns["component"] = component[self.sources]
         write_table(pa.table({"vertex": vertex, **columns}), out, overwrite)
 
 
 def measures(
     distances: Distances | str | os.PathLike[str], graph: Graph | str | os.PathLike[str] | None = None
 ) -> Measures:
-    """Reduce a distances store to the measures defined in `pipelines.analysis.measures`, in float64.
+    """Reduce a distances store to the measures that `Measures` defines, in float64.
 
     Vertices that were added for turns do not count.
 

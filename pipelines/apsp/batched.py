@@ -45,7 +45,11 @@ def estimate(request: Request) -> Estimate:
     try:
         plan = make_search_plan(job.graph, job.dtype, rows, facts, **options)
     except DoesNotFitError as error:
-        raise Obstacle("every worker would have to hold all arcs to search, which does not fit") from error
+        fault = str(error).partition(". ")[0]
+        cause = DoesNotFitError(
+            f"{fault}. Use fewer workers on a machine, free memory, or use method='out-of-core' (--method out-of-core)"
+        )
+        raise Obstacle("every worker would have to hold all arcs to search, which does not fit") from cause
     return Estimate(
         seconds=plan.seconds,
         too_large=None,

@@ -43,6 +43,11 @@ class Staged(Attempt):
     def where(self) -> str:
         return f"stage {self.committed.stage} of {self.committed.stages}"
 
+    def named(self, first: int, stop: int) -> str:
+        """Return the stages from `first` to `stop` (excluded) as text; the last of all stages writes the result."""
+        stages = f"stage {first + 1}" if stop == first + 1 else f"stages {first + 1} to {stop}"
+        return f"{stages} of {self.committed.stages}"
+
     def start(self, stages: Sequence[tuple[int, int]]) -> None:
         """Start the progress bar and the commit clock; `stages` are already done."""
         self.shown.start(self.job.relaxations(stages))

@@ -148,10 +148,9 @@ def _plan(request: Request) -> Plan:
             graph.indptr(), graph.indices(), order, through, limit=most_relaxations(graph)
         )
     except ValueError as error:  # closing takes more relaxations than the limit
-        fault, _, cure = str(error).partition(". ")
-        cause = SearchesAreFasterError(
-            f"{graph.path}: {fault}. {cure if has_metis() else NO_METIS}, method='batched' (--method batched)"
-        )
+        fault = str(error).partition(". ")[0]
+        cure = "Searches suit such a graph: use" if has_metis() else f"{NO_METIS},"
+        cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure} method='batched' (--method batched)")
         raise Obstacle("the hierarchy would take longer than searches") from cause
     return Plan(order, structure, cost)
 

@@ -28,6 +28,7 @@ from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
+from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
@@ -36,6 +37,7 @@ from pipelines.workers.progress import Progress
 METHODS = (FLOYD_WARSHALL, BATCHED, HIERARCHY, OUT_OF_CORE)
 
 
+@takes_client
 @states_plan
 def all_pairs_shortest_paths(
     client: Client,

@@ -18,6 +18,7 @@ from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import VertexName
 from pipelines.workers.attempts import Attempt, Run
+from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress, duration
@@ -25,6 +26,7 @@ from pipelines.workers.progress import Progress, duration
 StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
 
 
+@takes_client
 @states_plan
 def euler_circuits(
     client: Client,

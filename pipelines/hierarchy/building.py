@@ -139,14 +139,14 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         try:
             structure, cost = hierarchy_structure(indptr, indices, writer.order(), through, limit=job.limit)
         except ValueError as error:  # closing takes more relaxations than the limit
-            fault, _, cure = str(error).partition(". ")
+            fault, cure = str(error).partition(". ")[0], "Searches suit such a graph: use"
             if like is not None:
                 fault = f"{fault}, on the order of {like.path}"
-                cure = "Leave out like (--like), or use batched searches"
+                cure = "Leave out like (--like), or search with"
             elif not has_metis():
-                cure = NO_METIS
+                cure = f"{NO_METIS},"
             raise SearchesAreFasterError(
-                f"{job.graph.path}: {fault}. {cure}, tilepath sssp or tilepath apsp --method batched"
+                f"{job.graph.path}: {fault}. {cure} tilepath sssp or tilepath apsp --method batched"
             ) from None
         source = f"a new structure on the order of {like.path}, as {missing}: " if like is not None else ""
         if like is None and not has_metis():

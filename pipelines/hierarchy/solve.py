@@ -25,9 +25,11 @@ from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
+from pipelines.workers.clients import takes_client
 from pipelines.workers.progress import Progress
 
 
+@takes_client
 def build_hierarchy(
     client: Client,
     graph: Graph | str | os.PathLike[str],

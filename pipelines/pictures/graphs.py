@@ -15,6 +15,7 @@ from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import Drawing
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
+from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
@@ -48,6 +49,8 @@ def picture_graph(
     every: float | None = None,
     source: VertexName | None = None,
     route: tuple[VertexName, VertexName] | None = None,
+    values: TableLike | None = None,
+    column: str | None = None,
     sample: int | None = None,
     around: VertexName | None = None,
     seed: int = 0,
@@ -87,6 +90,9 @@ def picture_graph(
         ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
+    values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
+        `tilepath.betweenness`; a path, a pyarrow.Table or a DataFrame
+    column : the column of `values`; by default its only column of numbers
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
@@ -95,7 +101,7 @@ def picture_graph(
     marks : vertices with a ring around them, named as `source`
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
-    cmap : name of a colour map of matplotlib for `distances` and `areas`
+    cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
     background : the tiles that an .html file loads from a network as its background map, by their name in folium or
         their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists
@@ -116,6 +122,7 @@ def picture_graph(
     whole, answers = _opened(graph)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
+    _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
     _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
@@ -132,6 +139,8 @@ def picture_graph(
         view.frame()
     if in_degree is not None or out_degree is not None:
         view.mark_degrees(in_degree, out_degree)
+    if values is not None:
+        view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
         _add_distances(view, whole, solution, source, route, every, wash)
@@ -262,6 +271,14 @@ def _refuse_clashes(
             "wash (--wash) leaves a spanning tree or a route; ask for spanning_tree (--spanning-tree) or "
             "route (--route)"
         )
+
+
+def _refuse_values(values: Any, column: str | None, others: dict[str, Any]) -> None:
+    if values is None and column is not None:
+        raise ValueError("a column (--column) is of a table; name the table (values, --values)")
+    for name, asked in others.items():
+        if values is not None and asked:
+            raise ValueError(f"values and {name} both colour the vertices; ask for one of the two")
 
 
 def _check_page(size: float | None, dpi: int, on_map: bool) -> None:

@@ -1,6 +1,6 @@
 """Draw the cells of a map: their colours, and a colour bar or a legend.
 
-Outlines of clusters, trajectories of samples, text, and pies of labels are drawn over the cells.
+Outlines of clusters, trajectories of samples, pies of labels and text (`cell_texts`) are drawn over the cells.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.files.figures import shortened
 
 MOST_LABELS = 60  # labels with different colours
 LEGEND_ROWS = 20  # entries in a column of a legend
 LOWEST_BAR = 1.0  # least height of a vertical colour bar, in inches
 EMPTY, OTHER = "0.92", "0.5"  # greys of units without samples, and of labels beyond the first `MOST_LABELS`
-MOST_TEXT = 900  # most cells with text; in more cells there is no room for letters
 
 
 def cell_corners(grid: Grid) -> np.ndarray:
@@ -208,25 +206,6 @@ def way_line(grid: Grid, units: np.ndarray) -> np.ndarray:
             line.append(np.array([start + step, [np.nan, np.nan], stop - step]))
         line.append(stop[None])
     return np.concatenate(line)
-
-
-def draw_text(axes: Any, grid: Grid, texts: Sequence[str], backs: np.ndarray | None = None) -> None:
-    """Write a text into every cell, as large as cells allow.
-
-    `backs` (M, 4) are the colours of the cells; on dark cells letters are white, else black.
-    """
-    if grid.units > MOST_TEXT:
-        raise ValueError(f"the map has {grid.units:,} units; up to {MOST_TEXT} have room for text in their cells")
-    longest = max((len(text) for text in texts), default=0)
-    if not longest:
-        return
-    place = axes.get_position()
-    width = place.width * axes.figure.get_figwidth() * 72 / np.ptp(axes.get_xlim())  # width of a cell, in points
-    size = min(10.0, 0.8 * width / (0.65 * min(longest, 12)), 0.6 * width)
-    for unit, ((x, y), text) in enumerate(zip(grid.positions(), texts, strict=True)):
-        dark = backs is not None and backs[unit, :3] @ (0.299, 0.587, 0.114) < 0.5
-        ink = "white" if dark else "black"
-        axes.text(x, y, shortened(text, 12), size=size, ha="center", va="center", color=ink, zorder=7)
 
 
 def draw_pies(

@@ -51,6 +51,12 @@ def count_votes(units: np.ndarray, labels: np.ndarray, map_units: int, label_cou
     return _vote(*_counted(units, labels, label_count), map_units, label_count)
 
 
+def vote_of_shares(shares: np.ndarray) -> Vote:
+    """Return the vote that has these numbers of samples of each label in each unit (`Vote.shares`), int64 (M, L)."""
+    pairs = np.flatnonzero(shares)
+    return _vote(pairs, shares.ravel()[pairs], *shares.shape)
+
+
 def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[Vote, list[str]]:
     """Return the vote of mapped samples, and the names of their labels.
 
@@ -126,6 +132,15 @@ def _vote(pairs: np.ndarray, counts: np.ndarray, map_units: int, label_count: in
     totals = np.bincount(units, counts, minlength=map_units)
     purity[units[order]] = counts[order] / totals[units[order]]
     return Vote(winners, purity, units, labels, counts)
+
+
+def known_labels(labels: np.ndarray) -> np.ndarray:
+    """Return which labels of an array (N) are known, bool (N): not NaN, None or pandas' NA."""
+    if labels.dtype.kind == "f":
+        return ~np.isnan(labels)
+    if labels.dtype.kind != "O":
+        return np.ones(len(labels), bool)
+    return np.array([not (each is None or type(each).__name__ == "NAType" or each != each) for each in labels], bool)
 
 
 def natural_order(name: str) -> list[tuple[int, int, str]]:

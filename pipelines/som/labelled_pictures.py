@@ -13,6 +13,7 @@ import numpy as np
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
 from pipelines.som import cells
+from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import Vote, natural_order
 
 MOST_NODES = 1000  # most nodes of a tree that is laid out
@@ -41,7 +42,7 @@ def draw_labels(axes: Any, grid: Grid, voted: NamedVote, *, pies: bool, text: bo
         cells.draw_colours(axes, grid, backs)
     if text:
         words = ["" if winner < 0 else names[winner] for winner in vote.winners]
-        cells.draw_text(axes, grid, words, None if pies else backs)
+        draw_text(axes, grid, words, None if pies else backs)
     if (vote.winners < 0).any():
         entries.append((cells.rgba("1.0" if pies else cells.EMPTY), "no sample"))
     cells.draw_legend(axes, entries)
@@ -162,7 +163,10 @@ def tree_layout(units: np.ndarray, links: np.ndarray) -> np.ndarray:
 
     m = len(units)
     if m > MOST_NODES:
-        raise ValueError(f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}; draw umatrix instead")
+        raise ValueError(
+            f"the map has {m:,} units; a tree is laid out for up to {MOST_NODES:,}; draw "
+            "umatrix instead, or train a map of fewer rows and columns"
+        )
     if m == 1:
         return np.zeros((1, 2))
     tree = networkx.Graph()

@@ -34,6 +34,7 @@ from gpuops.som import metrics
 from gpuops.som.grid import Grid
 from pipelines.files.figures import figure_file, shortened
 from pipelines.som import cells
+from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import p_matrix, u_matrix, u_star
 from pipelines.som.labelled_pictures import NamedVote, draw_labels, draw_tree
@@ -98,7 +99,8 @@ def picture_map(
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
     samples : for labels, the samples of the mapping; for densities, any samples, by default the samples of the training
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
-    text : write labels into the cells (labels, pies), or else the numbers of clusters
+    text : write labels into the cells (labels, pies), or else the numbers of clusters; on large maps, once into each
+        patch of equal cells
     ways : for each trajectory to draw, the first and the last row (excluded) of samples of the mapping
     title : line above the picture; by default the name of the store, the kind of picture and the size of the map
     size : width and height in inches that the cells of the map, each plane, or the picture without cells has to fit in
@@ -260,7 +262,7 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
         _draw_heights(axes, shown, kind)
     if text and kind not in OF_LABELS and clusters is not None:
         numbers = ["" if number < 0 else str(number) for number in clusters]
-        cells.draw_text(axes, grid, numbers, cells.cell_colours(axes))
+        draw_text(axes, grid, numbers, cells.cell_colours(axes))
     _draw_over(axes, shown)
 
 

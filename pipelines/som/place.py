@@ -20,11 +20,13 @@ from pipelines.stores.mapping import SCHEMA, Mapping, MappingWriter, create_mapp
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run, clear, held, keep, workers_of
+from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
 
+@takes_client
 def map_samples(
     client: Client,
     codebook: Codebook | str | os.PathLike[str],

@@ -26,6 +26,7 @@ from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
+from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
@@ -33,6 +34,7 @@ from pipelines.workers.progress import Progress
 STARTS = ("pca", "random")
 
 
+@takes_client
 @states_plan
 def train_som(
     client: Client,
@@ -193,7 +195,7 @@ def train_som(
     with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); for another size pass rows (--rows) and columns (--columns)")
+            shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
         shown.note(stated)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)

@@ -27,10 +27,12 @@ from pipelines.validation.bounds import distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
+from pipelines.workers.clients import takes_client
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 
+@takes_client
 @states_plan
 def single_source_shortest_paths(
     client: Client,

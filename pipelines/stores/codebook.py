@@ -8,6 +8,8 @@ codebooks float (E+1, M, d)  the units before the first epoch and after each epo
                              several codebooks of a small map, and is committed when it is full
 hits      int64 (M)          the number of samples with this best matching unit, written when training ends
 sigmas    float64 (E)        the reach of the neighbourhood in every planned epoch
+classes   text or number (L) optional: the classes that a classifier of scikit-learn knows
+votes     int64 (M, L)       optional: the number of samples of each class of each unit
 ========= ================== ==================================================================================
 
 The attributes `grid`, `metric`, `missing`, and the names and the scaling of the columns describe the map; `options`
@@ -35,7 +37,7 @@ from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors, remove_leftovers
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, remove_leftovers
 from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 
 if TYPE_CHECKING:
@@ -79,6 +81,8 @@ DECLARED = Schema(
         Array("codebooks", ("dtype",), ("codebooks", "units", "columns")),
         Array("hits", ("int64",), ("units",)),
         Array("sigmas", ("float64",), ("planned",)),
+        Array("classes", (TEXT, "int64", "float64", "bool"), ("classes",), optional=True),
+        Array("votes", ("int64",), ("units", "classes"), optional=True),
     ),
     derive=_derived,
 )
@@ -109,6 +113,7 @@ class Codebook(TableStore, FinishedStore):
     samples_digest: str
     compensated: bool = False
     first_kept: int = 0  # first epoch whose codebook was kept
+    arrays: tuple[str, ...] = ()
 
     @property
     def d(self) -> int:
@@ -130,6 +135,14 @@ class Codebook(TableStore, FinishedStore):
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
         return StoredArray(self.path, "hits")[:]
+
+    def votes(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the classes (L) and the samples of each class in each unit, int64 (M, L); None if the map has none."""
+        if "votes" not in self.arrays:
+            return None
+        classes = StoredArray(self.path, "classes")[:]
+        named = np.array(classes.tolist()) if classes.dtype == TEXT else classes
+        return named, StoredArray(self.path, "votes")[:]
 
     @property
     def table_rows(self) -> int:
@@ -202,6 +215,7 @@ class CodebookWriter(StoreWriter):
 
     epochs: int
     options: dict[str, Any]
+    arrays: tuple[str, ...]
     keep: int | None = None
 
     @cached_property
@@ -245,7 +259,7 @@ class CodebookWriter(StoreWriter):
 
     def chunks_committed(self) -> dict[str, list[str]]:
         chunks = {"codebooks": self._places(*self._kept())}
-        whole = ("sigmas", "hits") if self.finished else ("sigmas",)
+        whole = [name for name in self.arrays if name != "codebooks" and (self.finished or name != "hits")]
         return chunks | {name: StoredArray(self.path, name).places() for name in whole}
 
     def check_values(self) -> tuple[str, ...]:
@@ -310,11 +324,13 @@ def create_codebook(
     sigmas: list[float],
     options: dict[str, Any],
     together: int = 1,
+    votes: tuple[np.ndarray, np.ndarray] | None = None,
     overwrite: bool = False,
 ) -> CodebookWriter:
     """Create a codebook store for a map of `samples`, with one epoch per entry of `sigmas` and without a commit yet.
 
-    A run that resumes this store must repeat the `options` (JSON). `together` is the number of codebooks in a chunk.
+    A run that resumes this store must repeat the `options` (JSON). `together` is the number of codebooks in a chunk,
+    and `votes` what `Codebook.votes` returns.
     """
     chunks = (together, max(1, min(grid.units, CHUNK_BYTES // (samples.d * samples.dtype.itemsize))), samples.d)
     arrays = {
@@ -322,6 +338,8 @@ def create_codebook(
         "hits": NewArray((grid.units,), "auto", np.int64),
         "sigmas": np.array(sigmas, np.float64),
     }
+    if votes is not None:
+        arrays |= dict(zip(("classes", "votes"), votes, strict=True))
     attributes = {
         "grid": vars(grid),
         "metric": metric,

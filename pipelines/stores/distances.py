@@ -6,6 +6,8 @@ array          dtype, shape        meaning
 distances      distance (S, n)     the result: S = n, or the rows of `sources`; unreachable is +inf, or
                                    the integer dtype's maximum
 sources        int64 (S)           optional: the vertices of the rows; absent: row i is vertex i
+source         text or int64 (S)   optional: names of the rows, for xarray (`named_matrix.coordinates`)
+target         text (n)            optional: names of the columns
 checkpoint-0/1 distance (n, n)     only while Floyd-Warshall runs: a state of the matrix in raw chunks,
                                    in inside form (`gpuops.numbers`)
 ============== =================== ======================================================================
@@ -36,7 +38,7 @@ from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.named_matrix import VertexMatrix
+from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
@@ -79,7 +81,7 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
         check_array(path, group, slot, (n, n), (found["dtype"],))
     if slot == RESULT or "done" in group.attrs:
         check_array(path, group, RESULT, (rows, n), (found["dtype"],))
-    return {"sources": sources, "stage": stage, "slot": slot, "rows": rows}
+    return {"sources": sources, "stage": stage, "slot": slot, "rows": rows, "source": rows, "target": n}
 
 
 DECLARED = Schema(
@@ -93,7 +95,7 @@ DECLARED = Schema(
         Attribute("stages", int),
         Attribute("committed", optional(dict)),
     ),
-    arrays=(Array("sources", ("int64",), ("sources",), optional=True),),  # `DistancesWriter` creates the matrices
+    arrays=(Array("sources", ("int64",), ("sources",), optional=True), *COORDINATES),  # the writer creates the matrices
     derive=_derived,
 )
 SCHEMA = DECLARED.name
@@ -180,6 +182,7 @@ class DistancesWriter(StoreWriter):
     options: dict[str, Any]
     sources: tuple[int, ...] | None
     rows: int
+    arrays: tuple[str, ...]  # arrays beside the matrices
     stages: int
     stage: int  # stage of the last commit; 0 before the first commit
     slot: str | None  # committed slot; `RESULT` if the store is finished, None before the first commit
@@ -229,7 +232,7 @@ class DistancesWriter(StoreWriter):
                 self._chunks(rows, columns),
                 self.dtype,
                 compressors=result_codecs(self.dtype) if result else checkpoint_codecs(),
-                dimension_names=("rows", "n"),
+                dimension_names=VertexMatrix.dimensions if result else ("rows", "target"),
                 overwrite=True,
                 **options,
             )
@@ -331,7 +334,7 @@ class DistancesWriter(StoreWriter):
     def chunks_committed(self) -> dict[str, list[str]]:
         slot, rows = self._committed()
         chunks = {} if slot is None else {slot: StoredArray(self.path, slot).places(rows)}
-        return chunks if self.sources is None else chunks | {"sources": StoredArray(self.path, "sources").places()}
+        return chunks | {name: StoredArray(self.path, name).places() for name in self.arrays}
 
     def _committed(self) -> tuple[str | None, np.ndarray | None]:
         """Return the array that holds committed data, or None, and its committed rows, bool, or None for all rows."""
@@ -378,6 +381,7 @@ def create_distances(
     if graph.weight_unit:
         attributes["unit"] = graph.weight_unit
     arrays = {} if sources is None else {"sources": np.asarray(sources, np.int64)}
+    arrays |= coordinates(graph, sources)
     return DistancesWriter.create(path, graph, attributes, arrays, overwrite=overwrite)
 
 

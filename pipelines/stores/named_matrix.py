@@ -7,6 +7,7 @@ whole matrix is refused if memory cannot hold it; Dask and xarray read chunk by 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,8 @@ import numpy as np
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import StoredArray
-from pipelines.stores.schema import StoreError
+from pipelines.stores.declared import Array
+from pipelines.stores.schema import TEXT, StoreError
 from pipelines.stores.vertex_names import Positions
 
 if TYPE_CHECKING:
@@ -187,6 +189,24 @@ class VertexMatrix(NamedMatrix):
     def find_along(self, axis: int, names: VertexNameList) -> np.ndarray:
         vertices = self.named.vertices(names, self.dimensions[axis])
         return vertices if axis else np.array([self.row_of(vertex) for vertex in vertices.tolist()], np.int64)
+
+
+COORDINATES = (  # arrays of a `VertexMatrix`
+    Array("source", (TEXT, "int64"), ("source",), optional=True),
+    Array("target", (TEXT,), ("target",), optional=True),
+)
+
+
+def coordinates(graph: Graph, sources: Sequence[int] | None) -> dict[str, np.ndarray]:
+    """Return the arrays `COORDINATES` of a new store: names of the rows and columns, which xarray takes as coordinates.
+
+    `sources` are the vertices of the rows, None for all vertices. Names that would be 0, 1, 2 and so on are left out.
+    """
+    rows = None if sources is None else np.asarray(sources, np.int64)
+    labels = graph.labels()
+    if labels is None:
+        return {} if rows is None else {"source": rows}
+    return {"source": labels if rows is None else labels[rows], "target": labels}
 
 
 class ByName:

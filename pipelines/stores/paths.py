@@ -7,6 +7,8 @@ distances    distance (S, n)   unreachable is +inf, or the integer dtype's maxim
 predecessors int32 (S, n)      optional: the preceding vertex on a shortest path from the source of the row;
                                -1 at the sources and at unreachable vertices
 sources      int64 (S)         the source vertices in the order of the rows, all different
+source       text or int64 (S) optional: names of the rows, for xarray (`named_matrix.coordinates`)
+target       text (n)          optional: names of the columns
 ============ ================= ============================================================================
 
 If the attribute `together` is true, all sources count as one. The only row holds the paths from the nearest source, and
@@ -34,12 +36,13 @@ from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.named_matrix import VertexMatrix
+from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
 from pipelines.stores.whole_chunks import block_writer
 
+NAMED = 1 << 17  # most vertices whose names are stored: writing a million names takes longer than many a search
 PATH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 
@@ -54,9 +57,12 @@ def _derived(path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, 
     targets = found["targets"]
     if found["chunk"] < 1:
         raise ValueError(f"chunks of {found['chunk']} rows")
+    rows = 1 if found["together"] else len(sources)
     return {
         "sources": tuple(sources.tolist()),
-        "rows": 1 if found["together"] else len(sources),
+        "rows": rows,
+        "source": rows,
+        "target": found["n"],
         "targets": None if targets is None else tuple(recorded_vertices(path, "targets", targets, found["n"]).tolist()),
     }
 
@@ -75,8 +81,9 @@ DECLARED = Schema(
     ),
     arrays=(
         Array("sources", ("int64",), ("sources",)),
-        Array("distances", ("dtype",), ("rows", "n"), grows=True),
-        Array("predecessors", ("int32",), ("rows", "n"), grows=True, optional="has_predecessors"),
+        Array("distances", ("dtype",), VertexMatrix.dimensions, grows=True),
+        Array("predecessors", ("int32",), VertexMatrix.dimensions, grows=True, optional="has_predecessors"),
+        *COORDINATES,
     ),
     derive=_derived,
 )
@@ -246,6 +253,10 @@ def create_paths(
 
     distances = new(dtype, distance_options(dtype, graph.weight_unit))
     arrays = {"sources": np.asarray(sources, np.int64), "distances": distances}
+    if n <= NAMED:
+        arrays |= coordinates(graph, sources)
+    if together:
+        arrays.pop("source", None)  # the only row has no single source
     if predecessors:
         arrays["predecessors"] = new(np.dtype(np.int32), {"fill_value": -1})
     attributes = {

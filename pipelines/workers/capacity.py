@@ -48,6 +48,10 @@ class WorkerFacts:
     rate: float  # relaxations/s of `minplus_update`
     threads: int = 1  # CPU threads that operations use; 1 for a GPU
     host_memory: int = 0  # free bytes of the host
+    device_limit: int | None = (
+        None  # bytes of `free_memory` that a run may use, if an option asks for less than is free
+    )
+    host_limit: int | None = None  # the same for the memory of the host
 
 
 def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_SECONDS) -> list[WorkerFacts]:
@@ -127,6 +131,9 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
     A budget of None leaves all that is free.
     """
 
+    def limited(budget: int | None, free: int) -> bool:
+        return budget is not None and budget < MEMORY_SHARE * free
+
     def free(bytes_free: int, budget: int | None) -> int:  # MEMORY_SHARE of the result is the budget
         return bytes_free if budget is None else min(bytes_free, math.ceil(budget / MEMORY_SHARE) + 1)
 
@@ -135,6 +142,8 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
             fact,
             free_memory=free(fact.free_memory, device if fact.gpu else host),
             host_memory=free(fact.host_memory, host),
+            device_limit=device if fact.gpu and limited(device, fact.free_memory) else None,
+            host_limit=host if limited(host, fact.host_memory) else None,
         )
         for fact in facts
     ]
@@ -203,8 +212,18 @@ class Needs:
             if needed > MEMORY_SHARE * free:
                 advice = cure if isinstance(cure, str) else cure(free)
                 raise DoesNotFitError(
-                    f"{what} need {size(needed)} on {place_name(place)}, which has {size(free)} free. {advice}"
+                    f"{what} need {size(needed)} on {place_name(place)}, {_available(place, facts, free)}. {advice}"
                 )
+
+
+def _available(place: str, facts: Sequence[WorkerFacts], free: int) -> str:
+    """Return a clause on the memory of a place for messages: what is free, or the option that allows less."""
+    for fact in facts:
+        if fact.gpu and fact.address == place and fact.device_limit is not None:
+            return f"where the limit of device_memory (--device-memory) is {size(fact.device_limit)}"
+        if fact.host == place and fact.host_limit is not None:
+            return f"where the limit of host_memory (--host-memory) is {size(fact.host_limit)}"
+    return f"which has {size(free)} free"
 
 
 def this_process() -> list[WorkerFacts]:

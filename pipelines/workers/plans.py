@@ -81,7 +81,7 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     Parameters
     ----------
     run : function
-        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `train_som` or `euler_circuits`.
+        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `betweenness`, `train_som` or `euler_circuits`.
     arguments, options : arguments of the function
         Without `resume`, since resuming takes over the store.
 

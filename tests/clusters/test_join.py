@@ -5,6 +5,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ from distributed import Client, LocalCluster
 
 from clusters import CONFIG_FILE, ClusterError, batch, borrowed, join
 from clusters.settings import in_force
+from tilepath.cli import command
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts" / "slurm"
@@ -270,3 +272,19 @@ def test_the_settings_file_is_one_that_dask_reads():
     scheduler = json.loads(out.stdout)
     assert scheduler["work-stealing"] is False
     assert scheduler["allowed-failures"] == 0
+
+
+@pytest.mark.parametrize("recipe", ["cpu.sbatch", "gpu.sbatch"])
+def test_recipes_resume_the_commands_that_can_be_resumed(recipe):
+    options = {name: {option for each in command.params for option in each.opts} for name, command in commands()}
+    on_clusters = {name for name, known in options.items() if "--scheduler-file" in known}
+    (line,) = [line for line in (SCRIPTS / recipe).read_text().splitlines() if "+=(--resume)" in line]
+    begin_again = set(re.findall(r"\$1 == ([\w-]+)", line))
+    assert begin_again == {name for name in on_clusters if "--resume" not in options[name]}
+
+
+def commands():
+    """Names of commands, those of `tilepath som` with the name of their group, and the commands."""
+    for name, found in command.tilepath.commands.items():
+        inner = getattr(found, "commands", {"": found})
+        yield from ((f"{name} {each}".strip(), inner[each]) for each in inner)

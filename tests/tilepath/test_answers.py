@@ -54,6 +54,8 @@ def test_numbers_in_full(tilepath, stores):
         "mean_distance": pytest.approx((0.1 + 0.2 + 0.3 + 3 * 2.5e9 + 0.5) / 6, rel=1e-15),
         "unreachable_pairs": 6,
         "unit": "km",
+        "weak_components": 1,
+        "components": [{"vertices": 4, "diameter": 0.1 + 0.2 + 2.5e9, "radius": 0.1 + 0.2 + 2.5e9}],
     }
     assert "diameter           2.5e+09 km, from 3 to 1" in tilepath("stats", stores[0])
 
@@ -141,11 +143,31 @@ def test_measures_of_some_rows_say_so(tilepath, solve):
     some, _ = solve(4, ARCS, "float64", labels=LABELS, sources=[2, 1])
     told = tilepath("stats", some.path)
     assert told.splitlines()[0] == "from only 2 of 4 vertices:"
-    assert "radius             none, as no vertex reaches all others" in told
+    assert "radius             undefined: no vertex reaches all others (at most 2 of 3)" in told
     found = json.loads(tilepath("stats", some.path, "--json"))
     assert (found["rows"], found["vertices"], found["radius"]) == (2, 4, None)
     whole, _ = solve(4, ARCS, "float64", labels=LABELS)
     assert "only" not in tilepath("stats", whole.path)
+
+
+def test_each_weak_component_has_its_own_radius(tilepath, solve):
+    apart, _ = solve(6, ([0, 1, 3, 4, 4], [1, 2, 4, 3, 4], [3, 4, 1, 2, 9]), "int32")
+    assert tilepath("stats", apart.path).splitlines()[1:] == [
+        "radius             undefined: no vertex reaches all others (at most 2 of 5)",
+        "mean distance      3.4",
+        "unreachable pairs  25",
+        "weak components    3",
+        "  of 3 vertices: diameter 7, radius 7",
+        "  of 2 vertices: diameter 2, radius 1",
+    ]
+    found = json.loads(tilepath("stats", apart.path, "--json", "--out", "m.csv"))
+    assert found["components"][1] == {"vertices": 2, "diameter": 2.0, "radius": 1.0}
+    assert pyarrow.csv.read_csv("m.csv")["component"].to_pylist() == [0, 0, 0, 1, 1, 2]
+    sinks, _ = solve(3, ([0, 1], [2, 2], [3, 4]), "int32")  # of one component, where no vertex reaches both others
+    assert "components" not in tilepath("stats", sinks.path)
+    assert json.loads(tilepath("stats", sinks.path, "--json"))["components"] == [
+        {"vertices": 3, "diameter": 4.0, "radius": None}
+    ]
 
 
 def test_a_graph_that_was_moved(tilepath, stores, tmp_path):

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gpuops import best_matching_units
 from gpuops.som.grid import Grid
 from pipelines import train_som
+from pipelines.som.cells import cell_colours
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import KINDS
 from pipelines.stores.samples import write_samples
@@ -606,3 +607,18 @@ def test_a_picture_says_what_it_lacks():
     ):
         with pytest.raises(ValueError, match=message):
             som.plot(**options)
+
+
+@pytest.mark.parametrize("dtype", ["object", "category", "string"])
+def test_samples_without_a_label_do_not_vote_and_train_no_classifier(dtype):
+    X, kinds = load_iris(return_X_y=True)
+    y = pd.Series([None if kind == 2 else f"kind {kind}" for kind in kinds], dtype=dtype)
+    som = SelfOrganizingMap(4, 5).fit(X)
+    axes = som.plot("labels", y=y)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["kind 0", "kind 1", "no sample"]
+    grey = axes.get_legend().get_patches()[-1].get_facecolor()
+    coloured = (cell_colours(axes) != grey).any(axis=1)
+    assert set(np.flatnonzero(coloured)) == set(som.predict(X[kinds < 2]))
+    plt.close("all")
+    with pytest.raises(ValueError, match=r"y has no class in row 100 .*keep = y\.notna\(\)"):
+        SelfOrganizingMapClassifier(2, 2).fit(X, y)

@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from pipelines import export_map, import_samples, map_samples, open_codebook, picture_map, train_som
 from pipelines.stores import StoreError
 from tilepath import cli
+from tilepath.cli.describe import store_info
 from tilepath.sklearn import SelfOrganizingMap
 from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
 
@@ -117,10 +118,22 @@ def test_a_map_of_partial_fit_is_saved_with_samples_to_count(tmp_path):
     assert open_codebook(tmp_path / "m.zarr").epochs == 3
 
 
-def test_a_classifier_is_not_loaded_without_its_classes(tmp_path):
-    SelfOrganizingMapClassifier(2, 2).fit(X, load_iris().target).save(tmp_path / "m.zarr")
+@pytest.mark.parametrize("names", [np.arange(3), np.array([2.0, 3, 5], "f4"), load_iris().target_names])
+def test_a_classifier_is_saved_with_its_classes(tmp_path, names):
+    classifier = SelfOrganizingMapClassifier(3, 4, lvq_epochs=2, random_state=1).fit(X, names[load_iris().target])
+    classifier.save(tmp_path / "m.zarr")
     assert SelfOrganizingMap.load(tmp_path / "m.zarr").hits_.sum() == len(X)
-    with pytest.raises(TypeError, match="holds no classes; load a SelfOrganizingMap"):
+    assert "classes and votes" in store_info(tmp_path / "m.zarr", verify=True)[-1]
+    loaded = SelfOrganizingMapClassifier.load(tmp_path / "m.zarr")
+    assert (loaded.predict(X) == classifier.predict(X)).all()
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    np.testing.assert_array_equal(loaded.purity_, classifier.purity_)
+    assert loaded.get_params() == classifier.get_params() | {"sigma": 2.0, "random_state": None}
+
+
+def test_a_classifier_is_not_loaded_without_classes(tmp_path):
+    SelfOrganizingMap(2, 2).fit(X).save(tmp_path / "m.zarr")
+    with pytest.raises(TypeError, match="m.zarr holds no classes, .*; load a SelfOrganizingMap"):
         SelfOrganizingMapClassifier.load(tmp_path / "m.zarr")
 
 

@@ -21,6 +21,8 @@ VERTICES = (
 
 SHOWN = 10  # vertices of a centre that are printed by name
 
+LISTED = 5  # weak components that `tilepath stats` lists
+
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath path roads.zarr 1 3353")
 @click.argument("store", type=click.Path())
@@ -104,7 +106,9 @@ def path(
 @page(example="tilepath stats distances.zarr --json")
 @click.argument("store", type=click.Path())
 @click.option("--hops", is_flag=True, help="Count arcs instead of adding weights; only if STORE is a graph.")
-@click.option("--out", type=click.Path(), help="Write a table of the eccentricity and closeness of every vertex.")
+@click.option(
+    "--out", type=click.Path(), help="Write a table of the eccentricity, closeness and weak component of every vertex."
+)
 @OVERWRITE
 @JSON
 @GRAPH
@@ -112,12 +116,17 @@ def stats(store: str, hops: bool, out: str | None, overwrite: bool, as_json: boo
     """Print diameter, radius and other measures of the distances store or graph store STORE.
 
     The eccentricity of a vertex is the largest finite distance from it. The diameter is the largest eccentricity; the
-    radius is the least eccentricity of a vertex that reaches all vertices. If STORE holds only the rows of some
-    vertices, all measures refer to these rows.
+    radius is the least eccentricity of a vertex that reaches all vertices. If there are several weak components, the
+    largest ones are listed with their own diameter and radius. If STORE holds only the rows of some vertices, all
+    measures refer to these rows.
+
+    The closeness of a vertex that reaches r of the n - 1 other vertices, at distances that sum to d, is (r / d) (r /
+    (n - 1)); it is 0 if r is 0. Without the second factor, a vertex of a small component would seem central.
 
     If STORE is a graph, its diameter, radius and centre are found in this process, without distances between all pairs.
     """
     from pipelines import measures, open_distances
+    from pipelines.analysis.structure import component_numbers
     from pipelines.files.tables import check_output
     from pipelines.stores import store_schema
     from pipelines.stores.schema import counted
@@ -134,12 +143,13 @@ def stats(store: str, hops: bool, out: str | None, overwrite: bool, as_json: boo
     distances = open_distances(store)
     opened = distances.graph(graph)
     found = measures(distances, opened)
+    component = component_numbers(opened, "cpu")[: found.n]
     if as_json:
-        click.echo(json.dumps(_measures_in_full(found, opened), allow_nan=False))
+        click.echo(json.dumps(_measures_in_full(found, opened, component), allow_nan=False))
     else:
-        _echo_measures(found, opened)
+        _echo_measures(found, opened, component)
     if out is not None:
-        found.write(out, opened.labels(), overwrite=overwrite)
+        found.write(out, opened.labels(), component=component, overwrite=overwrite)
         click.echo(
             f"{out}: eccentricity and closeness of {counted(distances.shape[0], 'vertex', 'vertices')}", err=as_json
         )
@@ -237,24 +247,38 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
     return paths_of_pairs(store, given, out=out, graph=graph, overwrite=overwrite).num_rows
 
 
-def _echo_measures(found: Any, graph: Any) -> None:
+def _echo_measures(found: Any, graph: Any, component: Any) -> None:
     from pipelines.stores.schema import counted, number
+
+    def measure(value: float) -> str:
+        return "undefined" if math.isnan(value) else number(value) + unit
 
     first, last = graph.names(found.diameter_pair)
     unit = _unit(graph)
+    most = f"at most {found.reached.max() - 1:,} of {found.n - 1:,}"
+    none_reaches_all = f"undefined: no vertex reaches all others ({most})"
     if not found.all_sources:
         click.echo(f"from only {len(found.sources):,} of {counted(found.n, 'vertex', 'vertices')}:")
     lines = {
         "diameter": f"{number(found.diameter)}{unit}, from {first} to {last}",
-        "radius": "none, as no vertex reaches all others" if math.isnan(found.radius) else number(found.radius) + unit,
-        "mean distance": "none" if math.isnan(found.mean_distance) else number(found.mean_distance) + unit,
+        "radius": none_reaches_all if math.isnan(found.radius) else measure(found.radius),
+        "mean distance": measure(found.mean_distance),
         "unreachable pairs": f"{found.unreachable_pairs:,}",
     }
     for name, value in lines.items():
         click.echo(f"{name:18} {value}")
+    components = int(component.max(initial=-1)) + 1
+    if components == 1:
+        return
+    click.echo(f"{'weak components':18} {components:,}")
+    larger = [each for each in found.of_components(component) if each.vertices > 1]
+    for each in larger[:LISTED]:
+        click.echo(f"  of {each.vertices:,} vertices: diameter {measure(each.diameter)}, radius {measure(each.radius)}")
+    if larger[LISTED:]:
+        click.echo(f"  and {len(larger) - LISTED:,} more of at least 2 vertices; --json lists all")
 
 
-def _measures_in_full(found: Any, graph: Any) -> dict[str, Any]:
+def _measures_in_full(found: Any, graph: Any, component: Any) -> dict[str, Any]:
     """Return the measures as entries of JSON; an undefined measure is null."""
     first, last = graph.names(found.diameter_pair)
     return {
@@ -263,11 +287,21 @@ def _measures_in_full(found: Any, graph: Any) -> dict[str, Any]:
         "diameter": found.diameter,
         "diameter_from": first,
         "diameter_to": last,
-        "radius": None if math.isnan(found.radius) else found.radius,
-        "mean_distance": None if math.isnan(found.mean_distance) else found.mean_distance,
+        "radius": _or_null(found.radius),
+        "mean_distance": _or_null(found.mean_distance),
         "unreachable_pairs": found.unreachable_pairs,
         "unit": graph.weight_unit,
+        "weak_components": int(component.max(initial=-1)) + 1,
+        "components": [  # isolated vertices are not listed: there may be millions
+            {"vertices": each.vertices, "diameter": each.diameter, "radius": _or_null(each.radius)}
+            for each in found.of_components(component)
+            if each.vertices > 1
+        ],
     }
+
+
+def _or_null(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def _unit(graph: Any) -> str:

@@ -103,7 +103,10 @@ def export(store: str, file: str, **options: Any) -> None:
     help="Table of `tilepath som cluster`; clusters are outlined in every picture.",
 )
 @click.option(
-    "--text", is_flag=True, help="Write labels into the cells, or numbers of clusters if there are no labels."
+    "--text",
+    is_flag=True,
+    help="Write labels into the cells, or numbers of clusters if there are no labels; on large maps, once into each "
+    "patch of equal cells.",
 )
 @click.option(
     "--way",

@@ -68,6 +68,14 @@ ALWAYS = (
 )
 @click.option("--route", nargs=2, metavar="A B", help="Draw the shortest path from A to B in red.")
 @click.option(
+    "--values",
+    type=click.Path(exists=True),
+    metavar="TABLE",
+    help="Colour vertices by a column of TABLE, which has the column vertex too, such as the table of `tilepath "
+    "betweenness`.",
+)
+@click.option("--column", metavar="NAME", help="The column of --values; by default its only column of numbers.")
+@click.option(
     "--partitions",
     is_flag=True,
     help="Draw the cycles of the pairing of arcs instead of the graph; each point is an arc.",
@@ -91,7 +99,9 @@ ALWAYS = (
 @TITLE
 @click.option("--size", type=NUMBER, metavar="INCHES", help="Width of a map, without margins; by default 7.5.")
 @click.option("--dpi", type=click.IntRange(10, 1200), help="Pixels of an inch; by default 150.")
-@click.option("--cmap", metavar="NAME", help="Colour map of matplotlib for distances; by default viridis_r.")
+@click.option(
+    "--cmap", metavar="NAME", help="Colour map of matplotlib for --distances, --values; by default viridis_r."
+)
 @BACKGROUND
 @OVERWRITE
 @GRAPH

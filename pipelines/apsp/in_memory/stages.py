@@ -106,7 +106,7 @@ class Stages(Staged):
 
     def _land(self, executor: Executor, start: int, stop: int) -> None:
         """Wait for the oldest segment under way, which has the stages `start` to `stop` (excluded)."""
-        self.shown.stage(f"stage {start + 1} of {len(self.stages)}")
+        self.shown.stage(self.named(start, start + 1))
         executor.land()
         self.shown.advance(self.job.relaxations(self.stages[start:stop]))
 

@@ -46,7 +46,7 @@ class SuperStages(Staged):
             if first == self.committed.stage:
                 stop_if_asked()
             left = len(super_stages) - number
-            self.shown.stage(f"stages {first + 1} to {stop} of {len(self.stages)}")
+            self.shown.stage(self.named(first, stop if left else self.committed.stages))
             blocks = self.stages[first:stop]
             if left == 0:
                 self.committed.make_result()

@@ -159,10 +159,12 @@ def test_a_structure_without_room_is_made_anew_on_the_stored_order(
 
 def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
     graph = stored(streets(), tmp_path / "g")
-    with pytest.raises(DoesNotFitError, match="to order 144 vertices and 528 arcs, METIS and the graph need .* free"):
+    with pytest.raises(
+        DoesNotFitError, match="to order 144 vertices and 528 arcs, METIS and the graph need .* limit of"
+    ):
         build_hierarchy(client, graph, tmp_path / "h", host_memory=1000)
     assert not (tmp_path / "h").exists()
-    with pytest.raises(DoesNotFitError, match="to close .* nodes, the tables and the graph need .* free"):
+    with pytest.raises(DoesNotFitError, match="to close .* nodes, the tables and the graph need .* limit of"):
         build_hierarchy(client, graph, tmp_path / "h", host_memory=65_500)
     finished = build_hierarchy(client, graph, tmp_path / "h", resume=True)  # on the order that it keeps
     small = stored(made(2, [(0, 1)]), tmp_path / "s")

@@ -7,6 +7,7 @@ import re
 
 import geopandas
 import numpy as np
+import pandas
 import pyarrow.parquet
 import pyogrio
 import pytest
@@ -134,6 +135,26 @@ def test_without_bands_streets_have_the_colours_of_distances(city):
     _, lines = collections_of(drawn(graph, distances=store, source="0", cmap="cividis_r"))
     assert len({colour for _, colour, *_ in lines}) > 50
     assert sum(points for *_, points in lines) == 3 * 2 * 24 * 23
+
+
+def test_a_table_of_values_colours_the_vertices_by_name(city, tmp_path):
+    graph, _ = city
+    table = pandas.DataFrame({"vertex": ["7", "0", "300"], "betweenness": [0.5, 0.25, None], "reached": [1, 2, 3]})
+    table.to_csv(tmp_path / "b.csv", index=False)
+    for values in (table, tmp_path / "b.csv"):
+        picture = drawn(graph, values=values, column="betweenness")
+        assert (picture.scale, picture.values[7], picture.values[0]) == ("betweenness", 0.5, 0.25)
+        assert np.isfinite(picture.values).sum() == 2
+    for fault, options in {
+        "name the column .*: betweenness, reached": {"values": table},
+        "values: no column `closeness`": {"values": table, "column": "closeness"},
+        "b.csv, row 3: .*there is no vertex": {"values": tmp_path / "b.csv", "column": "reached"},
+        "name the table": {"column": "reached"},
+        "values and degrees both colour": {"values": table, "in_degree": 2},
+    }.items():
+        (tmp_path / "b.csv").write_text("vertex,reached\n0,1\n1,2\nnone,3\n")
+        with pytest.raises(ValueError, match=fault):
+            drawn(graph, **options)
 
 
 def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):

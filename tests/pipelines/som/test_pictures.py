@@ -394,6 +394,16 @@ def test_long_words_are_told_apart_by_their_ends(tmp_path, made):
     assert {f"a pop…tion {i}" for i in range(9)} <= {*words}
 
 
+def test_where_cells_are_small_each_patch_of_a_cluster_has_its_number_once(tmp_path, made):
+    codebook, _, _ = made(Grid(20, 30))
+    columns = np.arange(600) % 30
+    clusters = np.where((columns < 12) | (columns > 16), 700, 800).astype(np.int32)
+    clusters[310] = 900  # in a patch smaller than its number
+    words = words_of(tmp_path, codebook, "umatrix", clusters=clusters, text=True, size=(4, 3))
+    assert sorted(set(words) & {"700", "800", "900"}) == ["700", "800"]
+    assert (words.count("700"), words.count("800")) == (2, 1)
+
+
 def test_pale_discs_of_clusters_have_edges_in_a_tree(tmp_path, made):
     codebook, samples, mapping = made(Grid(3, 4))
     clusters = np.arange(12, dtype=np.int32) % 3

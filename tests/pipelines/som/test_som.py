@@ -856,7 +856,7 @@ def test_a_map_has_a_size_by_default(client, tmp_path, capsys):
         samples = write_samples(tmp_path / "s", cloud(n), overwrite=True)
         grid = train_som(client, samples, tmp_path / "m", epochs=1, overwrite=True, progress=True, **given).grid
         assert (grid.rows, grid.columns) == expected
-        told = f"{grid.rows} x {grid.columns} units for {n} samples, by the rule of 5 sqrt(N); for another size"
+        told = f"{grid.rows} x {grid.columns} units for {n} samples, by the rule of 5 sqrt(N); choose another size"
         assert told in capsys.readouterr().err
 
 

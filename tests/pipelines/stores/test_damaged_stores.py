@@ -416,7 +416,9 @@ def test_what_was_verified_is_said(tiny_stores):
     )
     part = list(store_info(tiny_stores / "part-paths", verify=True))
     assert "unfinished paths, 2 of 3 rows done" in part[0]
-    assert part[-1].startswith("verified: every chunk of distances, predecessors and sources (5 in all); ")
+    assert part[-1].startswith(
+        "verified: every chunk of distances, predecessors, sources, source and target (7 in all); "
+    )
     facts = store_facts(tiny_stores / "part-codebook", verify=True)
     assert (facts["complete"], facts["done"], facts["total"], facts["unit"]) == (False, 1, 3, "epochs")
     assert facts["verified"]["checked"][0] == "every chunk of codebooks and sigmas (3 in all)"

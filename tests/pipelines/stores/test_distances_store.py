@@ -59,8 +59,9 @@ def test_other_programs_open_the_result_under_its_name(tmp_path, graph):
     run.commit(1)
     np.testing.assert_array_equal(da.from_zarr(str(tmp_path / "d"), component="distances").compute(), matrix)
     group = zarr.open_group(tmp_path / "d", mode="r")
-    assert sorted(name for name, _ in group.arrays()) == ["distances", "sources"]
-    assert group["distances"].metadata.dimension_names == ("rows", "n")
+    assert sorted(name for name, _ in group.arrays()) == ["distances", "source", "sources"]
+    assert group["distances"].metadata.dimension_names == ("source", "target")
+    assert group["source"][:].tolist() == [4, 1]
 
 
 @pytest.mark.parametrize("killed", ["writing", "before the record", "after the record"])

@@ -52,6 +52,10 @@ def test_every_library_gets_the_stored_matrix_and_its_names(tiny_stores, opened,
     pd.testing.assert_frame_equal(array.to_pandas(), frame.fillna(2**31 - 1).astype(plain.dtype))
     opened_plainly = xr.open_zarr(tiny_stores / name, consolidated=False)["distances"]
     np.testing.assert_array_equal(opened_plainly, array)
+    known = dict(zip(store.dimensions, (rows, columns), strict=True))
+    if rows == ["nearest source"]:
+        del known["source"]
+    assert {axis: names.values.tolist() for axis, names in opened_plainly.coords.items()} == known
     shown = store.__repr__() + store._repr_html_()
     assert all(str(each) in shown for each in (store.path, *rows[:5], *columns[:5]))
 

@@ -4,9 +4,11 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from distributed import Client
 from path_rows import write_rows
 
 from gpuops.som.grid import Grid
@@ -19,6 +21,7 @@ from pipelines.stores.paths import resume_paths
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
 
+CLIENT = Mock(spec=Client, status="running")  # of no cluster: these runs are refused before they use it
 KINDS = ("distances", "paths", "codebook", "mapping")
 
 
@@ -51,7 +54,7 @@ def begin(tmp_path, graph, samples):
     def distances():
         options = {"method": "batched", "block": None}
         writer = create_distances(out, graph, dtype="int32", chunk=5, stages=1, options=options)
-        other = partial(all_pairs_shortest_paths, None, graph, out, dtype="float64", resume=True)
+        other = partial(all_pairs_shortest_paths, CLIENT, graph, out, dtype="float64", resume=True)
 
         def commit():
             writer.make_result()
@@ -62,7 +65,7 @@ def begin(tmp_path, graph, samples):
 
     def paths():
         writer = create_paths(out, graph, dtype="int32", sources=[3], chunk=1)
-        other = partial(single_source_shortest_paths, None, graph, out, [2], resume=True)
+        other = partial(single_source_shortest_paths, CLIENT, graph, out, [2], resume=True)
 
         def commit():
             write_rows(writer, 0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
@@ -72,7 +75,7 @@ def begin(tmp_path, graph, samples):
 
     def codebook():
         writer = train(out, samples, end=False)
-        other = partial(train_som, None, samples, out, 1, 2, metric="taxicab", resume=True)
+        other = partial(train_som, CLIENT, samples, out, 1, 2, metric="taxicab", resume=True)
 
         def commit():
             writer.write(1, np.ones((1, 2, 2)))
@@ -86,7 +89,7 @@ def begin(tmp_path, graph, samples):
         codebook = open_codebook(tmp_path / "m")
         writer = create_mapping(out, samples, codebook)
         others = write_samples(tmp_path / "others", np.ones((4, 2)), chunk_rows=2, source="made")
-        other = partial(map_samples, None, codebook, others, out, resume=True)
+        other = partial(map_samples, CLIENT, codebook, others, out, resume=True)
 
         def commit():
             writer.write(0, np.tile(np.array([0, 1], "int32"), (4, 1)), np.ones((4, 2)))

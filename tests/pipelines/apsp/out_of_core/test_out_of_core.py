@@ -387,9 +387,8 @@ def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client,
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
     graph = float_graph(tmp_path / "g", 100)
     for method in "out-of-core", "auto":
-        with pytest.raises(
-            DoesNotFitError, match=r"100 vertices need .* has .* free\. Set host_memory \(--host-memory\)"
-        ) as refused:
+        limit = r"where the limit of host_memory \(--host-memory\) is 9\.8 KiB\. Set host_memory \(--host-memory\)"
+        with pytest.raises(DoesNotFitError, match=f"100 vertices need .* on this machine, {limit}") as refused:
             all_pairs_shortest_paths(
                 client, graph, tmp_path / "out", dtype="float64", block=BLOCK, host_memory=10_000, method=method
             )
@@ -471,8 +470,9 @@ def test_distances_beyond_an_integer_are_refused(client, tmp_path):
         out_of_core(client, chain, tmp_path / "e", dtype="int16")
 
 
-def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_path, capfd):
-    n = 400
+def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_path, capfd, monkeypatch):
+    n, shown = 400, []
+    monkeypatch.setattr(Progress, "stage", lambda _, name: shown.append(name))
     arcs = random_arcs(n, 40 * n)
     graph = store_arcs(tmp_path / "g", n, *arcs, "int16")
     got = all_pairs_shortest_paths(
@@ -483,7 +483,9 @@ def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_pat
     assert "the matrix does not fit in memory" in said
     for what in "rows from the store; memory", "of the host, disk", "traffic", "about":
         assert what in said
-    assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]["plan"]["method"] == "out-of-core"
+    recorded = json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]
+    assert recorded["plan"]["method"] == "out-of-core"
+    assert shown[-2].endswith(" to {0} of {0}".format(recorded["stages"]))  # as `tilepath info` counts
     np.testing.assert_array_equal(got[:], in_core(client, graph, tmp_path / "core", dtype="int16")[:])
 
 

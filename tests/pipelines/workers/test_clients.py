@@ -1,0 +1,35 @@
+"""A call whose client was forgotten says so."""
+
+import inspect
+from unittest.mock import Mock
+
+import pytest
+from distributed import Client
+
+import tilepath
+
+CALLS = [name for name in tilepath.__all__ if not inspect.isclass(getattr(tilepath, name))]
+CALLS = [name for name in CALLS if [*inspect.signature(getattr(tilepath, name)).parameters][:1] == ["client"]]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_without_its_client_says_so(name):
+    call = getattr(tilepath, name)
+    for arguments, options in [
+        (("graph.zarr", "out.zarr"), {}),
+        ((), {"client": None}),
+        ((object(), "graph.zarr", "out.zarr"), {}),
+        ((), {}),
+    ]:
+        with pytest.raises(TypeError, match=rf"{name}: the first argument is the Dask client; .*tilepath\.start\(\)"):
+            call(*arguments, **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_with_a_closed_client_says_so(name):
+    with pytest.raises(ValueError, match=rf"{name}: the client is closed, .*tilepath\.start\(\)"):
+        getattr(tilepath, name)(Mock(spec=Client, status="closed"), "graph.zarr", "out.zarr")
+
+
+def test_the_calls_that_take_a_client_are_found():
+    assert {"all_pairs_shortest_paths", "betweenness", "build_hierarchy", "map_samples"} <= {*CALLS}
