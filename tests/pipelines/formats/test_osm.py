@@ -246,6 +246,7 @@ def turns(nodes, ways, relations, path, profile="car"):
     found = contracted(found_ways := reading.read_ways(str(write(path, nodes, ways, relations)), read_profile(profile)))
     pairs = forbidden_turns(found_ways.restrictions, found)
     assert (found.heads[pairs[:, 0]] == found.tails[pairs[:, 1]]).all()
+    assert found.through.all()
     return {(int(found.last_nodes[a]), int(found.names[found.heads[a]]), int(found.first_nodes[b])) for a, b in pairs}
 
 
