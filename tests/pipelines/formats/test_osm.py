@@ -201,7 +201,7 @@ def test_other_files_are_refused(name, content, part, tmp_path):
 
 
 def test_what_cannot_be_a_network_is_refused(load, tmp_path):
-    with pytest.raises(FormatError, match="no way for the profile bike, of 1 roads"):
+    with pytest.raises(FormatError, match="pbf: has no way for the profile bike, of 1 roads"):
         load(CROSS, [(1, [1, 2], {"highway": "motorway"}), (2, [1, 2], {"building": "yes"})], profile="bike")
     with pytest.raises(FormatError, match="no places of their nodes"):
         load({7: (1.0, 1.0)}, STREETS)

@@ -159,7 +159,7 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     refused("an id occurs twice", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
     refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")
     refused("no weights called 'toll'; its weights have no names", ["v1"], also="toll")
-    refused("also is .*; name weights of the graph, or a graph for each", ["v1"], also=[1])
+    refused("also is .*; name weights of the graph, or give each column a graph", ["v1"], also=[1])
     refused("column `path` of its own", ["v1"], also={"path": graph})
     refused(r"also: t is int64 of shape \(2,\); give one number for each of the 160 arcs", ["v1"], also={"t": [1, 2]})
     indptr, indices, weights = graph.rows()
