@@ -107,7 +107,7 @@ class Near:
 
         Floats are added up in float64, from the destination back, and rounded once to the dtype of the table.
         """
-        indptr, indices, weights = self.graph.rows()
+        indptr, indices, weights = self.arcs if self.graph.weight_dtype.kind in "iu" else self.graph.rows()
         limit = self.limit * (1 + 1e-6)  # some distances are rounded down to the limit; others are removed below
         places = self.destinations.vertices
         found, lengths = k_nearest(indptr, indices, weights, places, k, limit=limit, through=self.graph.through())

@@ -135,14 +135,16 @@ def points_from(
     Parameters
     ----------
     given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or a
-        GeoDataFrame or GeoSeries of points, which are brought to longitude and latitude; or an array
-        (k, 2) of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y; or a list of
-        names of vertices, or `tilepath.positions`
+        GeoDataFrame or GeoSeries of points, which are brought to longitude and latitude; or an array (k, 2) of floats,
+        or a list of pairs of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y;
+        or a list of names of vertices, or `tilepath.positions`
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
     if isinstance(given, str | os.PathLike):
         return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
     name = f"the {what}s"
+    if isinstance(given, list) and given and all(map(is_place, given)):
+        given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
         table = placed_table(given, graph, name)
     elif (frame := frame_table(given)) is not None:
@@ -158,6 +160,12 @@ def points_from(
         return Points(ids, vertices, None, {}, numbered=numbered)
     chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
+
+
+def is_place(given: Any) -> bool:
+    """Return whether `given` is a pair of numbers, of which one is a float: vertices are named by ints."""
+    both = isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
+    return both and any(isinstance(each, float) for each in given)
 
 
 def every_vertex(graph: Graph) -> Points:

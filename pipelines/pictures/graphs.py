@@ -33,7 +33,7 @@ KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
 
 
 def picture_graph(
-    graph: Graph | str | os.PathLike[str],
+    graph: Graph | HierarchyStore | str | os.PathLike[str],
     path: str | os.PathLike[str] | None = None,
     *,
     edges: bool = False,
@@ -69,7 +69,7 @@ def picture_graph(
 
     Parameters
     ----------
-    graph : Graph or path of a graph store
+    graph : Graph or path of a graph store; or HierarchyStore, whose graph is drawn, and which answers `source`, `route`
     path : path of the new file (.svg, .png or .pdf; .html for a map that can be moved and zoomed, which returns a map
         of folium; or .dot for Graphviz, which gives no figure); by default no file is written
     edges : number the arcs by their positions in the store
@@ -112,7 +112,7 @@ def picture_graph(
     FileExistsError
         `path` exists.
     """
-    graph = open_graph(graph)
+    graph, answers = _opened(graph)
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
@@ -131,16 +131,8 @@ def picture_graph(
     if in_degree is not None or out_degree is not None:
         view.mark_degrees(in_degree, out_degree)
     if distances is not None or source is not None or route is not None:
-        solution = graph if distances is None else _solution(distances, graph)
-        values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
-        factor, scale = in_words(graph.weight_unit, scale, values)
-        values, every = values * factor, None if every is None else every * factor
-        if route is None or not view.picture.streets:
-            view.colour(values, scale, every)
-        if route is None:
-            view.mark(sources)
-        else:
-            view.lead(_route(solution, graph, *route), wash)
+        solution = answers if distances is None else _solution(distances, graph)
+        _add_distances(view, solution, source, route, every, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -288,6 +280,33 @@ def _check_bands(every: float | None, source: Any, distances: Any, coloured: boo
         raise ValueError("bands of every (--every) are of distances; name their source (source, --from)")
     if coloured:
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
+
+
+def _opened(network: Graph | HierarchyStore | str | os.PathLike[str]) -> tuple[Graph, Graph | HierarchyStore]:
+    """Return the graph to draw, and what answers distances without a store of distances."""
+    graph = network.graph() if isinstance(network, HierarchyStore) else open_graph(network)
+    return graph, network if isinstance(network, HierarchyStore) else graph
+
+
+def _add_distances(
+    view: View,
+    solution: Solution | Paths | Graph,
+    source: VertexName | None,
+    route: tuple[VertexName, VertexName] | None,
+    every: float | None,
+    wash: bool,
+) -> None:
+    """Add distances from a vertex, or a route, to a picture."""
+    graph = view.graph
+    values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+    factor, scale = in_words(graph.weight_unit, scale, values)
+    values, every = values * factor, None if every is None else every * factor
+    if route is None or not view.picture.streets:
+        view.colour(values, scale, every)
+    if route is None:
+        view.mark(sources)
+    else:
+        view.lead(_route(solution, graph, *route), wash)
 
 
 def _marked(graph: Graph, marks: VertexName | VertexNameList) -> Any:

@@ -175,6 +175,8 @@ class View:
         from matplotlib import colormaps
         from matplotlib.colors import to_hex
 
+        if not (hasattr(areas, "geom_type") and "within" in areas and areas.geom_type.str.endswith("Polygon").all()):
+            raise ValueError("areas have no polygons with limits; pass what tilepath.isochrones returns, but not edges")
         frame = areas if areas.crs is None or not self.picture.crs else areas.to_crs(self.picture.crs)
         limits = np.unique(frame["within"])
         unit = f" {frame.attrs['unit']}" if "unit" in frame.attrs else ""

@@ -117,7 +117,13 @@ def web_map(drawing: Drawing, background: str | None) -> folium.Map:
     page, host = folium.Map(tiles=None, prefer_canvas=True, control_scale=True), ""
     if background is not None:
         attribution = urlsplit(background).netloc.replace("{s}.", "") or None  # that of a name is known to folium
-        tiles = folium.TileLayer(background, attr=attribution, referrerPolicy="origin-when-cross-origin")
+        try:
+            tiles = folium.TileLayer(background, attr=attribution, referrerPolicy="origin-when-cross-origin")
+        except ValueError:
+            raise ValueError(
+                f"background (--background) is {background!r}, which names no tiles that folium knows; give such a "
+                "name, or a URL with {x}, {y} and {z}"
+            ) from None
         page.add_child(tiles)
         host = urlsplit(tiles.tiles).netloc.replace("{s}.", "")
     script, style = (base64.b64encode((LEAFLET / f"leaflet.{end}").read_bytes()).decode() for end in ("js", "css"))

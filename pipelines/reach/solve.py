@@ -283,6 +283,4 @@ def _listed(sources: Any) -> Any:
         return [int(sources)]
     if isinstance(sources, str) and not sources.lower().endswith((*DELIMITERS, *PARQUET)):
         return [sources]
-    if isinstance(sources, list) and sources and all(isinstance(each, tuple) for each in sources):
-        return np.array(sources, np.float64)
     return sources

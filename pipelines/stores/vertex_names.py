@@ -142,7 +142,9 @@ class VertexNames:
                 return int(self.vertices(Positions(name.indices.reshape(1)), what)[0])
         elif _is_name(name):
             return int(self.vertices([name], what)[0])
-        raise ValueError(f"the {what} is {name!r}; {_NAME}")
+        place = isinstance(name, tuple) and len(name) == 2
+        cure = "tilepath.vertices_at(network, place).vertices is the vertex nearest to a place" if place else _NAME
+        raise ValueError(f"the {what} is {name!r}; {cure}")
 
     def why_none(self, name: str | int) -> str:
         """Return the reason why a name does not mean a vertex, and the cure, as text."""

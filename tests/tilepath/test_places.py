@@ -62,6 +62,13 @@ def test_paths_of_pairs_of_places(network, tmp_path):
     assert run("path", network.path, "--pairs", table, "--out", out, "--overwrite")[-1] == f"{out}: 1 path"
 
 
+def test_pairs_of_floats_are_places(network):
+    found = tilepath.od(network, [(-0.0101, 51.5), (0, 51.5)], [(0.011, 51.5)])
+    assert found["distance"].tolist() == [11, 6]
+    with pytest.raises(ValueError, match=r"is \(0.1, 51.5\); tilepath.vertices_at\(network, place\).vertices"):
+        tilepath.shortest_path(network, (0.1, 51.5), "c")
+
+
 def test_a_wrong_place_is_named(network):
     for place, says in (
         ("0.0,91", "0.0,91: there is no longitude 0 with latitude 91"),

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines import od, positions
+from pipelines import od, positions, write_graph
 from pipelines.od_tables import near
 from pipelines.od_tables.blocks import Distances
 from tilepath.cli import tilepath
@@ -78,6 +78,17 @@ def test_searches_end_at_the_limit_and_cost_no_table(source, monkeypatch):
     monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
     for options in {"within": 5}, {"nearest": 2}, {"within": 9, "reduce": "count"}:
         assert len(od(source, None, positions([3, 9]), **options))
+
+
+def test_integers_of_every_width_are_searched(tmp_path):
+    for dtype in "int64", "int16", "uint8", "int32":
+        weights = np.array([3, 5, 4], dtype)
+        graph = write_graph(tmp_path / dtype, np.array([0, 1, 2, 3]), np.array([1, 2, 0]), weights)
+        found = od(graph, None, positions([0]), nearest=1)
+        assert found["distance"].tolist() == [0, 9, 4]
+    far = write_graph(tmp_path / "far", np.array([0, 1, 1]), np.array([1]), np.array([2**40]))
+    with pytest.raises(ValueError, match="a weight does not fit int32; import it with weights of float64"):
+        od(far, None, positions([0]), nearest=1)
 
 
 def test_no_search_is_tried_for_few_destinations(store, monkeypatch):

@@ -209,10 +209,10 @@ def test_a_large_map_has_dots_only_where_they_say_something(monkeypatch):
         ([2, 3], {"coordinates": places, "values": values}),  # arcs show the values
         ([0, 1, 2, 3], {}),
     ):
-        assert canvas._dots(Drawing(**facts, fills=fills, **more)).tolist() == found
+        assert canvas.dots_of(Drawing(**facts, fills=fills, **more)).tolist() == found
     picture = Drawing(**facts, coordinates=places)
     monkeypatch.setattr(drawings, "FEW_NODES", 4)
-    assert len(canvas._dots(picture)) == 4
+    assert len(canvas.dots_of(picture)) == 4
 
 
 def test_names_that_a_page_cannot_show(write, tmp_path):
@@ -264,8 +264,8 @@ def test_bands_begin_at_their_multiples_and_what_is_not_reached_is_grey():
         values=np.array([0.0, 19.0, 20.0, np.nan]),
         every=20.0,
     )
-    nodes, bar = canvas._node_colours(drawing)
-    arcs = canvas._arc_colours(drawing, bar)
+    nodes, bar = canvas.node_colours(drawing)
+    arcs = canvas.arc_colours(drawing, bar)
     assert bar.norm.boundaries.tolist() == [0, 20, 40]
     assert tuple(nodes[0]) == tuple(nodes[1]) == tuple(arcs[0]) != tuple(nodes[2])
     assert tuple(nodes[2]) == tuple(arcs[1])

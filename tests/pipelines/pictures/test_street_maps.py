@@ -143,6 +143,9 @@ def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     assert lines[-1][:2] == (4, RED)
     assert lines[-1][3] % 3 == 0
     assert len(picture.marks) == 2
+    for network in store, graph:  # a hierarchy answers itself, and a graph is searched
+        same = drawn(network, route=("0", "300"))
+        assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
     picture_graph(graph, tmp_path / "r.svg", distances=store, route=("0", "300"))
     assert "Travel time" not in (tmp_path / "r.svg").read_text()
 

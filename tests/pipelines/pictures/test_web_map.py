@@ -135,6 +135,14 @@ def test_what_cannot_be_a_map_is_refused(tmp_path, monkeypatch):
         tilepath, ["isochrones", plain.path, "m.svg", "--from", "0", "--within", "1", "--kind", "edges"]
     )
     assert "m.svg: a map shows areas, not edges; choose another kind (kind, --kind)" in str(run.exception)
+    lines = [shapely.LineString([(15, 52), (15.1, 52)])]
+    placed = import_graph(geopandas.GeoDataFrame(geometry=lines, crs=4326), tmp_path / "placed")
+    with pytest.raises(ValueError, match=r"background \(--background\) is 'Bogus', which names no tiles .* or a URL"):
+        picture_graph(placed, tmp_path / "m.html", background="Bogus")
+    for areas in isochrones(placed, "0", 9, kind="edges"), geopandas.GeoDataFrame({"a": [1]}):
+        with pytest.raises(ValueError, match="areas have no polygons with limits; pass what tilepath"):
+            picture_graph(placed, tmp_path / "m.html", areas=areas)
+    assert not (tmp_path / "m.html").exists()
     monkeypatch.setitem(sys.modules, "folium", None)
     with pytest.raises(ImportError, match=r"maps in HTML need folium: pip install 'tilepath\[web\]'"):
         picture_graph(plain, tmp_path / "m.html")
