@@ -8,11 +8,14 @@ import pytest
 from campaigns import campaign, pick, play
 from click.testing import CliRunner
 from openstreetmap import MODES, arcs_of, expected_arcs, random_extract, write
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from pipelines import import_graph
 from pipelines.formats.graphs import FormatError
 from pipelines.formats.graphs.osm import reading
 from pipelines.formats.graphs.osm.contraction import contracted
+from pipelines.formats.graphs.osm.largest_component import largest_component
 from pipelines.formats.graphs.osm.profiles import FOLDER, Travel, read_profile
 from pipelines.formats.graphs.osm.restrictions import forbidden_turns
 from pipelines.stores.lines import Lines
@@ -33,7 +36,7 @@ def load(tmp_path):
     return load
 
 
-@campaign(few=40, many=5000)
+@campaign(few=25, many=5000)
 def test_random_extracts_campaign(seeds, tmp_path):
     def trial(rng):
         (nodes, ways), profile = random_extract(rng), pick(rng, list(MODES))
@@ -164,6 +167,15 @@ def test_the_store_names_its_origin_and_says_what_was_taken(load):
         "71.4 % of them",
         "lacks 1 node of these ways; the ways end there",
     ]
+
+
+def test_the_largest_component_is_that_of_scipy():
+    rng = np.random.default_rng(5)
+    for n in range(1, 120):
+        tails, heads = rng.integers(0, n, (2, int(1.5 * n)))
+        arcs = coo_array((np.ones(len(tails)), (tails, heads)), shape=(n, n))
+        _, component = connected_components(arcs, connection="strong")
+        assert largest_component(n, tails, heads) == np.bincount(component).max()
 
 
 def test_large_files_keep_the_nodes_of_their_ways_only(load, monkeypatch):
