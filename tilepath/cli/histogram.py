@@ -8,6 +8,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
 from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
+from tilepath.cli.weights import chosen_weight
 
 
 @page(example="tilepath histogram roads.zarr lengths.csv --width 5 --unit min")
@@ -22,6 +23,7 @@ from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_opti
 @SNAP_LIMIT
 @GRAPH
 @OVERWRITE
+@chosen_weight("store")
 def histogram(
     store: str,
     out: str,

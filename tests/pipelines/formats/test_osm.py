@@ -8,11 +8,14 @@ import pytest
 from campaigns import campaign, pick, play
 from click.testing import CliRunner
 from openstreetmap import MODES, arcs_of, expected_arcs, random_extract, write
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from pipelines import import_graph
 from pipelines.formats.graphs import FormatError
 from pipelines.formats.graphs.osm import reading
 from pipelines.formats.graphs.osm.contraction import contracted
+from pipelines.formats.graphs.osm.largest_component import largest_component
 from pipelines.formats.graphs.osm.profiles import FOLDER, Travel, read_profile
 from pipelines.formats.graphs.osm.restrictions import forbidden_turns
 from pipelines.stores.lines import Lines
@@ -33,7 +36,7 @@ def load(tmp_path):
     return load
 
 
-@campaign(few=40, many=5000)
+@campaign(few=25, many=5000)
 def test_random_extracts_campaign(seeds, tmp_path):
     def trial(rng):
         (nodes, ways), profile = random_extract(rng), pick(rng, list(MODES))
@@ -166,6 +169,15 @@ def test_the_store_names_its_origin_and_says_what_was_taken(load):
     ]
 
 
+def test_the_largest_component_is_that_of_scipy():
+    rng = np.random.default_rng(5)
+    for n in range(1, 120):
+        tails, heads = rng.integers(0, n, (2, int(1.5 * n)))
+        arcs = coo_array((np.ones(len(tails)), (tails, heads)), shape=(n, n))
+        _, component = connected_components(arcs, connection="strong")
+        assert largest_component(n, tails, heads) == np.bincount(component).max()
+
+
 def test_large_files_keep_the_nodes_of_their_ways_only(load, monkeypatch):
     digest = load(CROSS, STREETS).digest
     monkeypatch.setattr(reading, "LARGE", 0)
@@ -201,7 +213,7 @@ def test_other_files_are_refused(name, content, part, tmp_path):
 
 
 def test_what_cannot_be_a_network_is_refused(load, tmp_path):
-    with pytest.raises(FormatError, match="no way for the profile bike, of 1 roads"):
+    with pytest.raises(FormatError, match="pbf: has no way for the profile bike, of 1 roads"):
         load(CROSS, [(1, [1, 2], {"highway": "motorway"}), (2, [1, 2], {"building": "yes"})], profile="bike")
     with pytest.raises(FormatError, match="no places of their nodes"):
         load({7: (1.0, 1.0)}, STREETS)
@@ -246,6 +258,7 @@ def turns(nodes, ways, relations, path, profile="car"):
     found = contracted(found_ways := reading.read_ways(str(write(path, nodes, ways, relations)), read_profile(profile)))
     pairs = forbidden_turns(found_ways.restrictions, found)
     assert (found.heads[pairs[:, 0]] == found.tails[pairs[:, 1]]).all()
+    assert found.through.all()
     return {(int(found.last_nodes[a]), int(found.names[found.heads[a]]), int(found.first_nodes[b])) for a, b in pairs}
 
 

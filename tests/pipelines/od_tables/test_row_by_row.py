@@ -158,7 +158,8 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
     refused("an id occurs twice", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
     refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")
-    refused("also is 'toll'; name the column", ["v1"], also="toll")
+    refused("no weights called 'toll'; its weights have no names", ["v1"], also="toll")
+    refused("also is .*; name weights of the graph, or give each column a graph", ["v1"], also=[1])
     refused("column `path` of its own", ["v1"], also={"path": graph})
     refused(r"also: t is int64 of shape \(2,\); give one number for each of the 160 arcs", ["v1"], also={"t": [1, 2]})
     indptr, indices, weights = graph.rows()
@@ -179,8 +180,8 @@ def test_the_command_writes_the_same_tables(source, graph, lengths, tmp_path):
         frame["path"] = frame["path"].map(lambda path: None if path is None else list(path))
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_categorical=False)
     wrong = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "p.parquet"), "--origins",
-                                          str(tmp_path / "p.csv"), "--also", "length"])  # fmt: skip
-    assert "--also length: give NAME=GRAPH" in str(wrong.exception)
+                                          str(tmp_path / "p.csv"), "--also", "length="])  # fmt: skip
+    assert "--also length=: give NAME or NAME=GRAPH" in str(wrong.exception)
 
 
 def test_warnings_come_once(source, graph):

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import tilepath
 from pipelines import StoreError, export_store, import_graph, open_graph, write_reverse
+from pipelines.stores import create_distances, open_distances
 from pipelines.stores.contents import writable_array
 from pipelines.stores.schema import open_store, store_schema
 from tilepath.cli import tilepath as command
@@ -29,12 +30,13 @@ def roads(table, tmp_path):
 
 @pytest.mark.parametrize("sorted_rows", [True, False])
 def test_each_of_several_weights_is_as_if_imported_alone(table, tmp_path, sorted_rows):
-    options = {"sorted_rows": sorted_rows, "columns": ["tail", "head"], "unit": "min"}
+    table.write_text(TABLE.replace("tail,head", "p,q"))
+    options = {"sorted_rows": sorted_rows, "columns": ["q", "p"], "unit": "min"}
     graph = import_graph(table, tmp_path / "all", weight="time", also=["length", "toll"], **options)
     assert graph.verify()
     assert (graph.weight_name, graph.weight_unit) == ("time", "min")
     for name in "time", "length", "toll":
-        alone = import_graph(table, tmp_path / name, weight=name, columns=["tail", "head"], sorted_rows=sorted_rows)
+        alone = import_graph(table, tmp_path / name, weight=name, columns=["q", "p"], sorted_rows=sorted_rows)
         chosen = open_graph(f"{tmp_path / 'all'}#{name}")
         assert chosen.digest == alone.digest == graph.weighted_by(name).digest == open_graph(graph.path, name).digest
         for one, other in zip(chosen.rows(), alone.rows(), strict=True):
@@ -44,15 +46,26 @@ def test_each_of_several_weights_is_as_if_imported_alone(table, tmp_path, sorted
         assert (chosen.weight_name, chosen.weight_unit) == (name, "min" if name == "time" else name)
 
 
-def test_what_is_computed_from_weights_finds_them_again(client, roads, tmp_path):
+def solved(graph, path):
+    """A store of distances of a graph with three vertices."""
+    run = create_distances(
+        path, graph, dtype="float64", chunk=4, stages=1, options={"method": "batched", "block": None}
+    )
+    run.make_result()
+    run.write_rows(0, np.zeros((3, 3)), result=True)
+    run.commit(1)
+    return open_distances(path)
+
+
+def test_what_is_computed_from_weights_finds_them_again(roads, tmp_path):
     by_length = roads.weighted_by("length")
-    tilepath.build_hierarchy(client, by_length, tmp_path / "h.zarr")
-    assert tilepath.open_hierarchy(tmp_path / "h.zarr").graph().weight_name == "length"
-    assert tilepath.shortest_path(tmp_path / "h.zarr", "a", "c").distance == 2.5
+    distances = solved(by_length, tmp_path / "d.zarr")
+    assert distances.graph().weight_name == distances.graph(roads.path).weight_name == "length"
+    assert tilepath.shortest_path(by_length, "a", "c").distance == 2.5
     assert tilepath.shortest_path(roads.path, "a", "c").distance == 3
     assert tilepath.shortest_path(f"{roads.path}#toll", "a", "c").distance == 0
     moved = shutil.move(roads.path, tmp_path / "moved.zarr")
-    assert tilepath.open_hierarchy(tmp_path / "h.zarr").graph(moved).digest == by_length.digest
+    assert distances.graph(moved).digest == by_length.digest
 
 
 def test_tables_add_other_weights_up_along_a_path(roads):
@@ -80,7 +93,7 @@ def test_derived_graphs_and_tables_of_arcs_have_the_weights(roads, tmp_path):
     assert sorted(line.rsplit(",", 1)[1] for line in (tmp_path / "arcs.csv").read_text().split()[1:]) == [*"001229"]
 
 
-def test_wrong_names_are_refused(client, roads, table, tmp_path):
+def test_wrong_names_are_refused(roads, table, tmp_path):
     with pytest.raises(StoreError, match=r"no weights called 'fuel'; its weights are time, length, toll; choose one"):
         open_graph(f"{roads.path}#fuel")
     plain = import_graph([("a", "b", 1)], tmp_path / "plain.zarr")
@@ -88,8 +101,8 @@ def test_wrong_names_are_refused(client, roads, table, tmp_path):
         open_graph(plain.path, "time")
     with pytest.raises(StoreError, match="no such store"):
         open_graph(tmp_path / "absent.zarr#time")
-    tilepath.build_hierarchy(client, roads, tmp_path / "h.zarr")
-    with pytest.raises(StoreError, match="is a hierarchy store .* no weights to choose from"):
+    solved(roads, tmp_path / "h.zarr")
+    with pytest.raises(StoreError, match="is a distances store .* no weights to choose from"):
         store_schema(tmp_path / "h.zarr#time")
     for options, part in (
         ({"also": ["time"]}, "two weights called 'time'"),
