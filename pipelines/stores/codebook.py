@@ -212,6 +212,7 @@ class CodebookWriter(StoreWriter):
     def write(self, first: int, codebooks: np.ndarray) -> None:
         """Write codebooks, (k, M, d): the units after `first` epochs, and after each epoch that follows."""
         with disk_errors(self.path):
+            self.owned()
             writable_array(self.path, "codebooks")[first : first + len(codebooks)] = codebooks
 
     def read(self, epoch: int) -> np.ndarray:
@@ -275,6 +276,7 @@ class CodebookWriter(StoreWriter):
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps earlier than planned."""
         with disk_errors(self.path):
+            self.owned()
             writable_array(self.path, "hits")[:] = hits
             codebooks = writable_array(self.path, "codebooks")
             codebooks.resize((epochs + 1, *codebooks.shape[1:]))

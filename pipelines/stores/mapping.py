@@ -161,7 +161,7 @@ class MappingWriter(RowsWriter):
         with disk_errors(self.path):
             for name, values in zip(self.arrays, (units, distances, weights), strict=False):
                 assert values is not None
-                WholeChunks(self.path, name)[start : start + len(units)] = values
+                WholeChunks(self.path, name, run_id=self.run_id)[start : start + len(units)] = values
 
     def begun_with(self) -> dict[str, Any]:
         return {}  # `resume_mapping` compares the maps

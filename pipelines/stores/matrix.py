@@ -114,7 +114,7 @@ class MatrixWriter(RowsWriter):
     def write(self, start: int, distances: np.ndarray) -> None:
         """Write rows, in whole chunks, from row `start` on."""
         with disk_errors(self.path):
-            WholeChunks(self.path, "distances")[start : start + len(distances)] = distances
+            WholeChunks(self.path, "distances", run_id=self.run_id)[start : start + len(distances)] = distances
 
     def check_values(self) -> tuple[str, ...]:
         for name in ("origin", "destination"):

@@ -185,7 +185,7 @@ class PathsWriter(RowsWriter):
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
-        return block_writer(self.path, name)
+        return block_writer(self.path, name, self.run_id)
 
     def begun_with(self) -> dict[str, Any]:
         names = ("dtype", "sources", "together", "cutoff", "targets")
@@ -193,6 +193,7 @@ class PathsWriter(RowsWriter):
 
     def discard(self) -> None:
         """Remove the store if it has no complete row."""
+        self.owned()
         if not self.rows_done().any():
             shutil.rmtree(self.path, ignore_errors=True)
 
