@@ -60,11 +60,12 @@ def test_a_file_in_its_place_that_is_not_durable_leaves_no_journal(tmp_path, mon
         if (tmp_path / "x.csv").exists():
             raise OSError(errno.EIO, os.strerror(errno.EIO), folder)
 
+    def write():
+        with growing_file(tmp_path / "x.csv", {}) as file:
+            file.path.write_text("whole")
+            file.commit(1)
+
     monkeypatch.setattr("pipelines.stores.durable.sync_names", fail)
-    with (
-        pytest.raises(StoreError, match=r"x.csv: the disk failed .*, or write elsewhere"),
-        growing_file(tmp_path / "x.csv", {}) as file,
-    ):
-        file.path.write_text("whole")
-        file.commit(1)
+    with pytest.raises(StoreError, match=r"x.csv: the disk failed .*, or write elsewhere"):
+        write()
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
