@@ -31,6 +31,7 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import StoredArray, record, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
@@ -86,7 +87,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Codebook(TableStore, FinishedStore):
+class Codebook(TableStore, FinishedStore, OpenedStore):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
     `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
@@ -122,14 +123,14 @@ class Codebook(TableStore, FinishedStore):
             raise ValueError(
                 f"{self.path}: only the codebooks of the epochs from {self.first_kept} on were kept; choose one of them"
             )
-        return StoredArray(self.path, "codebooks")[epoch]
+        return self.stored("codebooks")[epoch]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return as_array(self.path, self.units(), dtype, copy)
 
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
-        return StoredArray(self.path, "hits")[:]
+        return self.stored("hits")[:]
 
     @property
     def table_rows(self) -> int:
@@ -139,7 +140,7 @@ class Codebook(TableStore, FinishedStore):
         """Return some units as columns: the place on the grid, the hits, and the values as stored."""
         units = np.arange(start, stop)
         place = {"row": units // self.grid.columns, "column": units % self.grid.columns}
-        values, hits = (StoredArray(self.path, name) for name in ("codebooks", "hits"))
+        values, hits = (self.stored(name) for name in ("codebooks", "hits"))
         return with_columns(place | {"hits": hits[start:stop]}, self.columns, values[-1, start:stop].T)
 
     def to_xarray(self) -> xarray.DataArray:

@@ -124,7 +124,7 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
         """Return any Zarr selection of the matrix as a NumPy array; names of vertices go to `at`."""
         if any(isinstance(each, str) for each in (selection if isinstance(selection, tuple) else (selection,))):
             raise IndexError(f"[...] takes positions of rows and columns; for names write .at[...]: got {selection!r}")
-        return StoredArray(self.path, RESULT)[selection]
+        return self.stored(RESULT)[selection]
 
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n)."""
@@ -150,7 +150,7 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the matrix in order, by the rows of whole chunks: yields (first row, block of rows)."""
-        return row_blocks([StoredArray(self.path, RESULT)])
+        return row_blocks([self.stored(RESULT)])
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the given rows, int (k) and ascending, in batches: yields (position in `rows`, block of rows).

@@ -54,6 +54,7 @@ from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.schema import TEXT, StoreError, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
@@ -98,7 +99,7 @@ def _derived(crs: Any, arrays: Sequence[str]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, repr=False)
-class Graph(NamedRows):
+class Graph(NamedRows, OpenedStore):
     """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. Pickles leave out the arrays.
 
     `print` shows the kind, the size and the first rows of the graph; a notebook shows a small graph as a picture.
@@ -346,7 +347,7 @@ class Graph(NamedRows):
             "indices": (0, self.n - 1),
             "weights": (self.weight_min, self.weight_max),
         }
-        return StoredArray(self.path, name, within=ranges.get(name))
+        return self.stored(name, within=ranges.get(name))
 
     def _optional(self, name: str) -> np.ndarray | None:
         return self._array(name)[:] if name in self.optional else None
