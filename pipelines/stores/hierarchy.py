@@ -51,7 +51,7 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.origin import OfGraph, recorded
 from pipelines.stores.resuming import FinishedStore, StoreWriter
-from pipelines.stores.schema import StoreError, counted, disk_errors, number, open_store, remove_leftovers
+from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
 
 BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
@@ -408,7 +408,7 @@ def open_hierarchy(store: HierarchyStore | str | os.PathLike[str]) -> HierarchyS
     if isinstance(store, HierarchyStore):
         return store
     found = HierarchyWriter.read_finished(store)
-    return view(HierarchyStore, found)
+    return view(HierarchyStore, found | {"seal": str(attribute(store, open_store(store), "seal"))})
 
 
 def _structure(arrays: dict[str, np.ndarray]) -> HierarchyStructure:
