@@ -48,6 +48,8 @@ class Stops:
 
     def counting(self, rename):
         def counted(source, target, **options):
+            if not os.path.abspath(target).startswith(f"{self.folder}{os.sep}"):  # such as Numba's cache
+                return rename(source, target, **options)
             with self.lock:  # nothing else is renamed while the folder is copied
                 self.left -= 1
                 if self.left == 0:

@@ -131,12 +131,24 @@ class Walks:
 
 @dataclass(frozen=True)
 class Samples:
-    """Values of samples, or of the units of a map."""
+    """Values of samples."""
 
     values: np.ndarray
 
     def holds(self, found):
         return np.array_equal(found, self.values)
+
+
+@dataclass(frozen=True)
+class Map:
+    """Values of the units of a map, and the quantization errors of the first codebook and after each epoch."""
+
+    values: np.ndarray
+    errors: list
+
+    def holds(self, found):
+        values, errors = found
+        return np.array_equal(values, self.values) and errors == self.errors
 
 
 @dataclass(frozen=True)
@@ -170,13 +182,12 @@ def write_arcs(graph, file):
     return replace(graph, first=1)
 
 
-def shown(name, run, n):
-    """The contents of a store, as ``holds`` of its content takes them.
+def shown(name, run, attributes):
+    """The contents of a store with these attributes, as ``holds`` of its content takes them.
 
-    The first letter of `name` is the kind of the store; `run` runs a command that must not fail; `n` is the number of
-    vertices.
+    The first letter of `name` is the kind of the store; `run` runs a command that must not fail.
     """
-    kind = name[0]
+    kind, n = name[0], attributes.get("n")
     if kind in "gc":
         run("export", name, "shown.csv", "--overwrite")
         rows = list(csv.reader(Path("shown.csv").read_text().splitlines()))[1:]
@@ -189,4 +200,6 @@ def shown(name, run, n):
     elif kind != "m":
         run("export", name, "shown.npy", "--overwrite")
     found = open_matrix(name)[:] if kind == "m" else np.load("shown.npy")
+    if kind == "w":
+        return found, attributes["errors"]
     return np.where(found == outside_infinity(found.dtype), np.inf, found) if kind in "dphm" else found

@@ -74,7 +74,7 @@ class Run:
 
 
 class StoreModel(RuleBasedStateMachine):
-    """A folder of stores, and the model of it; `stops` and `counts` are set by the test."""
+    """A folder of stores, and the model of it; `stops`, `counts` and `tried` are set by the test."""
 
     def __init__(self):
         super().__init__()
@@ -208,7 +208,7 @@ class StoreModel(RuleBasedStateMachine):
             return self.must(not found.sound, f"{name} is unfinished")
         if not self.backed(name) and name[0] in "ch":
             return None  # they are read by the graph
-        values = shown(name, self.read, facts["attributes"].get("n"))
+        values = shown(name, self.read, facts["attributes"])
         right = found.allowed and [content for content in found.allowed if content.holds(values)]
         self.must(found.allowed is None or right, f"{name} holds {values}")
         self.stores[name] = Store(right, found.inputs)

@@ -18,6 +18,7 @@ from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
 from pipelines.stores.graph import DEGREES
+from pipelines.stores.schema import brief
 
 if TYPE_CHECKING:
     import geopandas
@@ -79,10 +80,10 @@ def read_layer(path: str | os.PathLike[str], layer: str | None, kind: str) -> tu
         layers = {str(each): str(type_) for each, type_ in pyogrio.list_layers(path).tolist()}
         chosen = _chosen(name, layers, layer, kind)
         frame = pyogrio.read_dataframe(path, layer=chosen)
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, OSError) as error:
+    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, OSError, UnicodeDecodeError) as error:
         raise_if_of_system(error, path)
         raise ValueError(
-            f"{name}: cannot be read ({error}); correct the file, or its suffix if it is another kind of file"
+            f"{name}: cannot be read ({_said(error)}); correct the file, or its suffix if it is another kind of file"
         ) from error
     if not isinstance(frame, geopandas.GeoDataFrame):
         raise ValueError(f"{name}, layer {chosen}: has no geometries; choose another layer (layer, --layer)")
@@ -91,14 +92,23 @@ def read_layer(path: str | os.PathLike[str], layer: str | None, kind: str) -> tu
 
 def _read_geoparquet(name: str, layer: str | None) -> Any:
     import geopandas
-    import pyarrow as pa
 
     if layer is not None:
         raise ValueError(f"{name}: GeoParquet has a single layer without a name; leave out layer (--layer)")
     try:
         return geopandas.read_parquet(name)
-    except (pa.ArrowException, ValueError) as error:
-        raise ValueError(f"{name}: cannot be read as GeoParquet ({error}); get a new copy, or convert it") from error
+    except Exception as error:  # GeoPandas raises errors of many types on invalid metadata
+        raise_if_of_system(error, name)
+        raise ValueError(
+            f"{name}: cannot be read as GeoParquet ({_said(error)}); get a new copy, or convert it"
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    """Return the message of an error of a library in at most 200 characters."""
+    if isinstance(error, UnicodeDecodeError):
+        return "text that is not UTF-8"
+    return brief(error)
 
 
 def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) -> str:

@@ -169,7 +169,7 @@ def growing_file(
             pieces.unlink()
         finally:
             joined.unlink(missing_ok=True)
-            if not found.ends:
+            if not found.ends or not partial.exists():  # no piece was written, or the file is in its place
                 partial.unlink(missing_ok=True)
                 pieces.unlink(missing_ok=True)
 

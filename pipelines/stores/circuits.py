@@ -24,6 +24,7 @@ import zarr
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, optional, view
 from pipelines.stores.graph import Graph
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.origin import OfGraph, origin_of
 from pipelines.stores.place import new_store
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store
@@ -54,7 +55,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False)
-class Circuits(OfGraph):
+class Circuits(OfGraph, OpenedStore):
     """A circuits store, opened by `open_circuits`: arcs read on demand. Pickles leave out the arrays.
 
     Attributes
@@ -78,16 +79,16 @@ class Circuits(OfGraph):
 
     def arcs(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the arcs of all walks, in walking order, from position `start` to `stop` (excluded)."""
-        arcs = StoredArray(self.path, "arcs", within=(0, self.graph_arcs - 1))
+        arcs = self.stored("arcs", within=(0, self.graph_arcs - 1))
         return arcs.rows(start, self.length if stop is None else stop)
 
     def offsets(self) -> np.ndarray:
         """Return the position in `arcs` where each walk begins, and the end of the last walk, int64 (c + 1)."""
-        return StoredArray(self.path, "offsets", within=(0, self.length)).offsets(0, self.count + 1)
+        return self.stored("offsets", within=(0, self.length)).offsets(0, self.count + 1)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Iterate over the chunks of `arcs`: yields the first position in each chunk, and the end of the chunk."""
-        step = StoredArray(self.path, "arcs").chunks[0]
+        step = self.stored("arcs").chunks[0]
         for start in range(0, self.length, step):
             yield start, min(start + step, self.length)
 

@@ -33,6 +33,7 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import StoredArray, record, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
@@ -90,7 +91,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Codebook(TableStore, FinishedStore):
+class Codebook(TableStore, FinishedStore, OpenedStore):
     """A finished codebook store, opened by `open_codebook`. Pickles leave out the arrays.
 
     `sigmas` has one entry per epoch. `quantization_errors` has one entry more, because it begins with the initial map.
@@ -127,14 +128,14 @@ class Codebook(TableStore, FinishedStore):
             raise ValueError(
                 f"{self.path}: only the codebooks of the epochs from {self.first_kept} on were kept; choose one of them"
             )
-        return StoredArray(self.path, "codebooks")[epoch]
+        return self.stored("codebooks")[epoch]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return as_array(self.path, self.units(), dtype, copy)
 
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""
-        return StoredArray(self.path, "hits")[:]
+        return self.stored("hits")[:]
 
     def votes(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the classes (L) and the samples of each class in each unit, int64 (M, L); None if the map has none."""
@@ -152,7 +153,7 @@ class Codebook(TableStore, FinishedStore):
         """Return some units as columns: the place on the grid, the hits, and the values as stored."""
         units = np.arange(start, stop)
         place = {"row": units // self.grid.columns, "column": units % self.grid.columns}
-        values, hits = (StoredArray(self.path, name) for name in ("codebooks", "hits"))
+        values, hits = (self.stored(name) for name in ("codebooks", "hits"))
         return with_columns(place | {"hits": hits[start:stop]}, self.columns, values[-1, start:stop].T)
 
     def to_xarray(self) -> xarray.DataArray:
@@ -226,6 +227,7 @@ class CodebookWriter(StoreWriter):
     def write(self, first: int, codebooks: np.ndarray) -> None:
         """Write codebooks, (k, M, d): the units after `first` epochs, and after each epoch that follows."""
         with disk_errors(self.path):
+            self.owned()
             writable_array(self.path, "codebooks")[first : first + len(codebooks)] = codebooks
 
     def read(self, epoch: int) -> np.ndarray:
@@ -289,6 +291,7 @@ class CodebookWriter(StoreWriter):
     def finish(self, epochs: int, errors: list[float], topographic_error: float | None, hits: np.ndarray) -> None:
         """Record that training is over, perhaps earlier than planned."""
         with disk_errors(self.path):
+            self.owned()
             writable_array(self.path, "hits")[:] = hits
             codebooks = writable_array(self.path, "codebooks")
             codebooks.resize((epochs + 1, *codebooks.shape[1:]))

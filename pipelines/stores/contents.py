@@ -71,13 +71,16 @@ class StoredArray:
     within : the least and the greatest value that the array may hold. Every read checks the values, so that no index
         points outside the memory of another array. Checksums do not ensure this: a chunk that was copied from another
         store passes its checksum
+    seal : the attribute `seal` that the store must have after each read (`refuse_replaced`); "" for any
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str, within: tuple[float, float] | None = None):
-        self._place, self._within = os.path.join(path, name), within
-        if not os.path.isfile(os.path.join(self._place, "zarr.json")):
-            raise no_array(path, name)
+    def __init__(
+        self, path: str | os.PathLike[str], name: str, within: tuple[float, float] | None = None, *, seal: str = ""
+    ):
+        self._store, self._place, self._within, self._seal = path, os.path.join(path, name), within, seal
         with self._damage("the array is"):
+            if not os.path.isfile(os.path.join(self._place, "zarr.json")):
+                raise no_array(path, name)
             files = _EveryChunk(self._place, read_only=True)
             self._array = zarr.open_array(files, mode="r")
             self.shape: tuple[int, ...] = self._array.shape
@@ -145,7 +148,16 @@ class StoredArray:
 
     @contextmanager
     def _damage(self, what: str) -> Iterator[None]:
-        """Turn any error that a decoder raises on damaged bytes into a StoreError."""
+        """Turn any error that a decoder raises on damaged bytes into a StoreError; refuse a store that was replaced."""
+        try:
+            with self._told(what):
+                yield
+        finally:  # a store that was replaced meanwhile looks damaged
+            if self._seal:
+                refuse_replaced(self._store, self._seal)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -264,6 +276,21 @@ def refuse_changed(path: str, group: zarr.Group) -> None:
     attributes = dict(group.attrs.asdict())
     if attributes.get("seal") != _seal(path, attributes):
         raise StoreError(f"{path}: the attributes differ from those recorded; recreate the store")
+
+
+def refuse_replaced(path: str | os.PathLike[str], seal: str) -> None:
+    """Raise StoreError if the store at `path` has another seal than it had when it was opened.
+
+    This reads one small file. If the seal is the same after a read, the read saw no replacement.
+    """
+    place = os.path.join(path, "zarr.json")
+    try:
+        with damaged_attributes(path), read_errors(place), open(place, encoding="utf-8") as file:
+            found = json.load(file)["attributes"].get("seal")
+    except FileNotFoundError:
+        raise StoreError(f"{path}: the store was moved or removed after it was opened; open it where it is") from None
+    if found != seal:
+        raise StoreError(f"{path}: the store was replaced after it was opened; open it again")
 
 
 def refuse_misplaced(path: str, group: zarr.Group, chunks: Mapping[str, Sequence[str]]) -> None:

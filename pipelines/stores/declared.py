@@ -121,7 +121,7 @@ class Schema:
             An attribute or array is missing, or has another type or shape.
         """
         path = os.fspath(path)
-        found: dict[str, Any] = {"path": os.path.abspath(path), "run_id": ""}
+        found: dict[str, Any] = {"path": os.path.abspath(path), "run_id": "", "seal": group.attrs.get("seal", "")}
         if self.grows:
             found["finished"] = Attribute("complete", bool).read(path, group)
         written = self._written(path, group)

@@ -51,7 +51,6 @@ from pipelines.stores.schema import (
     create_array,
     disk_errors,
     distance_options,
-    open_store,
     recorded_vertices,
     remove_leftovers,
     result_codecs,
@@ -127,7 +126,7 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
         """Return any Zarr selection of the matrix as a NumPy array; names of vertices go to `at`."""
         if any(isinstance(each, str) for each in (selection if isinstance(selection, tuple) else (selection,))):
             raise IndexError(f"[...] takes positions of rows and columns; for names write .at[...]: got {selection!r}")
-        return StoredArray(self.path, RESULT)[selection]
+        return self.stored(RESULT)[selection]
 
     def row(self, source: int) -> np.ndarray:
         """Return the distances from the vertex at the position `source` to every vertex, (n)."""
@@ -153,7 +152,7 @@ class Distances(VertexMatrix, FinishedStore, OfGraph):
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the matrix in order, by the rows of whole chunks: yields (first row, block of rows)."""
-        return row_blocks([StoredArray(self.path, RESULT)])
+        return row_blocks([self.stored(RESULT)])
 
     def rows(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over the given rows, int (k) and ascending, in batches: yields (position in `rows`, block of rows).
@@ -205,6 +204,7 @@ class DistancesWriter(StoreWriter):
 
         If the slot is already in such chunks, it is reused and overwritten, so that its disk space stays reserved.
         """
+        self.owned()
         with suppress(StoreError):
             found = RowFiles(self.path, self.other_slot)
             if (found.shape, found.dtype, found.piece) == (
@@ -219,9 +219,9 @@ class DistancesWriter(StoreWriter):
         """Create the result or a checkpoint; first remove matrices that are not committed, to free their disk space."""
         result = name == RESULT
         with disk_errors(self.path):
+            group = self.owned()  # else a slot that another run has committed would be removed
             for other in {RESULT, *SLOTS} - {self.slot, name}:
                 shutil.rmtree(os.path.join(self.path, other), ignore_errors=True)
-            group = open_store(self.path, SCHEMA, "r+")
             options = distance_options(self.dtype, group.attrs.get("unit", ""))
             if not result:
                 del options["attributes"]  # checkpoints are in inside form
@@ -242,14 +242,14 @@ class DistancesWriter(StoreWriter):
 
     def row_files(self, slot: str) -> RowFiles:
         """Open the files of a slot that `make_row_checkpoint` made."""
-        return RowFiles(self.path, slot)
+        return RowFiles(self.path, slot, self.run_id)
 
     def writer(self, *, result: bool = True) -> Callable[[int, int, np.ndarray], None]:
         """Open the result, or the next checkpoint.
 
         Returns a function that writes a block of whole chunks at a row and a column.
         """
-        return block_writer(self.path, RESULT if result else self.other_slot)[1]
+        return block_writer(self.path, RESULT if result else self.other_slot, self.run_id)[1]
 
     def opened(self, _name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks, and the function of `writer`; paths stores have several arrays."""

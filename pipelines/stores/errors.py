@@ -113,10 +113,10 @@ def _cure(error: OSError) -> str:
 
 
 def _of_output(error: OSError, path: str | os.PathLike[str]) -> bool:
-    """Return whether an error is about `path`, a file in it, or the partial file or store that becomes `path`."""
+    """Return whether an error is about `path`, a file in it, its folder, or what becomes `path`."""
     place, fault = Path(os.path.realpath(path)), Path(os.path.realpath(os.fsdecode(error.filename)))
     partial = f".{place.name}."
-    return any(
+    return fault == place.parent or any(
         each == place or (each.parent == place.parent and each.name.startswith(partial))
         for each in (fault, *fault.parents)
     )

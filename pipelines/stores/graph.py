@@ -65,6 +65,7 @@ from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
 from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
@@ -126,7 +127,7 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
 
 
 @dataclass(frozen=True, repr=False)
-class Graph(NamedRows):
+class Graph(NamedRows, OpenedStore):
     """A graph store, opened by `open_graph`: attributes in memory, arrays read on demand. Pickles leave out the arrays.
 
     `print` shows the kind, the size and the first rows of the graph; a notebook shows a small graph as a picture.
@@ -451,7 +452,7 @@ class Graph(NamedRows):
             "indices": (0, self.n - 1),
             **{each.array: (each.low, each.high) for each in self.choices},
         }
-        return StoredArray(self.path, name, within=ranges.get(name))
+        return self.stored(name, within=ranges.get(name))
 
     def _optional(self, name: str) -> np.ndarray | None:
         return self._array(name)[:] if name in self.optional else None

@@ -45,7 +45,7 @@ from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Cost, Hierarchy, HierarchyStructure, distance_block, distance_rows, one_to_all
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.numbers import DISTANCE_DTYPES
-from pipelines.stores.contents import StoredArray, record
+from pipelines.stores.contents import StoredArray, record, refuse_replaced
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
@@ -171,7 +171,7 @@ class HierarchyStore(FinishedStore, OfGraph):
         try:
             arrays = writer.load()
         finally:  # a store that was replaced meanwhile looks damaged
-            _refuse_replaced(self.path, self.seal)
+            refuse_replaced(self.path, self.seal)
         links = (Links(*(arrays[f"{name}_{part}"] for part in ("starts", "ends", "lengths"))) for name in LINKS)
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
         tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(writer.group().attrs["bound"])
@@ -188,7 +188,7 @@ class HierarchyStore(FinishedStore, OfGraph):
             return None
         chunks = {name: StoredArray(self.path, name).places() for name in ("component", "others")}
         arrays = load_arrays(self.path, open_store(self.path, SCHEMA), chunks)
-        _refuse_replaced(self.path, self.seal)
+        refuse_replaced(self.path, self.seal)
         return arrays["component"], arrays["others"]
 
     @cached_property
@@ -409,11 +409,6 @@ def open_hierarchy(store: HierarchyStore | str | os.PathLike[str]) -> HierarchyS
         return store
     found = HierarchyWriter.read_finished(store)
     return view(HierarchyStore, found | {"seal": str(attribute(store, open_store(store), "seal"))})
-
-
-def _refuse_replaced(path: str, seal: str) -> None:
-    if open_store(path, SCHEMA).attrs.get("seal") != seal:
-        raise StoreError(f"{path}: the store was replaced after it was opened; open it again")
 
 
 def _structure(arrays: dict[str, np.ndarray]) -> HierarchyStructure:

@@ -26,6 +26,7 @@ from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
@@ -64,7 +65,7 @@ SCHEMA = DECLARED.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mapping(TableStore, FinishedStore):
+class Mapping(TableStore, FinishedStore, OpenedStore):
     """A finished mapping store, opened by `open_mapping`: rows read on demand. Pickles leave out the arrays."""
 
     path: str
@@ -102,18 +103,18 @@ class Mapping(TableStore, FinishedStore):
 
     def units(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the units of the samples from `start` to `stop` (excluded), int32 (k, t)."""
-        return _array(self.path, "units", self.grid)[start : self.n if stop is None else stop]
+        return self.stored("units", within=(0, self.grid.units - 1))[start : self.n if stop is None else stop]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return as_array(self.path, self.units(), dtype, copy)
 
     def distances(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the distances of the samples from `start` to `stop` (excluded) to their units, (k, t)."""
-        return StoredArray(self.path, "distances")[start : self.n if stop is None else stop]
+        return self.stored("distances")[start : self.n if stop is None else stop]
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Iterate over the chunks: yields the first row of each chunk, and the row after its last."""
-        step = StoredArray(self.path, "units").chunks[0]
+        step = self.stored("units").chunks[0]
         for start in range(0, self.n, step):
             yield start, min(start + step, self.n)
 
@@ -127,7 +128,7 @@ class Mapping(TableStore, FinishedStore):
     def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the weights of the samples in errors, float64 (k): ones if the store has no weights."""
         stop = self.n if stop is None else stop
-        return (StoredArray(self.path, "weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
+        return (self.stored("weights")[start:stop] if self.weighted else np.ones(stop - start)).astype(float)
 
     @property
     def table_rows(self) -> int:
@@ -161,7 +162,7 @@ class MappingWriter(RowsWriter):
         with disk_errors(self.path):
             for name, values in zip(self.arrays, (units, distances, weights), strict=False):
                 assert values is not None
-                WholeChunks(self.path, name)[start : start + len(units)] = values
+                WholeChunks(self.path, name, run_id=self.run_id)[start : start + len(units)] = values
 
     def begun_with(self) -> dict[str, Any]:
         return {}  # `resume_mapping` compares the maps

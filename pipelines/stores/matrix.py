@@ -79,14 +79,14 @@ class Matrix(NamedMatrix, FinishedStore):
 
     def __getitem__(self, selection: Any) -> np.ndarray:
         """Return any Zarr selection of the distances as a NumPy array."""
-        return StoredArray(self.path, "distances")[selection]
+        return self.stored("distances")[selection]
 
     def names(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the names of the origins (k) and of the destinations (l), text."""
         return self.names_along(0), self.names_along(1)
 
     def names_along(self, axis: int, part: slice = slice(None)) -> np.ndarray:
-        return StoredArray(self.path, self.dimensions[axis])[part]
+        return self.stored(self.dimensions[axis])[part]
 
     def find_along(self, axis: int, names: VertexNameList) -> np.ndarray:
         naming = VertexNames(self.shape[axis], lambda: self.names_along(axis), self.path)
@@ -114,7 +114,7 @@ class MatrixWriter(RowsWriter):
     def write(self, start: int, distances: np.ndarray) -> None:
         """Write rows, in whole chunks, from row `start` on."""
         with disk_errors(self.path):
-            WholeChunks(self.path, "distances")[start : start + len(distances)] = distances
+            WholeChunks(self.path, "distances", run_id=self.run_id)[start : start + len(distances)] = distances
 
     def check_values(self) -> tuple[str, ...]:
         for name in ("origin", "destination"):

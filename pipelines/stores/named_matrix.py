@@ -15,8 +15,8 @@ import numpy as np
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.stores.contents import StoredArray
 from pipelines.stores.declared import Array
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.schema import TEXT, StoreError
 from pipelines.stores.vertex_names import Positions
 
@@ -32,7 +32,7 @@ SHOWN = 5  # rows and columns shown of a matrix
 LETTERS = 24  # letters shown of a name
 
 
-class NamedMatrix(ABC):
+class NamedMatrix(OpenedStore, ABC):
     """A stored matrix of distances (k, l) with names for its rows and columns.
 
     Attributes
@@ -41,7 +41,6 @@ class NamedMatrix(ABC):
         ``store.at["Rome", "Milan"]`` is a distance, ``store.at[names, others]`` a block, ``store.at["Rome"]`` a row.
     """
 
-    path: str
     dtype: np.dtype
     dimensions: ClassVar[tuple[str, str]] = ("source", "target")  # what names rows, and what names columns
 
@@ -72,7 +71,7 @@ class NamedMatrix(ABC):
         return self._read(self.find_along(0, rows), self.find_along(1, columns))
 
     def _read(self, rows: Any, columns: Any) -> np.ndarray:
-        return StoredArray(self.path, "distances").block(rows, columns)
+        return self.stored("distances").block(rows, columns)
 
     def to_numpy(self) -> np.ndarray:
         """Return the whole matrix; raises ValueError if memory cannot hold it."""
@@ -80,7 +79,7 @@ class NamedMatrix(ABC):
         needed = 2 * rows * columns * self.dtype.itemsize  # Zarr decompresses chunks in additional memory
         cure = "read some rows (store[0:100]), or take to_dask() or to_xarray(), which read chunk by chunk"
         refuse_beyond_memory(needed, f"{self.path}: its {rows:,} x {columns:,} matrix takes", cure)
-        return StoredArray(self.path, "distances")[:]
+        return self.stored("distances")[:]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -91,7 +90,7 @@ class NamedMatrix(ABC):
         """Return the matrix as a Dask array, (k, l) in the chunks of the store; values are read when computed."""
         import dask.array
 
-        stored = StoredArray(self.path, "distances")  # unlike plain Zarr, it notices damage
+        stored = self.stored("distances")  # unlike plain Zarr, it notices damage
         return dask.array.from_array(stored, stored.chunks, name=False, asarray=False, lock=False)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -118,9 +117,7 @@ class NamedMatrix(ABC):
         import xarray
 
         coordinates = {self.dimensions[axis]: self.names_along(axis) for axis in (0, 1)}
-        attributes = StoredArray(self.path, "distances").attributes | {
-            "unreachable": outside_infinity(self.dtype).item()
-        }
+        attributes = self.stored("distances").attributes | {"unreachable": outside_infinity(self.dtype).item()}
         return xarray.DataArray(self.to_dask(), coordinates, self.dimensions, "distances", attributes)
 
     def __repr__(self) -> str:
@@ -148,7 +145,7 @@ class NamedMatrix(ABC):
     def _corner(self) -> tuple[list[list[str]], list[list[str]]]:
         """Return the first rows and columns as text: the names of both, and the cells; "..." stands for the rest."""
         first = slice(0, SHOWN)
-        values = StoredArray(self.path, "distances")[first, first]
+        values = self.stored("distances")[first, first]
         cells = [["-" if value == outside_infinity(self.dtype) else f"{value:.6g}" for value in row] for row in values]
         names = [list(map(_short, self.names_along(axis, first))) for axis in (0, 1)]
         if self.shape[1] > SHOWN:

@@ -117,7 +117,7 @@ class Paths(VertexMatrix, FinishedStore, OfGraph):
 
     def distances(self, selection: Any = slice(None)) -> np.ndarray:
         """Return any Zarr selection of the distances as a NumPy array."""
-        return StoredArray(self.path, "distances")[selection]
+        return self.stored("distances")[selection]
 
     def predecessors(self, selection: Any = slice(None)) -> np.ndarray:
         """Return any Zarr selection of the predecessors as a NumPy array of positions.
@@ -129,7 +129,7 @@ class Paths(VertexMatrix, FinishedStore, OfGraph):
                 f"{self.path}: holds no predecessors; compute it again; pass predecessors=True (leave out "
                 "--no-predecessors)"
             )
-        return StoredArray(self.path, "predecessors", within=(-1, self.n - 1))[selection]
+        return self.stored("predecessors", within=(-1, self.n - 1))[selection]
 
     def row_of(self, source: int) -> int:
         """Return the row of the vertex at the position `source`; raises StoreError if it is not one of the sources."""
@@ -192,7 +192,7 @@ class PathsWriter(RowsWriter):
 
     def opened(self, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
         """Return the width of the chunks of an array, and a function that writes whole chunks at a row and a column."""
-        return block_writer(self.path, name)
+        return block_writer(self.path, name, self.run_id)
 
     def begun_with(self) -> dict[str, Any]:
         names = ("dtype", "sources", "together", "cutoff", "targets")
@@ -200,6 +200,7 @@ class PathsWriter(RowsWriter):
 
     def discard(self) -> None:
         """Remove the store if it has no complete row."""
+        self.owned()
         if not self.rows_done().any():
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -289,4 +290,5 @@ def open_paths(store: Paths | str | os.PathLike[str]) -> Paths:
 def _arrays(store: Paths | PathsWriter) -> list[StoredArray]:
     """Open the arrays that grow by rows."""
     within = {"distances": None, "predecessors": (-1, store.n - 1)}
-    return [StoredArray(store.path, name, within[name]) for name in [*within][: 1 + store.has_predecessors]]
+    seal = store.seal if isinstance(store, Paths) else ""
+    return [StoredArray(store.path, name, within[name], seal=seal) for name in [*within][: 1 + store.has_predecessors]]

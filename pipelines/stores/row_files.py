@@ -24,7 +24,7 @@ from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.durable import sync_file
 from pipelines.stores.errors import read_errors
-from pipelines.stores.schema import StoreError, disk_errors
+from pipelines.stores.schema import StoreError, disk_errors, refuse_lost
 
 PAGE = 4096  # bytes; in direct transfers, addresses, file offsets and lengths are multiples of a page
 PART_BYTES = 8 << 20  # bytes moved by one call
@@ -45,15 +45,17 @@ class RowFiles:
 
     Rows are read and written by whole chunks, and reading checks their checksums. Rows whose memory does not begin at a
     page boundary pass through the page cache; so does the end of a chunk that does not fill a page.
+
+    Rows are written only while the run `run_id` owns the store: another run may have resumed or replaced it meanwhile.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str):
+    def __init__(self, path: str | os.PathLike[str], name: str, run_id: str = ""):
         array = StoredArray(path, name)
         if not array.raw or array.chunks[1] < array.shape[1]:
             raise StoreError(
                 f"{path}: `{name}` does not hold whole rows; compute the store again with overwrite (--overwrite)"
             )
-        self._store, self._place = os.fspath(path), os.path.join(path, name)
+        self._store, self._place, self._run_id = os.fspath(path), os.path.join(path, name), run_id
         self.shape, self.dtype, self.piece = array.shape, array.dtype, array.chunks[0]
 
     def read(self, rows: slice | np.ndarray, out: np.ndarray) -> None:
@@ -92,6 +94,8 @@ class RowFiles:
     def _write(self, start: int, rows: np.ndarray) -> None:
         place = self._file(start)
         with disk_errors(self._store):
+            if self._run_id:
+                refuse_lost(self._store, self._run_id)
             os.makedirs(os.path.dirname(place), exist_ok=True)
             checksum = self._checksum(rows, _move(place, os.O_WRONLY | os.O_CREAT, rows, os.pwritev))
             with open(place, "r+b", buffering=0) as file:

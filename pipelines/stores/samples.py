@@ -32,6 +32,7 @@ from gpuops.memory import refuse_beyond_memory
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
 from pipelines.stores.frames import as_matrix, columns_of
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
@@ -82,7 +83,7 @@ DECLARED = Schema(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Samples(TableStore):
+class Samples(TableStore, OpenedStore):
     """A samples store, opened by `open_samples`: attributes in memory, rows read on demand.
 
     Pickles leave out the rows.
@@ -119,7 +120,7 @@ class Samples(TableStore):
 
     def values(self, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
         """Return the rows from `start` to `stop` (excluded), read into `out` if it is given."""
-        values = StoredArray(self.path, "values").rows(start, self.n if stop is None else stop, out)
+        values = self.stored("values").rows(start, self.n if stop is None else stop, out)
         if self.seen_in is not None:
             values[...] = self.seen_in.apply(self.scaling.undo(values))
         return values
@@ -149,7 +150,7 @@ class Samples(TableStore):
         """Return the weights of the samples from `start` to `stop` (excluded), or None if there are no weights."""
         if self.largest_weight is None:
             return None
-        return StoredArray(self.path, "weights").rows(start, self.n if stop is None else stop)
+        return self.stored("weights").rows(start, self.n if stop is None else stop)
 
     def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the labels of the samples from `start` to `stop` (excluded), as positions in `label_names`.
@@ -157,13 +158,13 @@ class Samples(TableStore):
         -1 means no label. Raises StoreError if the store has no labels.
         """
         self._need_labels()
-        names = StoredArray(self.path, "label_names").shape[0]
-        return StoredArray(self.path, "labels", within=(-1, names - 1)).rows(start, self.n if stop is None else stop)
+        names = self.stored("label_names").shape[0]
+        return self.stored("labels", within=(-1, names - 1)).rows(start, self.n if stop is None else stop)
 
     def label_names(self) -> list[str]:
         """Return the labels as text; `labels` returns positions in this list."""
         self._need_labels()
-        return [str(name) for name in StoredArray(self.path, "label_names")[:]]
+        return [str(name) for name in self.stored("label_names")[:]]
 
     def ids(self, start: int = 0, stop: int | None = None) -> list[str]:
         """Return the ids of the samples from `start` to `stop` (excluded), empty text for a sample without an id.
@@ -172,7 +173,7 @@ class Samples(TableStore):
         """
         if not self.identified:
             raise StoreError(f"{self.path}: the samples have no ids; import them with their ids (ids, --id)")
-        return [str(name) for name in StoredArray(self.path, "ids").rows(start, self.n if stop is None else stop)]
+        return [str(name) for name in self.stored("ids").rows(start, self.n if stop is None else stop)]
 
     def origin_codes(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the sources of the samples from `start` to `stop` (excluded), as positions in `origins`, int32."""

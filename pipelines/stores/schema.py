@@ -6,6 +6,7 @@ a single writer, and writing it is atomic with the default pipeline of Zarr 3.1.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -24,7 +25,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.stores.durable import DurableStore
 from pipelines.stores.errors import StoreError as StoreError
 from pipelines.stores.errors import disk_errors as disk_errors
-from pipelines.stores.errors import raise_if_of_system
+from pipelines.stores.errors import raise_if_of_system, read_errors
 from pipelines.stores.kinds import KINDS, Kind
 from pipelines.stores.named_weights import weights_named_in
 from pipelines.stores.settled import settled
@@ -263,8 +264,24 @@ def owned(path: str, schema: str, run_id: str) -> zarr.Group:
     """Open an unfinished store for writing by the run `run_id`; raises StoreError if another run owns the store."""
     group = open_store(path, schema, "r+")
     if group.attrs.get("run_id") != run_id:
-        raise StoreError(f"{path}: another run took this store over; stop one of the two")
+        raise _lost(path)
     return group
+
+
+def refuse_lost(path: str, run_id: str) -> None:
+    """Raise StoreError if another run than `run_id` owns the store at `path`, or FileNotFoundError if it is gone.
+
+    Reading one small file takes far less time than writing a chunk, so workers check before every chunk.
+    """
+    place = os.path.join(path, "zarr.json")
+    with damaged_attributes(path), read_errors(place), open(place, encoding="utf-8") as file:
+        found = json.load(file)["attributes"]
+    if found.get("run_id") != run_id:
+        raise _lost(path)
+
+
+def _lost(path: str) -> StoreError:
+    return StoreError(f"{path}: another run took this store over, or replaced it; stop one of the two")
 
 
 def new_run_id() -> str:

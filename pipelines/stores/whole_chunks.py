@@ -15,6 +15,7 @@ import struct
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -26,7 +27,7 @@ from dask.system import CPU_COUNT
 
 from pipelines.stores.contents import CHECKSUM_BYTES, writable_array
 from pipelines.stores.durable import sync_file
-from pipelines.stores.schema import TEXT, create_array, disk_errors
+from pipelines.stores.schema import TEXT, create_array, disk_errors, refuse_lost
 
 WRITERS = min(16, CPU_COUNT)  # chunks written at a time
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
@@ -38,9 +39,13 @@ class WholeChunks:
 
     A block of several chunks is written by several threads. The file of a chunk is always complete or absent. Its bytes
     are durable (`pipelines.stores.durable`), unless `durable` is False for a store that is made durable as a whole.
+    With `run_id`, the id of the run that writes, a chunk is written only while this run owns the store: another run may
+    have resumed or replaced the store meanwhile.
     """
 
-    def __init__(self, path: str, name: str, *, durable: bool = True):
+    def __init__(self, path: str, name: str, *, durable: bool = True, run_id: str = ""):
+        self._check = partial(refuse_lost, path, run_id) if run_id else _unchecked
+        self._check()
         self._array, self._durable = writable_array(path, name, durable=durable), durable
         self._place = os.path.join(path, name)
         self.shape: tuple[int, ...] = self._array.shape
@@ -58,6 +63,7 @@ class WholeChunks:
         """Write a block that covers whole chunks; the last chunk may extend beyond the end of the array."""
         slices = selection if isinstance(selection, tuple) else (selection,)
         if self._encode is None:
+            self._check()
             self._array[slices] = block
             return
         encode = self._encode
@@ -88,7 +94,7 @@ class WholeChunks:
             values = whole
         data = encode(np.ascontiguousarray(values, self._dtype))
         path = os.path.join(self._place, self._array.metadata.encode_chunk_key(place))
-        write_chunk(path, data, durable=self._durable)
+        write_chunk(path, data, durable=self._durable, check=self._check)
 
 
 class Appender:
@@ -133,12 +139,13 @@ class Appender:
             self._written = stop
 
 
-def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
+def block_writer(path: str, name: str, run_id: str) -> tuple[int, Callable[[int, int, np.ndarray], None]]:
     """Return the width of the chunks of a matrix, and a function that writes a block of whole chunks to it.
 
-    The function takes the row and the column where the block begins, and the block.
+    The function takes the row and the column where the block begins, and the block. For `run_id` see `WholeChunks`.
     """
-    array = WholeChunks(path, name)
+    with disk_errors(path):
+        array = WholeChunks(path, name, run_id=run_id)
 
     def write(row: int, column: int, block: np.ndarray) -> None:
         with disk_errors(path):
@@ -147,20 +154,30 @@ def block_writer(path: str, name: str) -> tuple[int, Callable[[int, int, np.ndar
     return array.chunks[1], write
 
 
-def write_chunk(path: str, data: Any, *, durable: bool) -> None:
-    """Write the file of a chunk, with its checksum at the end, so that it is always complete or absent."""
-    partial = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.leftovers` finds files with this suffix
+def _unchecked() -> None:
+    """Check nothing, for a store that no other run can find yet."""
+
+
+def write_chunk(path: str, data: Any, *, durable: bool, check: Callable[[], None] = _unchecked) -> None:
+    """Write the file of a chunk, with its checksum at the end, so that it is always complete or absent.
+
+    `check` raises an error if the chunk must not be written. It is called twice: first, so that no folder of a removed
+    store is made again; and before the chunk gets its name, since the file may have taken long to write.
+    """
+    check()
+    unnamed = f"{path}.{uuid.uuid4().hex}.partial"  # `schema.leftovers` finds files with this suffix
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        with open(partial, "wb") as file:
+        with open(unnamed, "wb") as file:
             file.write(data)
             file.write(google_crc32c.value(data).to_bytes(CHECKSUM_BYTES, "little"))
             if durable:
                 sync_file(file)
-        os.replace(partial, path)
+        check()
+        os.replace(unnamed, path)
     except BaseException:
-        if os.path.exists(partial):
-            os.unlink(partial)
+        if os.path.exists(unnamed):
+            os.unlink(unnamed)
         raise
 
 

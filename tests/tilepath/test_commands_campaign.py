@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from stops import STOPS, Stops
-from store_contents import Arcs, Samples, Units, Walks, write_arcs
-from store_model import ANY, NAMES, Run, StoreModel
+from store_contents import Arcs, Map, Samples, Units, Walks, write_arcs
+from store_model import ANY, NAMES, Run, Store, StoreModel
 
 from pipelines.generators import csr, synthetic_graph
 from tilepath.sklearn import SelfOrganizingMap
@@ -41,6 +41,8 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.sssp.plan.LANES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
+
+FEW = 7  # sequences of each run of the tests, of 8 steps
 
 GENERATED = {
     "grid": {"rows": 2, "weights": "integers"},
@@ -72,7 +74,18 @@ MADE = (
     ("hierarchy", {"graph": "g1", "out": "h1", "options": []}),
     ("matrix", {"store": "h1", "out": "m1.zarr", "rows": [0, 1], "columns": [2, 3, 4]}),
 )
-EARLY_KILLS = {0: 5, 2: 3, 4: 4}  # renames before the end of a run of `MADE` where it is also killed at the beginning
+# What must not be accepted when a run of `MADE` is resumed: another option, or another input of the same kind.
+OTHERWISE = {
+    "train": ({"epochs": 4}, {"samples": "s2"}),
+    "place": ({"samples": "s2"},),
+    "all_pairs": ({"rows": [1]}, {"method": METHODS[4]}, {"graph": "g1"}, {"graph": "g2"}),
+    "search": ({"rows": [1]}, {"cutoff": 8}, {"graph": "g1"}, {"graph": "g2"}),
+    "hierarchy": ({"options": ["--thorough"]}, {"graph": "g2"}),
+    "matrix": ({"rows": [2]}, {"columns": [1]}),
+}
+# Runs of `MADE`, by their numbers, that are also killed at the beginning, some renames before their last commit: a
+# training between its last two records, too.
+EARLY_KILLS = (0, 5), (0, 0), (2, 3), (4, 4)
 
 
 def runs(resume=True):
@@ -108,6 +121,7 @@ def step(**arguments):
         @functools.wraps(method)
         def taken(self, **given):
             if "" not in [each for each in given.values() if isinstance(each, str)]:
+                self.tried[method.__name__] += 1
                 method(self, **given)
 
         return rule(**arguments)(taken)
@@ -148,6 +162,7 @@ class Commands(StoreModel):
     @initialize(graph=st.none() | graphs())
     def begin(self, graph):
         """With a store of every kind, perhaps of a graph that is another one by now."""
+        self.counts["examples"] += 1
         if not self.ready.stores:
             self.make_ready()
         else:
@@ -160,15 +175,19 @@ class Commands(StoreModel):
     def make_ready(self):
         """Make a store of every kind, and keep a copy."""
         once = Run()
-        self.import_samples(out="s1", table=[[4, 1], [2, 2], [0, 7], [9, 9], [5, 3]], how=once)
+        for place, last in (1, 3), (2, 4):
+            table = [[4, 1], [2, 2], [0, 7], [9, 9], [5, last]]
+            self.import_samples(out=f"s{place}", table=table, how=once)
         for place, drawn in (1, 6), (2, 2):  # graphs whose distances are wrong if a stage is left out
             self.generate(out=f"g{place}", kind="euler", seed=drawn, how=once)
             self.euler(graph=f"g{place}", out=f"c{place}", method="stages", how=once)
         for number, (make, arguments) in enumerate(MADE):
             getattr(self, make)(**arguments, how=once)
             self.ready.renames.append(self.stops.renames)
-            if number in EARLY_KILLS:
-                self.kill_late(number=number, before=EARLY_KILLS[number])
+            for before in (before for killed, before in EARLY_KILLS if killed == number):
+                self.kill_late(number=number, before=before)
+        for choice in 0, 3:  # with another source, or another graph
+            self.resume_otherwise(number=4, before=2, choice=choice)
         shutil.copytree(self.stops.folder, self.ready.folder)
         self.ready.stores |= self.stores
 
@@ -259,9 +278,10 @@ class Commands(StoreModel):
 
         def make(samples):
             try:
-                return Samples(SelfOrganizingMap(**options, random_state=0).fit(samples.values).codebook_)
+                fitted = SelfOrganizingMap(**options, random_state=0).fit(samples.values)
             except ValueError:  # samples that are all equal, or fewer than units
                 return None
+            return Map(fitted.codebook_, fitted.quantization_errors_)
 
         words = [f"--{word}={value}" for word, value in options.items()]
         self.write(out, make, [samples], how, "som", "train", samples, out, *words)
@@ -286,15 +306,34 @@ class Commands(StoreModel):
             Path(file).write_text("vertex\n" + "".join(f"#{vertex}\n" for vertex in chosen))
         return ["--origins", "rows.csv", "--destinations", "columns.csv"]
 
-    @step(number=st.sampled_from(range(len(MADE))), before=st.integers(1, 12))
+    @step(number=st.sampled_from(range(len(MADE))), before=st.integers(-2, 12))
     def kill_late(self, number, before):
-        """A run is killed some renames before its end, when it has made commits, and resumed."""
+        """A run is killed at its last renames, when it has made commits, and resumed."""
         make, arguments = MADE[number]
-        names = [value for value in arguments.values() if isinstance(value, str)]
-        if all(self.stores[name].sound for name in names if name in self.stores and name != arguments["out"]):
+        if all(name in self.stores and self.stores[name].sound for name in inputs_of(arguments)):
             at = max(1, self.ready.renames[number] - before)
             getattr(self, make)(**arguments, how=Run("--overwrite", "kill", at, True))
             self.look(arguments["out"])
+
+    @step(number=st.sampled_from(range(len(MADE))), before=st.integers(-2, 12), choice=number)
+    def resume_otherwise(self, number, before, choice):
+        """A run is killed, and resumed with another input or option, which must be refused, and then as it began."""
+        make, arguments = MADE[number]
+        out, others = arguments["out"], OTHERWISE[make]
+        changed = arguments | others[choice % len(others)]
+        names = inputs_of(arguments) | inputs_of(changed)
+        if changed == arguments or not all(name in self.stores and self.stores[name].certain for name in names):
+            return
+        if len({str(self.stores[name].allowed) for name in names}) < len(names):
+            return  # one input is like the other
+        growing, way = Path(f"{out}.new"), getattr(self, make)
+        way(**arguments, how=Run("--overwrite", "kill", max(1, self.ready.renames[number] - before)))
+        if growing.exists() or not self.stores.get(out, Store([])).finished:
+            self.told = ""
+            way(**changed, how=Run("--resume"))
+            self.must("was begun" in self.told, "a run was resumed otherwise than it was begun")
+            way(**arguments, how=Run("--resume"))
+        self.look(out)
 
     # What befalls stores
 
@@ -406,6 +445,12 @@ class Commands(StoreModel):
         return None
 
 
+def inputs_of(arguments):
+    """The names of stores among the arguments of a rule, without `out`."""
+    names = {name for pair in NAMES.values() for name in pair}
+    return names & {value for value in arguments.values() if isinstance(value, str)} - {arguments["out"]}
+
+
 def graph_of(content):
     return getattr(content, "graph", content)
 
@@ -427,16 +472,16 @@ def reduced(matrix, how):
 
 @pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("answers_ctrl_c")
-@campaign(few=11, many=2_000)
+@campaign(few=FEW, many=2_000)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
     monkeypatch.chdir(tmp_path)
-    stops, counts = Stops(monkeypatch, tmp_path / "stores"), Counter()
+    stops, counts, tried = Stops(monkeypatch, tmp_path / "stores"), Counter(), Counter()
     ready = SimpleNamespace(folder=tmp_path / "ready", stores={}, renames=[])
-    machine = type("Commands", (Commands,), {"stops": stops, "counts": counts, "ready": ready})
-    steps = 8 if len(seeds) < 1_000 else 15
+    machine = type("Commands", (Commands,), {"stops": stops, "counts": counts, "tried": tried, "ready": ready})
+    steps = 8 if len(seeds) == FEW else 15
     chosen = settings(
         max_examples=len(seeds),
         stateful_step_count=steps,
@@ -448,4 +493,5 @@ def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds)
     try:
         run_state_machine_as_test(seed(seeds[0])(machine), settings=chosen)
     finally:
-        print(", ".join(f"{count:,} {what}" for what, count in counts.most_common()))
+        for counted in counts, tried:
+            print(", ".join(f"{count:,} {what}" for what, count in counted.most_common()))

@@ -1,5 +1,6 @@
 """Files that commands write: outside stores, where they can be written, whole or not at all."""
 
+import errno
 import os
 
 import pytest
@@ -50,3 +51,21 @@ def test_a_folder_is_not_replaced(tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError, match=r"x.csv is a folder; choose another name"):
         with growing_file("x.csv", {}, overwrite=True):
             pass
+
+
+def test_a_file_in_its_place_that_is_not_durable_leaves_no_journal(tmp_path, monkeypatch):
+    """Nothing would remove the journal: a run with --resume finds the file complete."""
+
+    def fail(folder):
+        if (tmp_path / "x.csv").exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO), folder)
+
+    def write():
+        with growing_file(tmp_path / "x.csv", {}) as file:
+            file.path.write_text("whole")
+            file.commit(1)
+
+    monkeypatch.setattr("pipelines.stores.durable.sync_names", fail)
+    with pytest.raises(StoreError, match=r"x.csv: the disk failed .*, or write elsewhere"):
+        write()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]

@@ -1,3 +1,5 @@
+import shutil
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -125,14 +127,33 @@ def test_results_made_row_by_row_say_how_many_rows_are_done(tmp_path, graph, met
     assert [facts[name] for name in ("complete", "done", "total")] == [True, 5, 5]
 
 
-def test_a_run_that_lost_its_store_cannot_commit(tmp_path, graph):
-    first = begin(tmp_path / "d", graph)
-    second = resume_distances(tmp_path / "d", graph)
-    fill(first, np.zeros((5, 5), "float32"), result=False)
-    with pytest.raises(StoreError, match="another run took this store over"):
-        first.commit(1)
-    fill(second, np.zeros((5, 5), "float32"), result=False)
-    assert second.commit(1).stage == 1
+@pytest.mark.parametrize("rows", [False, True], ids=["blocks", "rows"])
+@pytest.mark.parametrize("how", ["resumed", "replaced"])
+def test_a_run_that_lost_its_store_writes_nothing_to_it(tmp_path, graph, how, rows):
+    out, values = tmp_path / "d", np.zeros((5, 5), "float32")
+
+    def writing(run):
+        """What makes the next checkpoint, and what writes it."""
+        if rows:
+            return run.make_row_checkpoint, lambda: run.row_files(run.other_slot).write(0, values)
+        return run.make_checkpoint, lambda: run.write_rows(0, values, result=False)
+
+    first = begin(out, graph)
+    make, write = writing(first)
+    make()
+    write()
+    if how == "replaced":
+        shutil.rmtree(out)
+    second = resume_distances(out, graph) if how == "resumed" else begin(out, graph)
+    again, more = writing(second)
+    again()
+    more()
+    second = second.commit(1)
+    for late in write, make, lambda: first.commit(1), first.make_result:
+        with pytest.raises(StoreError, match="another run took this store over, or replaced it; stop one of the two"):
+            late()
+    assert second.verify()
+    assert matrices_in(out) == [second.slot]
 
 
 def test_chunks_of_nothing_but_infinity_are_stored_all_the_same(tmp_path, graph):

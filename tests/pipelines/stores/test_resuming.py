@@ -100,6 +100,10 @@ def begin(tmp_path, graph, samples):
     return {"distances": distances, "paths": paths, "codebook": codebook, "mapping": mapping}
 
 
+def files_in(path):
+    return {file: file.read_bytes() for file in Path(path).rglob("*") if file.is_file()}
+
+
 def leave(path):
     """What killed runs leave in a store: partial stores within it and partial files of chunks, in any folder."""
     left = [Path(path, ".inner.zarr.host.123.partial"), Path(path, "zarr.json.1f.partial")]
@@ -124,8 +128,19 @@ def test_an_unfinished_store_belongs_to_the_run_that_resumed_it(kind, begin):
     left = leave(writer.path)
     assert not resume(writer.path).finished
     assert not any(each.exists() for each in left)
+    before = files_in(writer.path)
     with pytest.raises(StoreError, match="another run took this store over"):
         commit()
+    assert files_in(writer.path) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_whose_store_was_removed_does_not_make_it_again(kind, begin):
+    writer, commit, *_ = begin[kind]()
+    shutil.rmtree(writer.path)
+    with pytest.raises(StoreError, match="no such store|was removed while it was written; remove the rest"):
+        commit()
+    assert not Path(writer.path).exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

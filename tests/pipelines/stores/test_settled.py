@@ -5,19 +5,24 @@ The other process is played by its changes of files: what a commit adds, then th
 
 import builtins
 import io
+import json
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from path_rows import write_rows
 
 from gpuops.hierarchy import close_hierarchy
-from pipelines.stores import StoreError, open_graph
-from pipelines.stores.codebook import resume_codebook
+from pipelines.stores import StoreError, open_distances, open_graph, open_paths
+from pipelines.stores.circuits import open_circuits
+from pipelines.stores.codebook import open_codebook, resume_codebook
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.hierarchy import resume_hierarchy
+from pipelines.stores.mapping import open_mapping
+from pipelines.stores.matrix import open_matrix
 from pipelines.stores.paths import resume_paths
 from pipelines.stores.samples import open_samples
 from tilepath.cli.describe import store_facts
@@ -200,3 +205,64 @@ def test_a_store_that_changes_all_the_time_is_refused(tiny_stores, tmp_path, mon
 
     with pytest.raises(StoreError, match="out: another run changes it all the time; read it when that run has ended"):
         meanwhile.at(1, change, lambda: facts(out))
+
+
+# A store that was opened, and then replaced, is not read: rows of both stores would be taken for rows of one.
+
+READS = {
+    "graph": (open_graph, lambda store: store.weights(), lambda store: store.coordinates()),
+    "distances": (open_distances, lambda store: store[1:3], lambda store: next(store.blocks())),
+    "paths": (open_paths, lambda store: store.predecessors(), lambda store: [*store.blocks()]),
+    "matrix": (open_matrix, lambda store: store.to_numpy(), lambda store: store.names()),
+    "circuits": (open_circuits, lambda store: store.arcs(), lambda store: store.offsets()),
+    "samples": (open_samples, lambda store: store.values(1, 2), lambda store: store.label_names()),
+    "codebook": (open_codebook, lambda store: store.units(), lambda store: store.hits()),
+    "mapping": (open_mapping, lambda store: store.units(), lambda store: store.distances()),
+}
+REPLACED = "the store was replaced after it was opened; open it again"
+REMOVED = "the store was moved or removed after it was opened"
+
+
+@pytest.mark.parametrize("name", READS)
+def test_an_opened_store_that_was_replaced_is_refused(tiny_stores, tmp_path, name):
+    begin, *reads = READS[name]
+    path = shutil.copytree(tiny_stores / name, tmp_path / name)
+    store = begin(path)
+    for read in reads:
+        read(store)
+    file = path / "zarr.json"
+    record = json.loads(file.read_bytes())
+    record["attributes"]["seal"] = "of another store"
+    file.write_text(json.dumps(record))
+    for read in reads:
+        with pytest.raises(StoreError, match=REPLACED):
+            read(store)
+    shutil.rmtree(path)
+    for read in reads:
+        with pytest.raises(StoreError, match=REMOVED):
+            read(store)
+
+
+def matrix_in(store):
+    """The matrix of an opened store; None if the store was replaced."""
+    try:
+        return store[:]
+    except StoreError as error:
+        if REPLACED not in str(error):
+            raise
+
+
+def test_a_read_sees_no_mixture_of_a_store_and_its_replacement(tiny_stores, tmp_path, monkeypatch):
+    place = tmp_path / "stores"
+    out, other, meanwhile = place / "d", place / "new", Meanwhile(monkeypatch, place)
+    for n in range(1, 1 << 10):
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(tiny_stores / "distances", out)
+        shutil.copytree(tiny_stores / "rows", other)  # a chunk has the same name, and other values
+        store = open_distances(out)
+        want = store[:]
+        found, changed = meanwhile.at(n, lambda: play_replacement(out, other, place / "old"), partial(matrix_in, store))
+        assert found is None or np.array_equal(found, want)
+        if not changed:
+            break
+    assert n > 5

@@ -1,0 +1,24 @@
+"""Stores that were opened for reading: each read refuses a store that was replaced meanwhile.
+
+An opened store keeps the attributes that it had. Another run may replace the store, and arrays are read at its path
+later; rows of the new store would be mixed with attributes or rows of the old one. So an opened store also keeps the
+`seal` (`pipelines.stores.contents`), a hash of all that the store records, and compares it after each read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipelines.stores.contents import StoredArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OpenedStore:
+    """A store that was opened for reading; `seal` is "" if a replacement must not be noticed."""
+
+    path: str
+    seal: str = field(default="", kw_only=True)
+
+    def stored(self, name: str, within: tuple[float, float] | None = None) -> StoredArray:
+        """Open an array for reading; reads raise StoreError if the store was replaced after it was opened."""
+        return StoredArray(self.path, name, within, seal=self.seal)
