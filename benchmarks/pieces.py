@@ -91,6 +91,7 @@ SPLITS = {
     "plans": Split(device="cpu"),
     "networkx": Split(device="cpu"),
     "hops": Split(device="cpu"),
+    "hops-gpu": Split(only("rmat", "random", "road"), "gpu"),
 }
 
 

@@ -30,6 +30,7 @@ KERNELS = {
     "hierarchy": ("gpuops/hierarchy", "gpuops/minplus"),
     "hierarchy-commands": ("gpuops/hierarchy",),
     "hops": ("gpuops/hops", "gpuops/centrality"),
+    "hops-gpu": ("gpuops/hops", "gpuops/centrality", "gpuops/csr"),
     "imports": ("pipelines/formats",),
     "limits": ("benchmarks/kernels/limits.cu",),
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/centrality", "tilepath/networkx"),

@@ -24,6 +24,7 @@
     scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
     scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
     scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
+    scripts/bench.py hops-gpu    distances by hops and betweenness on a GPU
     scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
     scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
 
@@ -60,6 +61,7 @@ from benchmarks.suites import (
     hierarchy,
     hierarchy_commands,
     hops,
+    hops_gpu,
     imports,
     limits,
     networkx,
@@ -117,6 +119,7 @@ SUITES = {
     "hierarchy": hierarchy,
     "hierarchy-commands": hierarchy_commands,
     "hops": hops,
+    "hops-gpu": hops_gpu,
     "imports": imports,
     "distinct": distinct,
     "sequences": sequences,

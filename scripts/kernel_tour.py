@@ -307,6 +307,34 @@ def whole_graphs(xp: Any) -> None:
                 gpuops.spanning_forest(indptr, indices)
 
 
+@operation("csr/csr.cu", "hops/hops.cu", "hops/predecessors.cu")
+def distances_by_hops(xp: Any) -> None:
+    hops = importlib.import_module("gpuops.hops.hops_cuda")
+    rng = np.random.default_rng(17)
+    small = {dtype: program.variant(PIECE=16) for dtype, program in hops.PROGRAMS.items()}
+    with mock.patch.object(hops, "PROGRAMS", small):
+        for n, m in (1, 0), (90, 700), (400, 300):
+            indptr, indices = map(xp.asarray, rows(n, *random_arcs(rng, n, m)))
+            through = xp.asarray(rng.random(n) < 0.9)
+            for dtype in "int32", "float64":
+                for sources in 1, 70, 1030:
+                    options = {"dtype": dtype, "through": through, "predecessors": sources < 100}
+                    gpuops.hop_distances(indptr, indices, rng.integers(0, n, sources), **options)
+
+
+@operation("csr/csr.cu", "centrality/dependencies.cu")
+def betweenness_sums(xp: Any) -> None:
+    centrality = importlib.import_module("gpuops.centrality.centrality_cuda")
+    rng = np.random.default_rng(18)
+    with mock.patch.object(centrality, "PROGRAM", centrality.PROGRAM.variant(SHORT=4)):
+        for n, m in (1, 0), (90, 500), (300, 200):
+            indptr, indices, weights = map(xp.asarray, rows(n, *random_arcs(rng, n, m), rng.random(m) + 0.01))
+            through = xp.asarray(rng.random(n) < 0.9)
+            for lengths in None, weights:
+                gpuops.betweenness(indptr, indices, lengths, range(min(n, 40)), through=through, arcs=True)
+                gpuops.betweenness(indptr, indices, lengths)
+
+
 @operation("csr/csr.cu", "euler/euler.cu", "euler/pairing.cu")
 def euler_circuits(xp: Any) -> None:
     rng = np.random.default_rng(10)

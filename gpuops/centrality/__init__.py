@@ -10,11 +10,15 @@ betweenness of an arc is the same sum with the shortest paths that use the arc.
    arcs. A pass forward over the tight arcs, in the order of distances, gives the number of shortest paths to each
    vertex. A pass backward gives the *dependency* of each vertex, the sum of its shares over all targets:
    ``sum(paths to v / paths to w * (1 + dependency of w))`` over the tight arcs (v, w).
-3. Without weights, the search is breadth-first (`gpuops.centrality.levels_numba`). With weights, it is Dijkstra's
-   algorithm in float64; two paths are equally short if the sums of their weights, rounded arc by arc, are equal
-   (`gpuops.centrality.tight_arcs_numba`).
+3. Without weights, the search is breadth-first (`gpuops.centrality.levels_numba`). With weights, distances are sums in
+   float64; two paths are equally short if the sums of their weights, rounded arc by arc, are equal
+   (`gpuops.centrality.tight_arcs_numba`). On a GPU a block takes a source (`dependencies.cu`).
 4. The dependencies of all sources are added in an order that is fixed by the number of sources
    (`gpuops.centrality.pairwise_sums`), so the number of threads and of workers changes no bit.
+
+NumPy and CuPy arrays give the same bits as long as no pair has 2^53 shortest paths or more. Larger numbers of paths are
+rounded when they are added, and a GPU adds them in the order of the arcs into a vertex, a CPU in the order of the
+search: the relative difference is at most about 2^-53 for each addition.
 
 A weight of zero is refused: with a cycle of weight zero, a pair has infinitely many shortest walks.
 
@@ -29,8 +33,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy
-from gpuops.centrality import centrality_numba
+from gpuops.arrays import check_vectors, is_cupy, like, on_host
+from gpuops.centrality import centrality_cuda, centrality_numba
+from gpuops.centrality.absorbed import Absorbed
 from gpuops.centrality.pairwise_sums import Arrays
 from gpuops.csr import check_csr, check_vertices, contiguous, tails, transpose
 from gpuops.errors import VerificationError
@@ -54,8 +59,8 @@ class Betweenness(NamedTuple):
         The sum, over the pairs, of the mean number of inner vertices of their shortest paths.
     """
 
-    vertices: np.ndarray
-    arcs: np.ndarray | None
+    vertices: Any
+    arcs: Any
     pairs: int
     inner: float
 
@@ -78,15 +83,15 @@ def betweenness(
 
     Parameters
     ----------
-    indptr, indices : (n + 1,), (m,) NumPy arrays
-        The graph in compressed sparse rows, int32 or int64. Heads may stand in any order; loops and parallel arcs are
-        allowed.
-    weights : (m,) NumPy array, optional
+    indptr, indices : (n + 1,), (m,) arrays
+        The graph in compressed sparse rows, int32 or int64, NumPy or CuPy. Heads may stand in any order; loops and
+        parallel arcs are allowed.
+    weights : (m,) array, optional
         Lengths of the arcs, above 0, which are added up in float64; without them, every arc has the length 1. An arc of
         weight +inf counts as missing.
     sources : (k,) sequence of int, optional
         Where paths begin; by default at every vertex.
-    through : (n,) NumPy array of bool, optional
+    through : (n,) array of bool, optional
         Whether a path may pass through each vertex; None: through every vertex. Paths may begin and end at any vertex.
     symmetric : bool
         Pass True if every arc has an opposite arc of the same weight.
@@ -100,13 +105,13 @@ def betweenness(
     Returns
     -------
     Betweenness
-        Shares below 2^-500 may be lost.
+        With arrays of the library of `indptr`. Shares below 2^-500 may be lost.
 
     Raises
     ------
     TypeError, ValueError
-        CuPy arrays, arrays that do not form a graph, a source that is not a vertex, or a weight that is negative or
-        NaN, is 0, or is lost when it is added to a distance.
+        Arrays of different libraries, arrays that do not form a graph, a source that is not a vertex, or a weight that
+        is negative or NaN, is 0, or is lost when it is added to a distance.
     """
     summation = Summation(
         indptr, indices, weights, through=through, symmetric=symmetric, endpoints=endpoints, arcs=arcs, check=check
@@ -135,10 +140,13 @@ class Summation:
         check: bool = True,
     ):
         attributes = {} if weights is None else {"weights": weights}
-        if any(map(is_cupy, (indptr, indices, *attributes.values()))):
-            raise TypeError("betweenness runs on a CPU; pass NumPy arrays")
         if check:
             check_csr(indptr, indices, **attributes)
+        if through is not None:
+            check_vectors({"indptr": indptr, "through": through})
+        device = self._of_device = indptr if is_cupy(indptr) else None
+        # Both halves take the graph without loops and parallel arcs, which a CPU drops in a pass over the arcs.
+        indptr, indices, weights, through = map(on_host, (indptr, indices, weights, through))
         self.n = len(indptr) - 1
         self._symmetric, self._endpoints, self._arcs = symmetric, endpoints, arcs
         if self.n >= 2**31:
@@ -158,25 +166,29 @@ class Summation:
             if bool((self._lengths == self._lengths[0]).all()):
                 self._lengths = np.empty(0)  # a path is then shorter if it has fewer arcs
         if through is not None:
-            check_vectors({"indptr": indptr, "through": through})
             if through.dtype != bool or len(through) != self.n:
                 raise ValueError(
                     f"through is {through.dtype} of length {len(through)}; give a bool for each of {self.n} vertices"
                 )
             self._stops[~through] = starts[:-1][~through]
+        if device is not None:
+            self._placed = centrality_cuda.placed(device, self._indptr, self._heads, self._lengths, through)
 
     def over(self, sources: np.ndarray) -> Arrays:
-        """Return the sums over some sources, for `result`: arrays of vertices, of arcs kept, and of two totals."""
-        rows = self._indptr, self._stops, self._heads
+        """Return the sums over some sources, for `result`: of vertices, of arcs kept, and two totals; NumPy arrays."""
         try:
+            if self._of_device is not None:
+                return centrality_cuda.sums(self._placed, sources, self._endpoints, self._arcs)
+            rows = self._indptr, self._stops, self._heads
             return centrality_numba.sums(rows, self._lengths, sources, self._endpoints, self._arcs)
-        except centrality_numba.Absorbed as error:
+        except Absorbed as error:
             raise self._lost(*error.args) from None
 
     def result(self, sums: Arrays) -> Betweenness:
         """Return the betweenness, given the sums over all sources."""
         vertices, kept, (pairs, inner) = sums
-        return Betweenness(vertices, self._of_given_arcs(kept) if self._arcs else None, int(pairs), float(inner))
+        arcs = like(self._of_device, self._of_given_arcs(kept)) if self._arcs else None
+        return Betweenness(like(self._of_device, vertices), arcs, int(pairs), float(inner))
 
     def _lost(self, arc: int) -> ValueError:
         tail = int(np.searchsorted(self._indptr, arc, side="right")) - 1

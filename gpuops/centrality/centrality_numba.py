@@ -7,6 +7,7 @@ from numba import njit
 
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
+from gpuops.centrality.absorbed import Absorbed
 from gpuops.centrality.levels_numba import count_by_levels, depend_by_levels
 from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
 from gpuops.centrality.tight_arcs_numba import (
@@ -21,10 +22,6 @@ _VISIT, _ARC = 64, 16  # cost of a vertex and of an arc for a source, in relaxat
 # Up to this number of paths, neither the number nor its inverse leaves the range of float64.
 LARGEST_COUNT = 2.0**1000
 _COMPLETE = -1
-
-
-class Absorbed(Exception):
-    """The length of the arc with this number is lost when it is added to a distance."""
 
 
 def sums(

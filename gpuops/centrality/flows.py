@@ -25,7 +25,8 @@ import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import is_cupy
-from gpuops.centrality import Summation, centrality_numba, flows_numba
+from gpuops.centrality import Summation, flows_numba
+from gpuops.centrality.absorbed import Absorbed
 from gpuops.centrality.pairwise_sums import Arrays
 from gpuops.errors import VerificationError
 
@@ -165,7 +166,7 @@ class FlowSummation(Summation):
         arrays = demand.origins, demand.starts, demand.destinations, demand.amounts
         try:
             return flows_numba.sums(rows, self._lengths, arrays)
-        except centrality_numba.Absorbed as error:
+        except Absorbed as error:
             raise self._lost(*error.args) from None
         except flows_numba.Unreachable as error:
             (pair,) = error.args

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
+from gpuops.csr import contiguous
 from gpuops.numbers import outside_infinity
+
+Graph = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 _WORD = 64
 # _BIT[bit * _DE_BRUIJN >> 58] is the number of a single set bit: for each bit, the multiplication moves six other bits
@@ -19,9 +24,25 @@ _DEEP = 32  # from so many levels on, searches share few arcs
 _VISIT, _ARC = 128, 8  # cost of a vertex and of an arc for a word of searches, in relaxations of a dense matrix
 
 
-def rows(
-    graph: tuple[np.ndarray, np.ndarray, np.ndarray], sources: np.ndarray, values: np.ndarray
-) -> tuple[np.ndarray, int]:
+def prepared(indptr: np.ndarray, indices: np.ndarray, through: np.ndarray | None, _: Any) -> Graph:
+    """Return the graph as `rows` takes it; a CPU needs no transposed graph."""
+    indptr = contiguous(indptr.astype(np.int64, copy=False))
+    stops = indptr[1:] if through is None else np.where(through, indptr[1:], indptr[:-1])
+    return indptr, stops, contiguous(indices.astype(np.int32, copy=False))
+
+
+def sums(length: Any, count: int) -> np.ndarray:
+    """Return the sums of 0 to count - 1 lengths, rounded after every addition; sums of integers end at the largest."""
+    if length.dtype.kind != "f":
+        most = int(outside_infinity(length.dtype))
+        return np.minimum(np.arange(count) * int(length), most).astype(length.dtype)
+    with np.errstate(over="ignore"):  # beyond the range of the dtype, vertices are unreachable
+        values = np.full(count, length)
+        values[:1] = 0
+        return np.add.accumulate(values)
+
+
+def rows(graph: Graph, sources: np.ndarray, length: Any, levels: int) -> tuple[np.ndarray, int]:
     """Return rows of distances for `gpuops.hop_distances`, (k, n), and the number of levels of the deepest search.
 
     The first search of a word is made alone. If it is deep, vertices are reached in different levels from different
@@ -33,27 +54,28 @@ def rows(
         int64, int64, int32. The arcs out of v are ``indptr[v]`` to ``stops[v] - 1``, or to ``indptr[v + 1] - 1`` if the
         search begins at v.
     sources : (k,) int64
-    values : (levels,) array
-        The distance of each level, of the dtype of distances. Searches end after the last level.
+    length : scalar of the dtype of distances
+        The length of every arc.
+    levels : int
+        Searches end after this number of levels.
     """
+    values = sums(length, levels)
     indptr, _, indices = graph
     n, k = len(indptr) - 1, len(sources)
     distances = np.empty((k, n), values.dtype)
     size = min(_WORD, -(-k // numba.config.NUMBA_NUM_THREADS))  # with few sources, all threads take some
     words = range(0, k, max(1, size))
-    levels = [0]
+    deepest = [0]
 
     def search(first: int) -> None:
         word = slice(first, min(first + size, k))
-        levels.append(_search_word(*graph, sources[word], values, outside_infinity(values.dtype), distances[word]))
+        deepest.append(_search_word(*graph, sources[word], values, outside_infinity(values.dtype), distances[word]))
 
     for_all(search, words, len(words) * (_VISIT * n + _ARC * len(indices)))
-    return distances, max(levels)
+    return distances, max(deepest)
 
 
-def trees(
-    graph: tuple[np.ndarray, np.ndarray, np.ndarray], sources: np.ndarray, distances: np.ndarray, length: np.number
-) -> np.ndarray:
+def trees(graph: Graph, sources: np.ndarray, distances: np.ndarray, length: np.number) -> np.ndarray:
     """Return rows of predecessors, (k, n) int32: for each vertex, the least tail of an arc on a shortest path.
 
     Parameters

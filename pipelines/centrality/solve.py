@@ -45,7 +45,7 @@ def betweenness(
     Parameters
     ----------
     client : distributed.Client
-        A client of any cluster of CPU workers that do one task at a time.
+        A client of any cluster whose workers do one task at a time. Workers on a GPU use it.
     graph : Graph or path of a graph store
         Weights must be above 0.
     out : path of a table, optional
@@ -84,8 +84,8 @@ def betweenness(
     pipelines.stores.StoreError
         The graph store is missing, foreign or damaged.
     ValueError
-        A weight is not above 0 or is lost in a distance, a worker computes on a GPU, or an option does not go with the
-        graph or with another option.
+        A weight is not above 0 or is lost in a distance, or an option does not go with the graph or with another
+        option.
     FileExistsError
         `out` exists, and `overwrite` is False.
     """
@@ -100,8 +100,6 @@ def betweenness(
     job = BetweennessJob(graph, hops or not graph.weighted, endpoints, edges)
 
     facts = measure_workers(client, None)
-    if any(fact.gpu for fact in facts):
-        raise ValueError("betweenness is computed on CPUs; start workers with device='cpu' (--device cpu)")
     needs = job.needs(facts)
     needs.refuse_memory(
         f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}",

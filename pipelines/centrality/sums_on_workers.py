@@ -18,6 +18,7 @@ from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
 from pipelines.stores import Graph
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import Needs, WorkerFacts
+from pipelines.workers.device_arrays import array_library
 from pipelines.workers.row_chunks import RowsAttempt
 
 TASKS = 8  # tasks for each worker, so that all workers end at about the same time
@@ -26,6 +27,9 @@ TASK_ARCS = 1 << 34  # arcs that a task visits at most, for all its sources: abo
 # parallel arcs.
 _VERTEX, _ARC = 32, 60
 _SEARCH_VERTEX, _SEARCH_ARC = 100, 8  # bytes for each vertex and each arc in the search of a thread
+# The least bytes for each vertex on a GPU: of a block, and of each source of a group, more if sums of arcs are wanted.
+# With more memory, there are more blocks and more sources at a time.
+_BLOCK_VERTEX, _SOURCE_VERTEX, _KEPT_VERTEX = 60, 8, 36
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,15 @@ class BetweennessJob:
     endpoints: bool
     edges: bool  # whether sums of the arcs are wanted
 
-    def summation(self) -> Summation:
-        """Read the graph and prepare it."""
-        indptr, indices, weights = self.graph.rows()
+    def summation(self, xp: Any = np) -> Summation:
+        """Read the graph, and prepare it for sums by the library `xp`."""
+        indptr, indices, weights = (xp.asarray(x) for x in self.graph.rows())
         through = self.graph.through()
         return Summation(
             indptr,
             indices,
             None if self.hops else weights,
-            through=None if through.all() else through,
+            through=None if through.all() else xp.asarray(through),
             symmetric=not self.graph.directed,
             endpoints=self.endpoints,
             arcs=self.edges,
@@ -53,11 +57,13 @@ class BetweennessJob:
         )
 
     def needs(self, facts: list[WorkerFacts]) -> Needs:
-        """Return the memory of the workers."""
+        """Return the memory of the workers, of their GPUs if they have some."""
         n, m = self.graph.n, self.graph.m
         results = 8 * (n + m * self.edges)
         each = _SEARCH_VERTEX * n + _SEARCH_ARC * m + 2 * results
-        return Needs(tuple(_VERTEX * n + _ARC * m + fact.threads * each for fact in facts))
+        on_cpu = _VERTEX * n + _ARC * m
+        on_gpu = on_cpu + (_BLOCK_VERTEX + GROUP * (_SOURCE_VERTEX + _KEPT_VERTEX * self.edges)) * n
+        return Needs(tuple(on_gpu if fact.gpu else on_cpu + fact.threads * each for fact in facts))
 
 
 def sources_of_task(graph: Graph, sources: int, workers: int) -> int:
@@ -131,7 +137,7 @@ def total(run: Run, job: BetweennessJob, sources: np.ndarray) -> Betweenness:
 
 def _load(attempt: str, job: BetweennessJob) -> None:
     clear()
-    keep(attempt, job.summation())
+    keep(attempt, job.summation(array_library()))
 
 
 def _sum(attempt: str, sources: np.ndarray) -> Any:

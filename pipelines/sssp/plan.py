@@ -125,7 +125,7 @@ def make_search_plan(
     Parameters
     ----------
     lanes : whether searches may share the reads of arcs
-    hops : whether a CPU counts arcs
+    hops : whether arcs are counted; on a GPU the estimate is that of searches by weights
     spread : "sources" or "vertices", whatever the sizes; None chooses
     piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses

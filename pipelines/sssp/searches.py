@@ -1,7 +1,7 @@
 """Searches spread by sources: every worker holds the whole graph and takes some sources at a time.
 
-1. Load: every worker lays the graph out for searches, on its device. Where all weights are equal, a CPU needs no
-   layout: breadth-first searches count arcs.
+1. Load: every worker lays the graph out for searches, on its device. Where all weights are equal, no layout is needed:
+   breadth-first searches count arcs.
 2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time if searches can share the
    reads of arcs. It writes the rows while the worker searches for the next chunk. A worker that is done gets another
    chunk, as searches take unequal times.
@@ -49,7 +49,7 @@ class SearchJob:
     targets: tuple[int, ...] | None = None
     potentials: tuple[np.ndarray, np.ndarray] | None = None  # make weights non-negative; only without predecessors
     loops: tuple[np.ndarray, np.ndarray] | None = None  # vertices with loops of negative weight, and the weights
-    hops: bool = False  # whether a CPU counts arcs: they have equal weights, and searches may share reads
+    hops: bool = False  # whether arcs are counted: they have equal weights, and searches may share reads
 
     @cached_property
     def through(self) -> np.ndarray | None:
@@ -202,11 +202,13 @@ class _Searcher:
 
 @dataclass
 class _HopSearcher:
-    """A worker's copy of a graph whose arcs have equal weights, on a CPU."""
+    """A worker's copy of a graph whose arcs have equal weights."""
 
     job: SearchJob
-    indptr: np.ndarray
-    indices: np.ndarray
+    indptr: Any
+    indices: Any
+    transposed: tuple[Any, Any] | None  # for a GPU
+    through: Any
 
     def rows(self, sources: Sequence[tuple[int, ...]]) -> tuple[Any, Any]:
         """Return distances and predecessors as `_Searcher.rows`, by breadth-first searches."""
@@ -217,8 +219,9 @@ class _HopSearcher:
             [source for (source,) in sources],
             length=job.graph.weight_min,
             dtype=job.dtype,
-            through=job.through,
+            through=self.through,
             predecessors=job.predecessors,
+            transposed=self.transposed,
             check=False,
         )
         distances, predecessors = found if job.predecessors else (found, None)
@@ -233,14 +236,16 @@ def _load(attempt: str, job: SearchJob) -> None:
     """Lay the graph out on this worker."""
     clear()
     xp = array_library()
-    if job.hops and xp is np:
-        keep(attempt, _HopSearcher(job, *job.graph.rows_in(np, job.dtype, 0, job.graph.n)[:2]))
+    mask = None if job.through is None else xp.asarray(job.through)
+    if job.hops:
+        rows = job.graph.rows_in(xp, job.dtype, 0, job.graph.n)[:2]
+        transposed = None if xp is np else csr.transpose(*rows)[:2] if job.graph.directed else rows
+        keep(attempt, _HopSearcher(job, *rows, transposed, mask))
         return
-    mask = job.through
     graph = search_graph(
         *job.arcs(0, job.graph.n, xp),
         dtype=job.dtype,
-        through=None if mask is None else xp.asarray(mask),
+        through=mask,
         symmetric=not job.graph.directed and job.potentials is None,
     )
     keep(attempt, _Searcher(job, graph))

@@ -64,6 +64,16 @@ def hierarchies(xp):
     return call
 
 
+def hops(xp):
+    indptr, indices = (xp.asarray(each) for each in arcs()[:2])
+    return lambda: list(gpuops.hop_distances(indptr, indices, [3, 5], dtype="float64", predecessors=True))
+
+
+def betweenness(xp):
+    rows = [xp.asarray(each) for each in arcs()]
+    return lambda: list(gpuops.betweenness(*rows, sources=[3, 5], arcs=True)[:2])
+
+
 def circuits(xp):
     indptr, indices, _ = arcs()
     balanced = xp.asarray(np.arange(N + 1)), xp.asarray(((np.arange(N) + 1) % N).astype(np.int32))
@@ -81,7 +91,11 @@ def maps(xp):
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 9])
 @pytest.mark.parametrize(
-    "make", [searches, layouts, floyd_warshall, pytest.param(hierarchies, marks=pytest.mark.slow), circuits, maps]
+    "make",
+    [
+        *(searches, layouts, floyd_warshall, circuits, maps),
+        *(pytest.param(make, marks=pytest.mark.slow) for make in (hierarchies, hops, betweenness)),
+    ],
 )
 def test_after_a_failed_allocation_the_same_call_succeeds(cupy, monkeypatch, make, step):
     def call(again):

@@ -520,6 +520,9 @@ def test_on_a_gpu(signed):
         check_trees(matrix, True, False, found, trees, range(60))
         np.testing.assert_allclose(ours.shortest_path(matrix, method, device="gpu"), expected, atol=1e-12)
     if not signed:
+        hops = {"unweighted": True, "indices": range(0, 60, 2), "return_predecessors": True}
+        for gpus, cpus in zip(*(ours.dijkstra(matrix, **hops, device=name) for name in ("gpu", "cpu")), strict=True):
+            assert gpus.tobytes() == cpus.tobytes()
         nearest = ours.dijkstra(matrix, indices=[1, 2], min_only=True, limit=0.5, device="gpu")
         np.testing.assert_array_equal(nearest, theirs.dijkstra(matrix, indices=[1, 2], min_only=True, limit=0.5))
 

@@ -618,9 +618,15 @@ class TestDevice:
             "floyd_warshall": {},
             "diameter": {"weight": "weight"},
             "closeness_centrality": {"distance": "weight"},
+            "harmonic_centrality": {},
         }.items():
             ours, theirs = outcomes(name, graph, **options)
             assert ours == theirs
+        for either in graph, graph.to_directed():
+            for name in "betweenness_centrality", "edge_betweenness_centrality":
+                for weight in None, "weight":
+                    ours, theirs = outcomes(name, either, weight=weight)
+                    assert ours == pytest.approx(theirs, rel=1e-12)
         for node, paths in ask("all_pairs_dijkstra_path", graph):
             check_paths(graph, paths, nx.single_source_dijkstra_path_length(graph, node))
         graph.add_edge(0, 1, weight=-5000)

@@ -36,7 +36,7 @@ def betweenness(graph: str, out: str, open_client: OpenClient, **options: Any) -
     """Write the betweenness of every vertex of the graph store GRAPH to the table OUT: vertex, betweenness.
 
     The betweenness of a vertex is the mean, over all pairs of other vertices, of the share of their shortest paths that
-    pass through it. OUT is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file. The work is done on CPUs.
+    pass through it. OUT is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file.
     """
     from pipelines import betweenness, open_graph
     from pipelines.files.tables import check_output

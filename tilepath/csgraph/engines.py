@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 import gpuops
-from gpuops.arrays import is_cupy
+from gpuops.arrays import is_cupy, on_host
 from gpuops.certificates import find_potentials, nonnegative_weights
 from gpuops.numbers import distance_limit, infinity, outside_infinity, to_outside
 from tilepath.csgraph.arcs import Arcs
-from tilepath.devices import library_for, search_work
+from tilepath.devices import hop_work, library_for, search_work
 
 Found = tuple[np.ndarray, np.ndarray | None]  # distances, and predecessors (-1: no predecessor) if asked for
 
 _BATCH = 32  # searches on a GPU that share each read of an arc
-_SHARED = 8  # how many times as fast as heaps breadth-first searches are that share each step
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,11 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     if not equal and _by_min_plus(arcs, question):
         return _floyd_warshall(arcs, library_for(arcs.n**3, device)), None
     rows = 1 if question.together else len(question.sources)
-    xp = library_for(search_work(rows, arcs.n, len(arcs.weights)) // (_SHARED if equal else 1), device)
+    xp = library_for((hop_work if equal else search_work)(rows, arcs.n, len(arcs.weights)), device)
+    if equal:
+        return _by_hops(arcs, question, xp)
     if xp is not np:
         return searches(arcs, question, xp)
-    if equal:
-        return _by_hops(arcs, question)
     if question.together and not len(question.sources):
         return (
             np.full((1, arcs.n), outside_infinity(arcs.weights.dtype)),
@@ -92,10 +91,10 @@ def solve(arcs: Arcs, question: Question, device: str) -> Found:
     )
 
 
-def _by_hops(arcs: Arcs, question: Question) -> Found:
+def _by_hops(arcs: Arcs, question: Question, xp: Any) -> Found:
     found = gpuops.hop_distances(
-        arcs.indptr,
-        arcs.indices,
+        xp.asarray(arcs.indptr),
+        xp.asarray(arcs.indices),
         question.sources,
         length=arcs.weights[0].item() if len(arcs.weights) else 1,
         dtype=arcs.weights.dtype,
@@ -103,7 +102,8 @@ def _by_hops(arcs: Arcs, question: Question) -> Found:
         predecessors=question.predecessors,
         check=False,
     )
-    return found if question.predecessors else (found, None)
+    distances, trees = found if question.predecessors else (found, None)
+    return on_host(distances), on_host(trees)
 
 
 def _by_min_plus(arcs: Arcs, question: Question) -> bool:

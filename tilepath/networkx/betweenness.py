@@ -11,7 +11,9 @@ import numpy as np
 from networkx.utils import create_py_random_state
 
 import gpuops
-from tilepath.networkx.graph import ConvertedGraph
+from pipelines.workers.device_arrays import to_host
+from tilepath.devices import search_work
+from tilepath.networkx.graph import ConvertedGraph, library_of_config
 
 
 def betweenness_centrality(
@@ -30,7 +32,7 @@ def betweenness_centrality(
     )
     factors = np.full(len(G), of_others)
     factors[sources] = of_sources
-    return dict(zip(G.nodes.tolist(), (found.vertices * factors).tolist(), strict=True))
+    return dict(zip(G.nodes.tolist(), (to_host(found.vertices) * factors).tolist(), strict=True))
 
 
 def edge_betweenness_centrality(
@@ -38,11 +40,10 @@ def edge_betweenness_centrality(
 ) -> dict[Any, float]:
     _, found = _found(G, k, weight, seed, arcs=True)
     _, factor = gpuops.betweenness_factors(len(G), k, directed=G.is_directed(), endpoints=True, normalized=normalized)
-    assert found.arcs is not None
     arcs = G.arcs(weight)
     once = np.flatnonzero(G.is_directed() | (arcs.tails <= arcs.indices))  # in the order of G.edges
     ends = G.nodes[arcs.tails[once]].tolist(), G.nodes[arcs.indices[once]].tolist()
-    return dict(zip(zip(*ends, strict=True), (found.arcs[once] * factor).tolist(), strict=True))
+    return dict(zip(zip(*ends, strict=True), (to_host(found.arcs)[once] * factor).tolist(), strict=True))
 
 
 def _found(
@@ -57,11 +58,12 @@ def _found(
     # NetworkX samples the nodes, a list of the same length, in this way.
     chosen = range(arcs.n) if k is None else create_py_random_state(seed).sample(range(arcs.n), k)
     sources = np.asarray(chosen, np.int64)
+    xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
     try:
         found = gpuops.betweenness(
-            arcs.indptr,
-            arcs.indices,
-            None if weight is None else arcs.lengths,
+            xp.asarray(arcs.indptr),
+            xp.asarray(arcs.indices),
+            None if weight is None else xp.asarray(arcs.lengths),
             sources,
             symmetric=not graph.is_directed(),
             check=False,

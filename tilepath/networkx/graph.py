@@ -44,6 +44,7 @@ class Arcs:
         self.indptr, self.indices, self.lengths = indptr, indices, lengths
         self.integers, self.symmetric = integers, symmetric
         self._layouts: dict[Any, gpuops.SearchGraph] = {}
+        self._on_device: dict[str, Any] | None = None
 
     @property
     def n(self) -> int:
@@ -82,6 +83,16 @@ class Arcs:
             arrays = csr.row_starts(self.tails[kept], self.n), self.indices[kept], self.lengths[kept]
             self._layouts[xp] = gpuops.search_graph(*map(xp.asarray, arrays), symmetric=self.symmetric)
         return self._layouts[xp]
+
+    def rows_in(self, xp: Any) -> dict[str, Any]:
+        """Return `indptr` and `indices` in arrays of `xp`, and for a GPU the reversed graph as `transposed`."""
+        if xp is np:
+            return {"indptr": self.indptr, "indices": self.indices}
+        if self._on_device is None:
+            indptr, indices = rows = tuple(map(xp.asarray, (self.indptr, self.indices)))
+            transposed = rows if self.symmetric else csr.transpose(*rows)[:2]
+            self._on_device = {"indptr": indptr, "indices": indices, "transposed": transposed}
+        return self._on_device
 
     @functools.cached_property
     def reverse(self) -> Arcs:

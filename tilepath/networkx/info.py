@@ -82,7 +82,7 @@ _DOCS = {
     "dijkstra": "Equal distances are in the order of the nodes; of paths of equal length, any may be returned.",
     "bellman_ford": "Results are in the order of distances; of paths of equal length, any may be returned.",
     "measures": "Searches on all cores; without weights, 64 share each step. Diameters and radii need few searches.",
-    "betweenness": "On all cores of a CPU; the last bits may differ. Weights of 0 are left to NetworkX.",
+    "betweenness": "On all cores of a CPU, or on a GPU; the last bits may differ. Weights of 0 are left to NetworkX.",
     "connectivity": "Faster than NetworkX on a graph that has been converted before.",
 }
 

@@ -3,7 +3,7 @@
 Two searches run on the arcs as they are: `gpuops.dijkstra` from one node, if no length is negative, and
 `gpuops.hop_distances` from many nodes, if all lengths are equal. All other searches run on the arcs laid out as a
 `gpuops.SearchGraph`: `gpuops.shortest_distances` from the nearest of several nodes, `gpuops.batched_shortest_distances`
-from many nodes, and `gpuops.shortest_path_tree` for paths. Only `gpuops.batched_shortest_distances` may run on a GPU.
+from many nodes, and `gpuops.shortest_path_tree` for paths. Only searches from many nodes may run on a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import gpuops
 from gpuops import NegativeCycleError
 from pipelines.workers.device_arrays import to_host
-from tilepath.devices import search_work
+from tilepath.devices import hop_work, search_work
 from tilepath.networkx.graph import EXACT, Arcs, ConvertedGraph, library_of_config
 
 # Batches of sources grow from 1 by doubling, so that a caller who takes only the first results does not wait for many.
@@ -183,9 +183,9 @@ def trees(
 def distances_from(arcs: Arcs, sources: list[int]) -> np.ndarray:
     """Return the distances from each source as a NumPy array, one row for each source."""
     if arcs.length is not None:
-        return gpuops.hop_distances(
-            arcs.indptr, arcs.indices, sources, length=arcs.length, dtype=np.float64, check=False
-        )
+        xp = library_of_config(hop_work(len(sources), arcs.n, len(arcs.indices)))
+        rows = arcs.rows_in(xp)
+        return to_host(gpuops.hop_distances(**rows, sources=sources, length=arcs.length, dtype=np.float64, check=False))
     xp = library_of_config(search_work(len(sources), arcs.n, len(arcs.indices)))
     try:
         distances = to_host(gpuops.batched_shortest_distances(arcs.layout_in(xp), sources))

@@ -279,10 +279,69 @@ def test_the_certificate_notices_a_wrong_value(place):
         verify_betweenness(found._replace(**{place: wrong}), **kind)
 
 
-@pytest.mark.gpu
-def test_arrays_of_a_gpu_are_refused():
+@pytest.fixture
+def cupy():
     cupy = pytest.importorskip("cupy")
     if not cupy.cuda.is_available():
         pytest.skip("no GPU")
-    with pytest.raises(TypeError, match="runs on a CPU; pass NumPy arrays"):
-        betweenness(cupy.zeros(2, np.int64), cupy.zeros(0, np.int32))
+    return cupy
+
+
+GRAPHS_OF_A_GPU = {
+    "random": lambda: random_graph(n=2000, m=9000, weights=np.random.default_rng(1).random(9000) + 1e-3),
+    "few lengths": lambda: random_graph(n=3000, m=12_000, seed=2),
+    "hubs": lambda: rows_of(
+        [(0, v, 1 + v % 3) for v in range(1, 2000)]
+        + [(v, 1 + v * 7 % 1999, 2) for v in range(1, 2000)]
+        + [(v, 0, 1 + v % 2) for v in range(1, 2000)],
+        2000,
+    ),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GRAPHS_OF_A_GPU)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, weighted):
+    """Numbers of paths are below 2^53 here."""
+    indptr, indices, weights = GRAPHS_OF_A_GPU[name]()
+    n = len(indptr) - 1
+    arrays = indptr, indices, weights if weighted else None
+    on_device = [None if x is None else cupy.asarray(x) for x in arrays]
+    through = np.random.default_rng(3).random(n) < 0.9
+    for sources, options in (
+        (None, {}),
+        (range(5 * GROUP + 3), {"arcs": True, "endpoints": True}),
+        ([0, n - 1, 0], {"arcs": True, "through": through}),
+        ([], {"arcs": True}),
+    ):
+        given = {key: cupy.asarray(x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
+        expected = betweenness(*arrays, sources, **options)
+        found = betweenness(*on_device, sources, **given)
+        assert found.vertices.get().tobytes() == expected.vertices.tobytes()
+        if "arcs" in options:
+            assert found.arcs.get().tobytes() == expected.arcs.tobytes()
+        assert found.pairs == expected.pairs
+        assert found.inner == pytest.approx(expected.inner, rel=1e-12)
+
+
+@pytest.mark.gpu
+def test_numbers_of_paths_far_beyond_float64_on_a_gpu(cupy):
+    arcs, n = layers(500, 9, seed=0)
+    arrays = rows_of(arcs, n)
+    on_device = list(map(cupy.asarray, arrays))
+    for count in 2, 3:
+        expected = betweenness(*arrays[:count], sources=range(40), arcs=True)
+        found = betweenness(*on_device[:count], sources=range(40), arcs=True)
+        again = betweenness(*on_device[:count], sources=range(40), arcs=True)
+        for ours, same, cpus in zip(found[:2], again[:2], expected[:2], strict=True):
+            np.testing.assert_allclose(ours.get(), cpus, rtol=1e-11)
+            assert ours.get().tobytes() == same.get().tobytes()
+        verify_betweenness(found, sources=40, arcs=len(arcs), symmetric=False, endpoints=False)
+
+
+@pytest.mark.gpu
+def test_a_weight_that_is_lost_on_a_gpu(cupy):
+    arrays = map(cupy.asarray, (np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1.0, 1e-20])))
+    with pytest.raises(ValueError, match="the weight 1e-20 of the arc from vertex 1 to vertex 2 is lost"):
+        betweenness(*arrays)

@@ -191,9 +191,6 @@ def test_graphs_that_are_refused(tmp_path, client):
 
 def test_workers_that_are_refused(graphs, client, monkeypatch):
     store, facts = graphs["directed"][0], measure_workers(client, None)
-    monkeypatch.setattr(solve, "measure_workers", lambda *_: [replace(fact, gpu=True) for fact in facts])
-    with pytest.raises(ValueError, match=r"computed on CPUs; start workers with device='cpu' \(--device cpu\)"):
-        betweenness(client, store)
     monkeypatch.setattr(
         solve, "measure_workers", lambda *_: [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
     )
@@ -206,3 +203,11 @@ def test_a_wrong_sum_is_noticed(graphs, client, monkeypatch):
     monkeypatch.setattr(sums_on_workers, "Betweenness", lambda vertices, *rest: right(vertices * 1.01, *rest))
     with pytest.raises(VerificationError, match="the betweenness of all vertices adds up to"):
         betweenness(client, graphs["directed"][0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["directed", "undirected"])
+@pytest.mark.parametrize("options", [{}, {"edges": True}, {"hops": True, "endpoints": True}, {"sample": 50, "seed": 1}])
+def test_a_gpu_returns_the_bits_of_a_cpu(graphs, client, gpu_client, name, options):
+    store, _ = graphs[name]
+    assert betweenness(gpu_client, store, **options).equals(betweenness(client, store, **options))

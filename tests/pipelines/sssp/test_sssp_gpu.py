@@ -50,6 +50,29 @@ def test_together_cutoff_targets_and_all_pairs(gpu_client, client, tmp_path):
     np.testing.assert_array_equal(got[:], want[:])
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(("weight", "dtype"), [(1, "int32"), (0.1, "float64")])
+def test_equal_weights_equal_the_cpu(gpu_client, client, tmp_path, directed, weight, dtype):
+    rng = np.random.default_rng(1)
+    tails, heads = rng.integers(0, 900, (2, 3000))
+    facts = {"directed": directed, "through": np.arange(900) % 9 != 4}
+    if not directed:
+        tails, heads = np.concatenate((tails, heads)), np.concatenate((heads, tails))
+    order = np.argsort(tails, kind="stable")
+    indptr = np.searchsorted(tails[order], np.arange(901))
+    graph = write_graph(tmp_path / "g", indptr, heads[order], np.full(len(tails), weight, dtype), **facts)
+    options = {"sources": list(range(0, 900, 7)), "dtype": dtype}
+    want = single_source_shortest_paths(client, graph, tmp_path / "cpu", **options)
+    got = single_source_shortest_paths(gpu_client, graph, tmp_path / "gpu", verify=True, **options)
+    np.testing.assert_array_equal(got.distances(), want.distances())
+    every = [
+        all_pairs_shortest_paths(users, graph, tmp_path / name, method="batched", dtype=dtype, verify=True)
+        for name, users in (("all-cpu", client), ("all-gpu", gpu_client))
+    ]
+    np.testing.assert_array_equal(every[0][:], every[1][:])
+
+
 @pytest.mark.multigpu
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
 def test_two_gpus_give_the_bits_of_one(gpu_client, two_gpus, tmp_path, spread):
