@@ -393,7 +393,7 @@ def sequences(xp: Any) -> None:
 SHAPES = [(130, 70, 3), (1, 1, 1), *((9, 65, d) for d in (7, 12, 16, 33, 60, 130))]
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
+@operation("som/pack.cu", "som/decide.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units(xp: Any) -> None:
     rng = np.random.default_rng(15)
     for dtype in "float32", "float64":
@@ -410,7 +410,7 @@ def best_matching_units(xp: Any) -> None:
                     gpuops.best_matching_units(holes, w, metric, top=top, missing=True)
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
+@operation("som/pack.cu", "som/decide.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units_of_many(xp: Any) -> None:
     bmu = importlib.import_module("gpuops.som.bmu_cuda")
     rng = np.random.default_rng(16)

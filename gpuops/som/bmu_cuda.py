@@ -46,15 +46,20 @@ _LOST_BY_WARPGROUPS = 4 * (17 / 4 + 1) * 2.0**-23  # on an H100 and an H200
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 
-_PROGRAMS = {
-    (dtype, metric): Program(
-        "som/bmu.cu",
-        ("pack", "bound", "place", "decide", "decide_together"),
-        (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
-    )
-    for dtype in ("float32", "float64")
-    for metric, name in _METRICS.items()
-}
+
+def _of_all(file: str, *entries: str) -> dict[tuple[str, int], Program]:
+    """Return the programs of a file for each dtype and metric."""
+    return {
+        (dtype, metric): Program(
+            file, entries, (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}")
+        )
+        for dtype in ("float32", "float64")
+        for metric, name in _METRICS.items()
+    }
+
+
+_PACKING = _of_all("som/pack.cu", "pack")
+_DECISION = _of_all("som/decide.cu", "bound", "place", "decide", "decide_together")
 
 # Dimensions in a slab, and whether there is a single slab, by the step of the float32 kernel.
 _SLABS = {
@@ -209,9 +214,10 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     """Return the plan of a search on the current device, and compile its kernels."""
     import cupy
 
-    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(device, metric, missing, d), math.ceil(m / _TILE)
+    screen, tiles = _choose(device, metric, missing, d), math.ceil(m / _TILE)
+    packing, decision = _PACKING[dtype.name, metric], _DECISION[dtype.name, metric]
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
-    prepare({program, screen.program, screen.program_of_one} if screens else {program})
+    prepare({packing, decision, *((screen.program, screen.program_of_one) if screens else ())})
     room = min(_CHUNK_BYTES, int(cupy.cuda.Device(device).mem_info[1] * _CHUNK_PART))
     chunk = _chunk(screen, tiles, n, room)
     panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
@@ -249,7 +255,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
     parts = tuple(
-        _part(device, program, screen, screens, bool(search["sorted"]), m, first, min(chunk, n - first))
+        _part(device, packing, decision, screen, screens, bool(search["sorted"]), m, first, min(chunk, n - first))
         for first in range(0, max(n, 1), chunk)
     )
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
@@ -260,7 +266,15 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
 
 
 def _part(
-    device: int, program: Program, screen: _Screen, screens: bool, by_tiles: bool, m: int, first: int, count: int
+    device: int,
+    packing: Program,
+    decision: Program,
+    screen: _Screen,
+    screens: bool,
+    by_tiles: bool,
+    m: int,
+    first: int,
+    count: int,
 ) -> _Part:
     """Return the launches for `count` samples; `by_tiles`: `decide` takes them in the order of their tiles."""
     tiles, blocks = math.ceil(m / _TILE), math.ceil(count / screen.samples)
@@ -270,7 +284,7 @@ def _part(
     )
     packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
     launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
-    launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
+    launches = [(packing.function("pack"), (packs,), (_PANEL,), 0)]
     if screens and count:
         grid, grid_of_one = ((blocks, math.ceil(tiles / each)) for each in (share, share_of_one))
         if screen.program_of_one.architecture:  # its blocks take several pieces of work
@@ -284,7 +298,7 @@ def _part(
 
     def over(entry: str, of_block: int) -> None:
         """Launch `entry` in blocks of so many samples."""
-        launches.append((program.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
+        launches.append((decision.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
 
     if by_tiles:
         over("bound", 32 * _WARPS)

@@ -8,7 +8,7 @@
 //
 // Blocks stay until no work is left: they take every gridDim.x-th piece, a piece being 256 samples and a part of the map.
 //
-// Features come from bmu.cu, as halves.cuh describes: core matrices, in the order that the multiplication wants in shared
+// Features come from pack.cu, as halves.cuh describes: core matrices, in the order that the multiplication wants in shared
 // memory. Sums stay in the accumulators over all slabs.
 //
 // Launch: blocks that stay, THREADS threads, SHARED bytes of shared memory; a part of the map is `share_of_one` tiles, an
