@@ -87,7 +87,7 @@ _TENSOR_SCREENS = {
 
 
 def _by_warpgroups(ksteps: int, deep: bool) -> Program:
-    stage = (6 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
+    stage = (7 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
     stages = min(8, (224 << 10) // stage)
     return Program(
         "som/screen_wgmma.cu",
@@ -282,6 +282,8 @@ def _part(
         _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
         for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
     )
+    if screen.program_of_one.architecture and screen.slab < screen.depth:
+        share_of_one = screen.tiles_of_one  # samples pass through shared memory again for each three tiles
     packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
     launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
     launches = [(packing.function("pack"), (packs,), (_PANEL,), 0)]
@@ -325,7 +327,8 @@ def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
         rows = 16 * ksteps * slabs
         blocks, blocks_of_one, tiles_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2, 1
         if of_one.runs_on(device):  # its sums go over all slabs
-            kappa_of_one, blocks_of_one, tiles_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added), 1, 2
+            kappa_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added)
+            blocks_of_one, tiles_of_one = 1, 3 if slabs > 1 else 2
         else:
             of_one = program
         constants = kappa, kappa_of_one, rounding, split, tiny

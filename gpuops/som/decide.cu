@@ -202,7 +202,7 @@ __device__ inline void decide_samples(const Search& s) {
         if (from == first_staged) return;
         first_staged = from;
         __syncwarp();
-#pragma unroll 4
+#pragma unroll 8
         for (int k = place; k < min(STAGED, rows - from); k += GROUP) {
             float feature = missing ? __int_as_float(0x7fffffff) : 0;
             if (from + k < d) {

@@ -156,6 +156,18 @@ def test_samples_that_share_the_loads_of_units(sorting_cupy, metric, dtype, d):
     check_units(xp, samples, np.ones((2200, d), dtype), metric, top=2)  # more equal tiles than a list holds
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("n", "m", "d"), [(20_000, 300, 100), (9_000, 2_000, 200)])
+def test_many_deep_samples(cupy, n, m, d):
+    rng = np.random.default_rng(d)
+    samples, codebook = (rng.normal(size=(rows, d)).astype("float32") for rows in (n, m))
+    expected = best_matching_units(samples, codebook)
+    for _ in range(2):  # from the second search on with one half product for a score
+        found = best_matching_units(*map(cupy.asarray, (samples, codebook)))
+        for result, known in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(result.get(), known)
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
 @dtypes
 @pytest.mark.parametrize("d", [3, 12, 60])

@@ -133,6 +133,19 @@ def test_tensor_cores_by_slabs(cupy, products, d):
         np.testing.assert_allclose(seen.least[:, tile], known, rtol=0, atol=2.0**-20 * abs(bias).max())
 
 
+@pytest.mark.slow
+def test_deep_samples_that_go_through_the_map_one_block_after_another(cupy, monkeypatch):
+    source, together = Program.source, "NEIGHBOURS = 16"
+    assert any(together in source(program) for program in declared())
+    monkeypatch.setattr(Program, "source", lambda program: source(program).replace(together, "NEIGHBOURS = 2"))
+    cupy.start(1, multiprocessors=3)
+    rng = np.random.default_rng(2)
+    samples, codebook = (rng.normal(size=shape).astype("float32") for shape in ((1200, 79), (500, 79)))
+    seen = inside(cupy, samples, codebook)
+    assert off(seen, samples, codebook).max() <= 1
+    np.testing.assert_array_equal(seen.units, best_matching_units(samples, codebook)[0])
+
+
 ADVERSE = {
     "offset": lambda rng, x, w: (x + 1e4, w + 1e4),
     "far samples": lambda rng, x, w: (x * 300, w),
