@@ -430,6 +430,21 @@ def best_matching_units_of_many(xp: Any) -> None:
     bmu._plan.cache_clear()
 
 
+@operation("som/pack.cu", "som/small_map.cu")
+def best_matching_units_of_small_maps(xp: Any) -> None:
+    bmu, small = (importlib.import_module(f"gpuops.som.{name}") for name in ("bmu_cuda", "small_map_cuda"))
+    rng = np.random.default_rng(17)
+    bmu._plan.cache_clear()
+    with mock.patch.multiple(small, _SAMPLES=0, CHUNK=256):
+        for dtype in "float32", "float64":
+            for n, m, d in (400, 130, 6), (70, 20, 17), (40, 70, 33), (40, 16, 60), (40, 1, 78):
+                samples, codebook = (rng.standard_normal((k, d)).astype(dtype) for k in (n, m))
+                samples[n // 2] *= 1e20  # a sample too large for halves
+                samples[:9], codebook[1:12] = 1, 0.5  # several candidates
+                gpuops.best_matching_units(xp.asarray(samples), xp.asarray(codebook))
+    bmu._plan.cache_clear()
+
+
 @operation("som/update.cu")
 def learning_of_maps(xp: Any) -> None:
     rng = np.random.default_rng(17)

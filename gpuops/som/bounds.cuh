@@ -18,8 +18,10 @@ constexpr int SIFTED = -1;
 struct Bounds {
     float norm, factor, constant, tiny, residual, reach, whole;
 
-    __device__ Bounds(const Search& s, long long i, int products) {
-        const double more = 1.0001, a = s.sample_norms[i];
+    __device__ Bounds(const Search& s, long long i, int products)
+        : Bounds(s, s.sample_norms[i], products == 1 ? s.sample_residuals[i] : 0, products) {}
+    __device__ Bounds(const Search& s, double a, double r, int products) {  // of a sample with this norm and residual
+        const double more = 1.0001;
         const bool one = products == 1;
         const double split = products == 3 ? s.split : 0;
         const double kappa = one ? s.kappa_of_one : products == SIFTED ? s.kappa_of_sifted : s.kappa;
@@ -27,7 +29,7 @@ struct Bounds {
         factor = (float)((DOTS ? kappa + s.rounding + split : 0) * more);
         constant = (float)((DOTS ? s.rounding * a + split : kappa + s.rounding) * more);
         tiny = (float)((products == SIFTED ? s.tiny_of_sifted : s.tiny) * more);
-        residual = one ? (float)(s.sample_residuals[i] * more) : 0;
+        residual = one ? (float)(r * more) : 0;
         reach = one ? norm : 0;
         whole = one ? (float)more : 0;
     }

@@ -137,7 +137,7 @@ constexpr int LINE = 128;  // bytes
 template <int SAMPLES, bool MISSING>
 __device__ inline void add_terms(float (&sums)[SAMPLES][2][2], const Four (*features)[STAGED / 4], const Two* units,
                                  int count) {
-#pragma unroll 2
+#pragma unroll 4
     for (int k = 0; k < count; k += 4) {
         Two w[4];
 #pragma unroll

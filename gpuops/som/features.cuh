@@ -28,6 +28,8 @@ constexpr bool DOTS = METRIC != TAXICAB;
 constexpr int TILE = 64;    // units that share one least score
 constexpr int PANEL = 128;  // samples whose features lie together, or units that a block packs
 
+constexpr int QUAD = 4;  // units that `match` looks at together: 2 l, 2 l + 1 and both + 8 of 16 units
+
 constexpr int NOT_FINITE = 1, NOTHING_PRESENT = 2;
 constexpr double LARGEST_VALUE = 3.273390607896142e150;  // 2^500: sums of squares must not overflow
 constexpr double LARGEST_SAMPLE = 16384, LARGEST_UNIT = 128;
@@ -47,6 +49,12 @@ __device__ inline long long panels_of_units(const Search& s) {
 // Rows of features of units in float32; those behind the dimensions are not used.
 __device__ inline int fine_rows(const Search& s) {
     return s.tensor ? (s.d + 3) / 4 * 4 : s.depth;
+}
+
+// Returns where the values of a unit as given begin in [quads][d][QUAD]; if `matched`.
+__device__ inline long long first_of_exact(long long unit, int d) {
+    const long long quad = unit / 16 * 4 + unit % 8 / 2;
+    return quad * d * QUAD + unit % 16 / 8 * 2 + unit % 2;
 }
 
 __device__ inline bool usable(double x) {

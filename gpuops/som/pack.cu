@@ -96,14 +96,25 @@ __device__ inline int pack_units(const Search& s, double factor) {
     const bool inside = unit < s.m, there = tile < s.tiles;
     const int place = threadIdx.x % TILE;
     const FLOAT* row = (const FLOAT*)s.codebook + unit * s.unit_rows;
-    FLOAT* exact = (FLOAT*)s.exact + tile * s.d * TILE + place;
+    FLOAT* const exact = (FLOAT*)s.exact + (s.matched ? first_of_exact(unit, s.d) : tile * s.d * TILE + place);
+    const int next = s.matched ? QUAD : TILE;
     double square = 0, norm = 0;
     bool finite = true;
-    for (int k = 0; k < s.d && there; ++k) {
-        const double w = inside ? (double)row[k * s.unit_columns] : 0;
-        finite = finite && usable(w);
-        if (METRIC == COSINE) square = __dadd_rn(square, __dmul_rn(w, w));
-        exact[k * TILE] = (FLOAT)w;
+    constexpr int AT_ONCE = 8;  // loads on their way: otherwise each would wait for the store before it
+    for (int from = 0; from < s.d && there; from += AT_ONCE) {
+        FLOAT values[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            values[k] = inside && from + k < s.d ? row[(from + k) * s.unit_columns] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            if (from + k >= s.d) break;
+            const double w = values[k];
+            finite = finite && usable(w);
+            if (METRIC == COSINE) square = __dadd_rn(square, __dmul_rn(w, w));
+            exact[(from + k) * next] = values[k];
+        }
     }
     if (METRIC == COSINE && there) {
         const double length = sqrt(square);
@@ -246,6 +257,11 @@ extern "C" __global__ void pack(const Search s) {
          tile += (long long)gridDim.x * PANEL) {
         s.tile_counts[tile] = 0;
     }
+    if (s.matched && blockIdx.x == 0 && threadIdx.x == 0) {
+        s.left[0] = s.left[1] = 0;
+        if (s.unit_blocks) s.faults[panels_of_units(s)] = 0;  // of all samples
+    }
+    if (s.matched && !of_units) return;
     const int kind = of_units ? pack_units(s, scale) : pack_samples(s, scale, products > 1);
     if (kind) atomicMax(&fault, NO_FAULT - (4 * (unsigned long long)(panel * PANEL + threadIdx.x) + kind));
     __syncthreads();

@@ -25,7 +25,7 @@
 
 extern "C" float fminf(float, float), fmaxf(float, float);
 extern "C" double fmin(double, double), fmax(double, double);
-extern "C" float fabsf(float);
+extern "C" float fabsf(float), sqrtf(float);
 extern "C" double fabs(double), sqrt(double), rint(double), exp(double);
 
 // All shared memory of a program lies in one section of the library, whose ends the linker names.
@@ -777,15 +777,20 @@ inline void ptx_ld_shared_v2_f64(double& x, double& y, unsigned shared) {
 
 inline void ptx_prefetch_global_L1(const void*) {}
 
-inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
+inline void ptx_cp_async_ca_shared_global(unsigned shared, const void* global, unsigned bytes) {
     host::Fiber& fiber = host::me();
     void* to = __start_host_shared + shared;
-    if (bytes != 16 || ((size_t)to | (size_t)global) % 16) host::fail("cp.async.cg copies 16 bytes, aligned to 16");
+    if (bytes != 4 && bytes != 8 && bytes != 16) host::fail("cp.async copies 4, 8 or 16 bytes");
+    if (((size_t)to | (size_t)global) % bytes) host::fail("cp.async: an address is not a multiple of the bytes");
     if (shared >= (size_t)(__stop_host_shared - __start_host_shared)) host::fail("cp.async outside of shared memory");
     if (fiber.copy_count == host::MAX_COPIES) host::fail("cp.async: more on their way than this shim remembers");
     host::touched(to, bytes, true);
     memset(to, host::POISON, bytes);
     fiber.copies[fiber.copy_count++] = {to, global, bytes, fiber.groups};
+}
+inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
+    if (bytes != 16) host::fail("cp.async.cg copies 16 bytes");
+    ptx_cp_async_ca_shared_global(shared, global, bytes);
 }
 inline void ptx_cp_async_commit_group() {
     ++host::me().groups;
