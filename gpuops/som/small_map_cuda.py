@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._cuda import Program, multiprocessors, prepare
+from gpuops._cuda import Program, multiprocessors, prepare, shared_of_block
 from gpuops.som.metrics import EUCLIDEAN
 
 _SAMPLES = 1 << 14  # fewest samples
@@ -44,11 +43,11 @@ def launch_of(device: int, dtype: np.dtype, metric: int, missing: bool, top: int
     ksteps = math.ceil((d + 2) / 16)
     if metric != EUCLIDEAN or missing or top != 1 or n < _SAMPLES or m > _UNITS or 16 * ksteps > _DEPTH:
         return None
-    units = math.ceil(m / 64) * 64 * 16 * ksteps * 2
+    units, room = math.ceil(m / 64) * 64 * 16 * ksteps * 2, shared_of_block(device) - _STATIC
     for warps in _WARPS:
         shared = units + warps * _BATCH * (d | 1) * dtype.itemsize
-        if shared <= _room(device):
-            return Launch(PROGRAMS[dtype.name, ksteps], 32 * warps, shared, _room(device))
+        if shared <= room:
+            return Launch(PROGRAMS[dtype.name, ksteps], 32 * warps, shared, room)
     return None
 
 
@@ -62,11 +61,3 @@ def launches(device: int, launch: Launch, n: int) -> list[tuple[Any, tuple[int, 
     blocks = min(multiprocessors(device), math.ceil(batches / warps))
     left = min(4 * multiprocessors(device), math.ceil(n / warps))
     return [(match, (blocks,), threads, launch.shared), (match_left, (left,), threads, 0)]
-
-
-@functools.cache
-def _room(device: int) -> int:
-    """Return the bytes of shared memory that a block may ask for, besides those that the kernel has by itself."""
-    import cupy
-
-    return int(cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]) - _STATIC

@@ -186,6 +186,18 @@ def test_samples_of_small_maps(matching_cupy, dtype, m, d):
 
 
 @pytest.mark.gpu
+@dtypes
+@pytest.mark.parametrize(("n", "m", "d"), [(200_000, 30, 7), (500_000, 900, 34), (30_000, 1, 60)])
+def test_sums_of_few_units(cupy, dtype, n, m, d):
+    rng = np.random.default_rng(d)
+    samples, units = rng.normal(size=(n, d)).astype(dtype), rng.integers(0, m, n, dtype=np.int32)
+    scale = fixed_point(n, abs(samples).max(axis=0).astype(float))
+    expected = unit_sums(samples, units, m, scale=scale)
+    for sums, known in zip(unit_sums(*map(cupy.asarray, (samples, units)), m, scale=scale), expected, strict=True):
+        np.testing.assert_array_equal(sums.get(), known)
+
+
+@pytest.mark.gpu
 def test_scores_that_are_rounded_to_zero(matching_cupy):
     codebook = np.zeros((61, 20), "float32")
     codebook[:, 0] = np.insert(np.resize([1.5, -1.5], 60), 37, 0)
