@@ -15,26 +15,26 @@
 //
 // Source of the bound: gpuops/som/__init__.py; to replace bits of a score changes it by at most 2^(BITS - 23) of it.
 //
-// Launch: `pack` for the units alone, then `match` and `match_left`, in blocks of at most MOST_THREADS threads. `match`
+// Launch: `pack` for the units alone, then `match` and `match_left`, in blocks of at most THREADS threads. `match`
 //         stays on each multiprocessor, with shared memory for all units as halves and for 32 samples of each warp.
-// Macros: FLOAT, METRIC = EUCLIDEAN (features.cuh); KSTEPS, steps of 16 features.
+// Macros: FLOAT, METRIC = EUCLIDEAN (features.cuh); KSTEPS, steps of 16 features; THREADS, most threads of a block.
 
 #include "../device/async_copy.cuh"
 #include "bounds.cuh"
 #include "halves.cuh"
 
 constexpr int CHUNKS = 2 * KSTEPS, GROUP = CHUNKS * 8;  // GROUP: chunks of eight units
-constexpr int MOST_THREADS = 512;
-constexpr int BITS = 8;                    // of a key, for the number of its quad
-constexpr float LEAST_KEY = 0x1p-126f;     // the least normal number
-constexpr float ABSENT = 0x1.fffffep127f;  // the score of a unit that does not exist: the greatest number
-constexpr int BATCH = 32;                  // samples of a warp at a time
-constexpr int OF_THREAD = 4;               // samples whose scores a thread has
-constexpr int LISTED = 64;                 // candidates that a warp lists before it evaluates them
+constexpr int BITS = 8;                                 // of a key, for the number of its quad
+constexpr float LEAST_KEY = 0x1p-126f;                  // the least normal number
+constexpr float ABSENT = 0x1.fffffep127f;               // the score of a quad without a unit: the greatest number
+constexpr int ABSENT_UNIT = 0x7fffffff;
+constexpr int BATCH = 32;     // samples of a warp at a time
+constexpr int OF_THREAD = 4;  // samples whose scores a thread has
+constexpr int LISTED = 64;    // candidates that a warp lists before it evaluates them
 
 // A candidate, and its nearest unit.
 struct Candidate {
-    double value;
+    unsigned long long value;  // the bits of its squared distance
     int unit;
     short quad, sample;
 };
@@ -94,13 +94,13 @@ __device__ inline TileBound bound_of_map(const Search& s) {
 
 // The bound on the error of a key of one sample.
 struct KeyBound {
-    float of_any, of_key;  // the part of it that all keys have, and as a part of the key
+    float of_any;                                                             // the part of it that all keys have
+    static constexpr float of_key = 0x1p-22f + 1.0001f / (1 << (23 - BITS));  // the other part, as a part of the key
 
     __device__ KeyBound(const Search& s, float norm, float residual, const TileBound& map) {
-        const Bounds bounds(s, norm, residual, 1);
-        of_any = bounds.epsilon(0, map);
-        of_key = 0x1p-22f + 1.0001f / (1 << (23 - BITS));
+        of_any = Bounds(s, norm, residual, 1).epsilon(0, map);
     }
+    __device__ explicit KeyBound(float of_any) : of_any(of_any) {}
     __device__ float upper(float key) const { return key + (of_any + fabsf(key) * of_key); }
     __device__ float lower(float key) const { return key - (of_any + fabsf(key) * of_key); }
     // Returns a number that a key exceeds only if its lower bound exceeds `enough`.
@@ -115,6 +115,8 @@ __device__ inline void take_samples(const Search& s, const FLOAT* staged, int co
                                     double factor, unsigned (&a)[2][KSTEPS][4], float (&norms)[OF_THREAD],
                                     float (&residuals)[OF_THREAD]) {
     const int lane = threadIdx.x % 32;
+    int d = s.d;
+    asm volatile("" : "+r"(d));  // else what depends on it would be kept from batch to batch, in too many registers
     float squares[OF_THREAD] = {}, lost[OF_THREAD] = {};
     unsigned far = 0;
 #pragma unroll
@@ -127,15 +129,14 @@ __device__ inline void take_samples(const Search& s, const FLOAT* staged, int co
                 float values[2];
 #pragma unroll
                 for (int h = 0; h < 2; ++h) {
-                    const int column = first + h;
-                    float value = column == s.d ? (float)COARSE : column == s.d + 1 ? 1.f : 0.f;
-                    if (column < s.d) {
-                        const double x = staged[(lane / 4 + 8 * q) * columns + column];
-                        value = (float)((x - centre[column]) * factor);
-                        squares[q] += value * value;
-                        if (!(fabsf(value) <= (float)LARGEST_SAMPLE)) far |= 1u << q;
-                    }
-                    values[h] = value;
+                    // Without a branch: what is behind the dimensions is replaced by the features of the bias, and zeros.
+                    const int column = first + h, inside = min(column, d - 1);
+                    const double x = staged[(lane / 4 + 8 * q) * columns + inside];
+                    const float feature = (float)((x - centre[inside]) * factor);
+                    const float square = column < d ? feature * feature : 0;
+                    values[h] = column < d ? feature : column == d ? (float)COARSE : column == d + 1 ? 1.f : 0.f;
+                    squares[q] += square;
+                    far |= (unsigned)!(square <= (float)(LARGEST_SAMPLE * LARGEST_SAMPLE)) << q;
                 }
                 const unsigned pair = pair_of_halves(values[0], values[1]);
                 a[q / 2][k][q % 2 + 2 * part] = pair;
@@ -168,7 +169,7 @@ __device__ inline Found nearest_of_quad(const Search& s, const FLOAT* sample, in
         FLOAT of[QUAD];
     };
     const Values* const units = (const Values*)s.exact + (long long)quad * s.d;
-    constexpr int AT_ONCE = 32 / sizeof(FLOAT);  // loads on their way, as many as registers allow
+    constexpr int AT_ONCE = 24 / sizeof(FLOAT);  // loads on their way, as many as registers allow
     double sums[QUAD] = {};
 #pragma unroll AT_ONCE
     for (int k = 0; k < s.d; ++k) {
@@ -195,20 +196,24 @@ __device__ inline void write_found(const Search& s, long long i, const Found& fo
     ((FLOAT*)s.distances)[i] = (FLOAT)sqrt(found.value);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match(const Search s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) match(const Search s) {
     extern __shared__ Chunk units[];
-    __shared__ Candidate candidates_of_warps[MOST_THREADS / 32][LISTED];
+    __shared__ Candidate candidates_of_warps[THREADS / 32][LISTED];
+    __shared__ unsigned long long least_of_warps[THREADS / 32][BATCH];  // bits of squared distances, in their order
+    __shared__ int units_of_warps[THREADS / 32][BATCH];
     __shared__ double centre[16 * KSTEPS];
     constexpr unsigned ALL = 0xffffffff;
     const float infinity = (float)infinite();
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = s.d, columns = d | 1;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, columns = s.d | 1;
     const int pairs = (int)(s.m + 15) / 16, chunks = s.tiles * 8 * GROUP;
     for (int at = threadIdx.x; at < pairs * 2 * GROUP; at += blockDim.x) units[at] = ((const Chunk*)s.w)[at];
-    for (int k = threadIdx.x; k < d; k += blockDim.x) centre[k] = s.centre[k];
-    const double factor = -2 * s.centre[d];
+    for (int k = threadIdx.x; k < s.d; k += blockDim.x) centre[k] = s.centre[k];
+    const double factor = -2 * s.centre[s.d];
     const TileBound map = bound_of_map(s);
     FLOAT* const staged = (FLOAT*)(units + chunks) + warp * BATCH * columns;
     Candidate* const candidates = candidates_of_warps[warp];
+    unsigned long long* const least_of_samples = least_of_warps[warp];
+    int* const unit_of_samples = units_of_warps[warp];
     __syncthreads();
     const auto take = [&] { return lane == 0 ? atomicAdd(s.left + 1, 1) : 0; };
     for (int next = take();;) {
@@ -218,6 +223,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match(const Search
         const int there = (int)min((long long)BATCH, s.n - first);
         const FLOAT* const given = (const FLOAT*)s.samples + (s.first + first) * s.sample_rows;
         __syncwarp();
+        int d = s.d;
+        asm volatile("" : "+r"(d));                                  // as in take_samples
         for (int row = lane / d, column = lane % d; row < there;) {  // every 32nd value, counted row by row
             copy_word<sizeof(FLOAT)>(&staged[row * columns + column],
                                      given + row * s.sample_rows + column * s.sample_columns);
@@ -238,8 +245,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match(const Search
         float norms[OF_THREAD], residuals[OF_THREAD];
         take_samples(s, staged, columns, centre, factor, a, norms, residuals);
 
-        // Computes the least score of each sample and each quad of the thread.
-        const auto screen = [&](int pair, bool whole, float (&least_of_quads)[OF_THREAD]) {
+        // Computes the least score of each sample and each quad of the thread; +inf if the quad has no unit.
+        const auto screen = [&](int pair, float (&least_of_quads)[OF_THREAD]) {
             float sums[2][2][4] = {};  // of either group and 16 samples
 #pragma unroll
             for (int g = 0; g < 2; ++g) {
@@ -251,118 +258,124 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match(const Search
                     multiply(sums[g][1], a[1][k], b[k]);
                 }
             }
-            const int unit = first_of_quad(pair * 4 + lane % 4);
 #pragma unroll
             for (int q = 0; q < OF_THREAD; ++q) {
                 float scores[QUAD];
 #pragma unroll
-                for (int j = 0; j < QUAD; ++j) {
-                    scores[j] = sums[j / 2][q / 2][q % 2 * 2 + j % 2];
-                    if (!whole && unit + behind(j) >= s.m) scores[j] = ABSENT;
-                }
+                for (int j = 0; j < QUAD; ++j) scores[j] = sums[j / 2][q / 2][q % 2 * 2 + j % 2];
                 least_of_quads[q] = fminf(fminf(scores[0], scores[1]), fminf(scores[2], scores[3]));
             }
         };
         float least[OF_THREAD], second[OF_THREAD];
 #pragma unroll
         for (int q = 0; q < OF_THREAD; ++q) least[q] = second[q] = ABSENT;
-        const auto add = [&](int pair, bool whole) {
+        const auto add = [&](int pair, bool last) {
             float scores[OF_THREAD];
-            screen(pair, whole, scores);
+            screen(pair, scores);
 #pragma unroll
             for (int q = 0; q < OF_THREAD; ++q) {
                 const unsigned quad = pair * 4 + lane % 4;
+                if (last) scores[q] = fminf(scores[q], ABSENT);  // +inf with a number would not be a number
                 const float key = __uint_as_float((__float_as_uint(scores[q]) & ~0u << BITS) | quad);
                 second[q] = fminf(second[q], fmaxf(least[q], key));
                 least[q] = fminf(least[q], key);
             }
         };
 #pragma unroll 2
-        for (int pair = 0; pair < pairs - 1; ++pair) add(pair, true);
-        add(pairs - 1, false);
+        for (int pair = 0; pair < pairs - 1; ++pair) add(pair, false);
+        add(pairs - 1, true);
 
-        Nearest nearest;  // of sample number `lane`
-        int found = 0;
-        const auto evaluate = [&] {
-            __syncwarp();
-            for (int at = lane; at < found; at += 32) {
-                Candidate& candidate = candidates[at];
-                const Found best = nearest_of_quad(s, staged + candidate.sample * columns, candidate.quad);
-                candidate.value = best.value;
-                candidate.unit = best.unit;
-            }
-            __syncwarp();
-            for (int at = 0; at < found; ++at) {
-                if (candidates[at].sample == lane) nearest.add({candidates[at].value, candidates[at].unit});
-            }
-            __syncwarp();
-            found = 0;
-        };
-        const auto list = [&](unsigned which, int quad) {  // bit q: a candidate of sample q of the thread
-#pragma unroll 1
-            for (int q = 0; q < OF_THREAD; ++q) {
-                const bool is = which >> q & 1;
-                const unsigned those = __ballot_sync(ALL, is);
-                if (is) {
-                    Candidate& candidate = candidates[found + __popc(those & ((1u << lane) - 1))];
-                    candidate.quad = (short)quad;
-                    candidate.sample = (short)(lane / 4 + 8 * q);
-                }
-                found += __popc(those);
-                if (found > LISTED - 32) evaluate();
-            }
-        };
-
-        float greatest[OF_THREAD];  // key that may be a candidate, of samples whose scores are looked at again
-        float key = 0;              // the least one of sample number `lane`
-        bool left = false, again = false;
-        unsigned apart = 0;  // bit q: the thread's least key of sample q is a candidate, but not the least one of all
+        // Bounds of sample number `lane`; the least key of a sample is of all its threads.
+        float norm = 0, residual = 0, key = 0;
 #pragma unroll
         for (int q = 0; q < OF_THREAD; ++q) {
             float best = fminf(least[q], __shfl_xor_sync(ALL, least[q], 1));
             best = fminf(best, __shfl_xor_sync(ALL, best, 2));
-            const KeyBound bound(s, norms[q], residuals[q], map);
-            const float enough = bound.upper(best);
-            const bool screened = bound.of_any < infinity;  // also of units
+            const float of_lane[3] = {__shfl_sync(ALL, norms[q], lane % 8 * 4),
+                                      __shfl_sync(ALL, residuals[q], lane % 8 * 4),
+                                      __shfl_sync(ALL, best, lane % 8 * 4)};
+            if (lane / 8 == q) norm = of_lane[0], residual = of_lane[1], key = of_lane[2];
+        }
+        const KeyBound of_sample(s, norm, residual, map);
+        const bool left = !(of_sample.of_any < infinity);  // its features do not fit into halves, or those of a unit
+        float greatest[OF_THREAD];  // key that may be a candidate, of samples whose scores are looked at again
+        bool again = false;
+        unsigned those = 0, quads = 0;  // candidates of the thread: bit q, and the quad in byte q
+#pragma unroll
+        for (int q = 0; q < OF_THREAD; ++q) {
+            const KeyBound bound(__shfl_sync(ALL, of_sample.of_any, lane / 4 + 8 * q));
+            const float enough = bound.upper(__shfl_sync(ALL, key, lane / 4 + 8 * q));
+            const bool screened = bound.of_any < infinity;
             const auto may_be = [&](float other) { return !(bound.lower(other) > enough); };
             // The device may have rounded a key below LEAST_KEY to zero, and its quad is not known.
             const bool open = may_be(second[q]) || (may_be(least[q]) && fabsf(least[q]) < LEAST_KEY);
-            unsigned those = __ballot_sync(ALL, screened && open);
-            those |= those >> 1;
-            those |= those >> 2;  // bit 4 i: of sample i
-            const bool unknown = those >> lane / 4 * 4 & 1;
-            greatest[q] = unknown ? bound.greatest_with(enough) : -infinity;
-            if (screened && !unknown && least[q] != best && may_be(least[q])) apart |= 1u << q;
-            const float of_lane = __shfl_sync(ALL, best, lane % 8 * 4);
-            const bool left_of_lane = __shfl_sync(ALL, !screened, lane % 8 * 4);
-            if (lane / 8 == q) {
-                key = of_lane;
-                left = left_of_lane;
-                again = those >> lane % 8 * 4 & 1;
-            }
+            unsigned unknown = __ballot_sync(ALL, screened && open);
+            again |= unknown != 0;
+            unknown |= unknown >> 1;
+            unknown |= unknown >> 2;  // bit 4 i: of sample i
+            const bool looks_again = unknown >> lane / 4 * 4 & 1;
+            greatest[q] = looks_again ? bound.greatest_with(enough) : -infinity;
+            those |= (unsigned)(screened && !looks_again && may_be(least[q])) << q;
+            quads |= (__float_as_uint(least[q]) & ~(~0u << BITS)) << BITS * q;
         }
-        const auto quad_of = [](float key) { return (int)(__float_as_uint(key) & ~(~0u << BITS)); };
-        if (!left && !again) nearest.add(nearest_of_quad(s, staged + lane * columns, quad_of(key)));
-#pragma unroll
-        for (int q = 0; q < OF_THREAD; ++q) {
-            if (__any_sync(ALL, apart >> q & 1)) list(apart & 1u << q, quad_of(least[q]));
-        }
-        if (__any_sync(ALL, again)) {
+        least_of_samples[lane] = ~0ull;
+        unit_of_samples[lane] = ABSENT_UNIT;
+        unsigned long long known = ~0ull;  // the least distance of sample number `lane`
+        int found = 0;
+        // Lists candidates, of all threads and then of each pair that is looked at again, and evaluates some at a time.
+        for (int pair = again ? 0 : pairs;;) {
+            const bool last = pair == pairs;
 #pragma unroll 1
-            for (int pair = 0; pair < pairs; ++pair) {
-                float scores[OF_THREAD];
-                screen(pair, false, scores);
-                unsigned those = 0;
+            for (int q = 0; q < OF_THREAD; ++q) {
+                const bool is = those >> q & 1;
+                const unsigned of_warp = __ballot_sync(ALL, is);
+                if (is) {
+                    Candidate& candidate = candidates[found + __popc(of_warp & ((1u << lane) - 1))];
+                    candidate.quad = (short)(quads >> BITS * q & ~(~0u << BITS));
+                    candidate.sample = (short)(lane / 4 + 8 * q);
+                }
+                found += __popc(of_warp);
+                if (found <= LISTED - 32 && !(last && q == OF_THREAD - 1)) continue;
+                __syncwarp();
+                for (int at = lane; at < found; at += 32) {
+                    Candidate& candidate = candidates[at];
+                    const Found best = nearest_of_quad(s, staged + candidate.sample * columns, candidate.quad);
+                    candidate.value = (unsigned long long)__double_as_longlong(best.value);
+                    candidate.unit = best.unit;
+                    atomicMin(least_of_samples + candidate.sample, candidate.value);
+                }
+                __syncwarp();
+                if (least_of_samples[lane] != known) {  // the units so far are farther
+                    known = least_of_samples[lane];
+                    unit_of_samples[lane] = ABSENT_UNIT;
+                }
+                __syncwarp();
+                for (int at = lane; at < found; at += 32) {
+                    const Candidate& candidate = candidates[at];
+                    if (candidate.value == least_of_samples[candidate.sample]) {
+                        atomicMin(unit_of_samples + candidate.sample, candidate.unit);
+                    }
+                }
+                __syncwarp();
+                found = 0;
+            }
+            if (last) break;
+            float scores[OF_THREAD];
+            do {
+                screen(pair, scores);
+                those = 0;
 #pragma unroll
                 for (int q = 0; q < OF_THREAD; ++q) those |= (unsigned)(scores[q] <= greatest[q]) << q;
-                if (__any_sync(ALL, those)) list(those, pair * 4 + lane % 4);
-            }
+                quads = (pair * 4 + lane % 4) * 0x01010101u;
+                ++pair;
+            } while (pair < pairs && !__any_sync(ALL, those));
         }
-        evaluate();
         const bool inside = lane < there;
-        if (inside && !left) write_found(s, s.first + first + lane, nearest.best);
-        const unsigned those = __ballot_sync(ALL, inside && left);
-        if (those) {
+        if (inside && !left) {
+            write_found(s, s.first + first + lane, {__longlong_as_double((long long)known), unit_of_samples[lane]});
+        }
+        const unsigned lefts = __ballot_sync(ALL, inside && left);
+        if (lefts) {
             bool finite = true;
             for (int k = 0; k < d; ++k) finite = finite && usable(staged[lane * columns + k]);
             if (!finite && inside) {
@@ -370,16 +383,16 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match(const Search
                           NO_FAULT - (4 * (unsigned long long)(s.first + first + lane) + NOT_FINITE));
             }
             int at = 0;
-            if (lane == 0) at = atomicAdd(s.left, __popc(those));
+            if (lane == 0) at = atomicAdd(s.left, __popc(lefts));
             at = __shfl_sync(ALL, at, 0);
-            if (inside && left) s.order[at + __popc(those & ((1u << lane) - 1))] = (int)(first + lane);
+            if (inside && left) s.order[at + __popc(lefts & ((1u << lane) - 1))] = (int)(first + lane);
         }
     }
 }
 
 // Takes the samples that `match` left, a warp for each, and reports faults.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) match_left(const Search s) {
-    __shared__ float features_of_warps[MOST_THREADS / 32][16 * KSTEPS];
+extern "C" __global__ void __launch_bounds__(THREADS, 1) match_left(const Search s) {
+    __shared__ float features_of_warps[THREADS / 32][16 * KSTEPS];
     constexpr unsigned ALL = 0xffffffff;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = s.d;
     const int count = *s.left, step = gridDim.x * (blockDim.x / 32);

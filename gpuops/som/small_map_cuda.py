@@ -15,14 +15,14 @@ _UNITS = 1 << 10  # most units: the numbers of their quads are 8 bits of a key
 _DEPTH = 80  # most dimensions, with two of the bias
 CHUNK = 1 << 24  # samples at a time
 _BATCH = 32  # samples of a warp at a time
-_WARPS = 16, 8  # of a block of `match`: as many as shared memory allows
-_STATIC = 20 << 10  # bytes of shared memory besides units and samples
+_STATIC = 24 << 10  # bytes of shared memory besides units and samples
 
 PROGRAMS = {
     (dtype, ksteps): Program(
         "som/small_map.cu",
         ("match", "match_left"),
         (f"FLOAT={'float' if dtype == 'float32' else 'double'}", "METRIC=EUCLIDEAN", f"KSTEPS={ksteps}"),
+        threads=512 if ksteps <= 3 else 384,  # more threads would have too few registers
     )
     for dtype in ("float32", "float64")
     for ksteps in range(1, _DEPTH // 16 + 1)
@@ -44,10 +44,11 @@ def launch_of(device: int, dtype: np.dtype, metric: int, missing: bool, top: int
     if metric != EUCLIDEAN or missing or top != 1 or n < _SAMPLES or m > _UNITS or 16 * ksteps > _DEPTH:
         return None
     units, room = math.ceil(m / 64) * 64 * 16 * ksteps * 2, shared_of_block(device) - _STATIC
-    for warps in _WARPS:
-        shared = units + warps * _BATCH * (d | 1) * dtype.itemsize
+    program = PROGRAMS[dtype.name, ksteps]
+    for threads in program.threads, 256:  # as many as shared memory allows
+        shared = units + threads // 32 * _BATCH * (d | 1) * dtype.itemsize
         if shared <= room:
-            return Launch(PROGRAMS[dtype.name, ksteps], 32 * warps, shared, room)
+            return Launch(program, threads, shared, room)
     return None
 
 
