@@ -175,6 +175,14 @@ def multiprocessors(device: int) -> int:
 
 
 @functools.cache
+def shared_of_block(device: int) -> int:
+    """Return the bytes of shared memory that a block may ask for on the GPU with the number `device`."""
+    import cupy
+
+    return int(cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+@functools.cache
 def _architecture(device: int) -> str:
     """Return the architecture of the GPU with the number `device`, the one whose programs run on no other."""
     import cupy

@@ -421,7 +421,7 @@ def sequences(xp: Any) -> None:
 SHAPES = [(130, 70, 3), (1, 1, 1), *((9, 65, d) for d in (7, 12, 16, 33, 60, 130))]
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
+@operation("som/pack.cu", "som/decide.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units(xp: Any) -> None:
     rng = np.random.default_rng(15)
     for dtype in "float32", "float64":
@@ -438,7 +438,7 @@ def best_matching_units(xp: Any) -> None:
                     gpuops.best_matching_units(holes, w, metric, top=top, missing=True)
 
 
-@operation("som/bmu.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
+@operation("som/pack.cu", "som/decide.cu", "som/screen.cu", "som/screen_tensor.cu", "som/screen_wgmma.cu")
 def best_matching_units_of_many(xp: Any) -> None:
     bmu = importlib.import_module("gpuops.som.bmu_cuda")
     rng = np.random.default_rng(16)
@@ -455,6 +455,21 @@ def best_matching_units_of_many(xp: Any) -> None:
         gpuops.best_matching_units(x, w, "taxicab", top=2)
     # More tiles of units than a warp handles at a time.
     gpuops.best_matching_units(*(xp.asarray(rng.standard_normal((k, 1))) for k in (3, 8300)), top=2)
+    bmu._plan.cache_clear()
+
+
+@operation("som/pack.cu", "som/small_map.cu")
+def best_matching_units_of_small_maps(xp: Any) -> None:
+    bmu, small = (importlib.import_module(f"gpuops.som.{name}") for name in ("bmu_cuda", "small_map_cuda"))
+    rng = np.random.default_rng(17)
+    bmu._plan.cache_clear()
+    with mock.patch.multiple(small, _SAMPLES=0, CHUNK=256):
+        for dtype in "float32", "float64":
+            for n, m, d in (400, 130, 6), (70, 20, 17), (40, 70, 33), (40, 16, 60), (40, 1, 78):
+                samples, codebook = (rng.standard_normal((k, d)).astype(dtype) for k in (n, m))
+                samples[n // 2] *= 1e20  # a sample too large for halves
+                samples[:9], codebook[1:12] = 1, 0.5  # several candidates
+                gpuops.best_matching_units(xp.asarray(samples), xp.asarray(codebook))
     bmu._plan.cache_clear()
 
 

@@ -37,11 +37,15 @@ def inside(xp, samples, codebook, metric="euclidean", products=1, missing=False)
         at = int(plan.offsets[bmu_cuda._SCRATCH.index(name)])
         return np.frombuffer(memory, kind, int(np.prod(shape)), at).reshape(shape)
 
-    seen = SimpleNamespace(units=units.get()[:, 0], least=read("least", "f4", n, tiles), fault=read("fault", "u8", 2))
+    seen = SimpleNamespace(units=units.get()[:, 0], fault=read("fault", "u8", 2))
+    seen.constants = plan.argument.view(bmu_cuda._SEARCH)
+    if seen.constants["matched"]:  # there are no scores
+        seen.left = int(read("left", "i4", 1)[0])
+        return seen
+    seen.least = read("least", "f4", n, tiles)
     *seen.centre, seen.scale = read("centre", "f8", d + 1)
     seen.tile_norms, seen.tile_residuals, seen.offsets = read("tile_bounds", "f4", tiles, 4)[:, :3].T.astype(float)
     seen.norms, seen.residuals = read("sample_norms", "f8", n), read("sample_residuals", "f8", n)
-    seen.constants = plan.argument.view(bmu_cuda._SEARCH)
     seen.products = int(read("products", "i4", 1)[0])
     seen.kept = plan.kept.get()
     seen.order = read("nearest", "i4", n)[read("order", "i4", n)] if seen.constants["sorted"] else None
@@ -97,3 +101,40 @@ def trap(rounded, d=60, dtype="float32"):
         sample = np.append(signs * np.where(along == signs, down, up), -(2.0**-10)) / -2
         codebook[1], codebook[65] = np.append(2 * along, -(2.0**-5)), np.append(-2 * along, 2.0**-5)
     return sample[None].astype(dtype), codebook
+
+
+def trap_of_keys():
+    """Return a sample and units of which the nearest, number 1, seems 511 places of float32 farther than number 1023.
+
+    Both scores lie at either end of two neighbouring ranges of 2^8 places, between which rounding takes them apart. In
+    a key, the number of the quad replaces the last eight places. What halves take from unit 1 makes it the nearest.
+    """
+    rng = np.random.default_rng(3)
+    units = rng.integers(-1024, 1024, (1_000_000, 3)) / 2**12
+    units[:, 0] = 2.5 + rng.integers(0, 256, len(units)) / 512
+    sample = np.array([92, 1, 4])
+    bias = (units * units).sum(axis=1)
+    coarse = 256 * (bias / 256).astype("float16").astype(float)
+    places = (2 * units @ sample - coarse - (bias - coarse).astype("float16")) * 2**14  # of scores from -1024 to -512
+    order = np.argsort(places)
+    order = order[(places[order] > 512 * 2**14) & (places[order] < 540 * 2**14)]
+    low, high = places[order[:-1]], places[order[1:]]
+    gaps = np.where(np.rint(low) // 256 < np.rint(high) // 256, high - low, 1)
+    at = gaps.argmin()
+    assert gaps[at] < 0.1
+    samples, codebook = np.zeros((1, 20)), np.zeros((1024, 20))
+    codebook[:, 3] = np.where(np.arange(1024) // 16 % 2, 2.5, -2.5)  # the centre is zero, and the scale is one
+    samples[0, 16:19], codebook[1], codebook[1023] = sample, 0, 0
+    codebook[1, 16:19], codebook[1023, 16:19] = units[order[at]], units[order[at + 1]]
+    codebook[1, 18] += 2.0**-20
+    return samples.astype("float32"), codebook.astype("float32")
+
+
+def trap_of_small_map(rounded, d=28):
+    """Return `trap` with scores near 0, which the numbers of the units change little."""
+    samples, codebook = (
+        np.append(values, np.zeros((len(values), 1), "float32"), axis=1) for values in trap(rounded, d)
+    )
+    if rounded == "sample":  # -2 x 11 x 8 + 8^2 = -4 d
+        samples[:, -1], codebook[[1, 65], -1] = 11, 8
+    return samples, codebook

@@ -32,6 +32,9 @@ distances in this way would be slow, and nearly all evaluations are unnecessary:
    The bound on their error has the same form, with a much smaller kappa and without residuals. So the first tile
    excludes most of the others, and few units remain to be evaluated in float64.
 
+For many samples and at most 1,024 units, one kernel of a GPU does all steps (small_map.cu): instead of tiles it bounds
+quads, four units whose scores one thread has.
+
 Chunks, threads, devices and the kind of screen change which tiles are evaluated, never the answer. Where the bound of
 one product of halves keeps many tiles, as with samples far from all units, a score is made of three products instead:
 x and w are sums of two halves each, and eps is about a tenth as large.

@@ -2,7 +2,8 @@
 
 A screen runs on tensor cores, with one half product or three for a score, or in float32 with scores in registers. It
 writes the least score of every tile of 64 units, N x M / 64 numbers, for a chunk of samples at a time. Where there are
-few samples, several blocks screen different parts of the map; their results need no merging. A search waits for the
+few samples, several blocks screen different parts of the map; their results need no merging. Many samples in a small
+map are searched without these steps by `small_map_cuda`. A search waits for the
 device only at the end, to read the faults, and only with `validate`.
 
 `decide` counts the tiles that the bound of one half product keeps (or would keep, if the screen took three products).
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._cuda import Program, Told, multiprocessors, prepare
+from gpuops.som import small_map_cuda
 from gpuops.som.bmu_numba import error_bound
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
@@ -46,15 +48,20 @@ _LOST_BY_WARPGROUPS = 4 * (17 / 4 + 1) * 2.0**-23  # on an H100 and an H200
 
 _METRICS = {EUCLIDEAN: "EUCLIDEAN", TAXICAB: "TAXICAB", COSINE: "COSINE"}
 
-_PROGRAMS = {
-    (dtype, metric): Program(
-        "som/bmu.cu",
-        ("pack", "bound", "place", "decide", "decide_together"),
-        (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}"),
-    )
-    for dtype in ("float32", "float64")
-    for metric, name in _METRICS.items()
-}
+
+def _of_all(file: str, *entries: str) -> dict[tuple[str, int], Program]:
+    """Return the programs of a file for each dtype and metric."""
+    return {
+        (dtype, metric): Program(
+            file, entries, (f"FLOAT={'float' if dtype == 'float32' else 'double'}", f"METRIC={name}")
+        )
+        for dtype in ("float32", "float64")
+        for metric, name in _METRICS.items()
+    }
+
+
+_PACKING = _of_all("som/pack.cu", "pack")
+_DECISION = _of_all("som/decide.cu", "bound", "place", "decide", "decide_together")
 
 # Dimensions in a slab, and whether there is a single slab, by the step of the float32 kernel.
 _SLABS = {
@@ -82,7 +89,7 @@ _TENSOR_SCREENS = {
 
 
 def _by_warpgroups(ksteps: int, deep: bool) -> Program:
-    stage = (6 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
+    stage = (7 if deep else 2) * 2048 * ksteps  # bytes: of 64 rows and 16 dimensions 2,048
     stages = min(8, (224 << 10) // stage)
     return Program(
         "som/screen_wgmma.cu",
@@ -122,7 +129,7 @@ _ALIGNMENT = 512  # bytes to whose multiples scratch arrays are aligned, as CuPy
 _SCRATCH = (
     *("centre", "w", "fine", "bias", "exact", "unit_lengths", "tile_bounds"),
     *("x", "sample_norms", "sample_residuals", "sample_lengths", "least", "products"),
-    *("nearest", "ranks", "tile_counts", "order", "faults", "fault"),
+    *("nearest", "ranks", "tile_counts", "order", "left", "faults", "fault"),
 )
 _SEARCH = np.dtype(  # the struct `Search` of search.cuh
     [
@@ -133,7 +140,10 @@ _SEARCH = np.dtype(  # the struct `Search` of search.cuh
         *((name, np.float64) for name in ("kappa_of_sifted", "tiny_of_sifted")),
         *((name, np.int64) for name in ("m", "first", "n")),
         *((name, np.int32) for name in ("d", "depth", "rows", "tiles", "slab")),
-        *((name, np.int32) for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor", "sorted")),
+        *(
+            (name, np.int32)
+            for name in ("unit_blocks", "share", "share_of_one", "top", "missing", "tensor", "sorted", "matched")
+        ),
     ],
     align=True,
 )
@@ -209,12 +219,16 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     """Return the plan of a search on the current device, and compile its kernels."""
     import cupy
 
-    program, screen, tiles = _PROGRAMS[dtype.name, metric], _choose(device, metric, missing, d), math.ceil(m / _TILE)
+    match = small_map_cuda.launch_of(device, dtype, metric, missing, top, n, m, d)
+    screen, tiles = _choose(device, metric, missing, d, small=match is not None), math.ceil(m / _TILE)
     screens = not (metric == COSINE and missing)  # otherwise `decide` evaluates all tiles
-    prepare({program, screen.program, screen.program_of_one} if screens else {program})
+    packing, decision = _PACKING[dtype.name, metric], _DECISION[dtype.name, metric]
+    prepare({packing, match.program if match else decision})
+    if screens and not match:
+        prepare({screen.program, screen.program_of_one})
     room = min(_CHUNK_BYTES, int(cupy.cuda.Device(device).mem_info[1] * _CHUNK_PART))
-    chunk = _chunk(screen, tiles, n, room)
-    panels, units = math.ceil(chunk / _PANEL), tiles * _TILE
+    chunk = max(1, min(n, small_map_cuda.CHUNK)) if match else _chunk(screen, tiles, n, room)
+    panels, units = 0 if match else math.ceil(chunk / _PANEL), tiles * _TILE
     sizes = {
         "centre": 8 * (d + 1),
         "w": 4 * (units + tiles % 2 * _TILE) * screen.depth,
@@ -227,12 +241,13 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
         "sample_norms": 8 * panels * _PANEL,
         "sample_residuals": 8 * panels * _PANEL,
         "sample_lengths": 8 * panels * _PANEL,
-        "least": 4 * chunk * tiles,
+        "least": 0 if match else 4 * chunk * tiles,
         "products": 4,
-        "nearest": 4 * chunk,
-        "ranks": 4 * chunk,
+        "nearest": 4 * panels * _PANEL,
+        "ranks": 4 * panels * _PANEL,
         "tile_counts": 4 * tiles,
         "order": 4 * chunk,
+        "left": 8,
         "faults": 8 * (math.ceil(m / _PANEL) + math.ceil(n / _PANEL) + panels),
         "fault": 16,
     }
@@ -240,7 +255,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search = np.zeros((), _SEARCH)
     for name in "kappa", "kappa_of_one", "rounding", "split", "tiny", "depth", "rows", "slab", "tensor":
         search[name] = getattr(screen, name)
-    search["sorted"] = screens and n >= _SORTED_SAMPLES
+    search["sorted"], search["matched"] = screens and not match and n >= _SORTED_SAMPLES, match is not None
     # Sums of half of the terms each, which are added in the end.
     search["kappa_of_sifted"] = error_bound(2 * math.ceil(d / 4) + 2, d, 2.0**-24)[0]
     search["tiny_of_sifted"] = d * 2.0**-59
@@ -248,19 +263,33 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
-    parts = tuple(
-        _part(device, program, screen, screens, bool(search["sorted"]), m, first, min(chunk, n - first))
-        for first in range(0, max(n, 1), chunk)
-    )
+    pack = packing.function("pack")
+    parts = []
+    for first in range(0, max(n, 1), chunk):
+        count = min(chunk, n - first)
+        if match:
+            of_units = (pack, (1 if first else math.ceil(m / _PANEL),), (_PANEL,), 0)
+            launches = (of_units, *small_map_cuda.launches(device, match, count))
+            parts.append(_Part(first, count, 0, 0, launches))
+        else:
+            parts.append(_part(device, pack, decision, screen, screens, bool(search["sorted"]), m, first, count))
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
     offsets = np.array([0, *ends[:-1]], np.uint64)
     if not screen.tensor:
         offsets[_SCRATCH.index("fine")] = offsets[_SCRATCH.index("w")]
-    return _Plan(argument, kept, offsets, int(ends[-1]), parts)
+    return _Plan(argument, kept, offsets, int(ends[-1]), tuple(parts))
 
 
 def _part(
-    device: int, program: Program, screen: _Screen, screens: bool, by_tiles: bool, m: int, first: int, count: int
+    device: int,
+    pack: Any,
+    decision: Program,
+    screen: _Screen,
+    screens: bool,
+    by_tiles: bool,
+    m: int,
+    first: int,
+    count: int,
 ) -> _Part:
     """Return the launches for `count` samples; `by_tiles`: `decide` takes them in the order of their tiles."""
     tiles, blocks = math.ceil(m / _TILE), math.ceil(count / screen.samples)
@@ -268,9 +297,11 @@ def _part(
         _share(max(blocks, 1), tiles, of_multiprocessor * multiprocessors(device), at_once)
         for of_multiprocessor, at_once in ((screen.blocks, 1), (screen.blocks_of_one, screen.tiles_of_one))
     )
+    if screen.program_of_one.architecture and screen.slab < screen.depth:
+        share_of_one = screen.tiles_of_one  # samples pass through shared memory again for each three tiles
     packs = (0 if first else math.ceil(m / _PANEL)) + blocks * screen.samples // _PANEL
     launches: list[tuple[Any, tuple[int, ...], tuple[int, ...], int]]
-    launches = [(program.function("pack"), (packs,), (_PANEL,), 0)]
+    launches = [(pack, (packs,), (_PANEL,), 0)]
     if screens and count:
         grid, grid_of_one = ((blocks, math.ceil(tiles / each)) for each in (share, share_of_one))
         if screen.program_of_one.architecture:  # its blocks take several pieces of work
@@ -284,7 +315,7 @@ def _part(
 
     def over(entry: str, of_block: int) -> None:
         """Launch `entry` in blocks of so many samples."""
-        launches.append((program.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
+        launches.append((decision.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
 
     if by_tiles:
         over("bound", 32 * _WARPS)
@@ -295,9 +326,10 @@ def _part(
     return _Part(first, count, share, share_of_one, tuple(launches))
 
 
-def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
+def _choose(device: int, metric: int, missing: bool, d: int, small: bool = False) -> _Screen:
+    """Return how a search screens; `small`: the constants and the layout of units are those of small_map.cu."""
     depth = 2 * d if missing and metric != TAXICAB else d
-    if metric != TAXICAB and depth >= _TENSOR_DEPTH:
+    if small or (metric != TAXICAB and depth >= _TENSOR_DEPTH):
         ksteps, slabs = _slabs(depth + 2)  # with two features of the bias
         # The sums of a slab are at most |x| |w| and the bias, and slabs are added in float32. One product: what the
         # halves lack is in the residuals. Three products: two halves are off from a feature by 2^-22 of it, or by 2^-25
@@ -310,8 +342,9 @@ def _choose(device: int, metric: int, missing: bool, d: int) -> _Screen:
         tiny = split * math.sqrt(d) + 2.0**-24 + depth * 2.0**-60
         rows = 16 * ksteps * slabs
         blocks, blocks_of_one, tiles_of_one = 1 if slabs > 1 or ksteps > 4 else 2, 1 if slabs > 1 else 2, 1
-        if of_one.runs_on(device):  # its sums go over all slabs
-            kappa_of_one, blocks_of_one, tiles_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added), 1, 2
+        if of_one.runs_on(device) and not small:  # its sums go over all slabs
+            kappa_of_one = 1.02 * (_LOST_BY_WARPGROUPS * ksteps * slabs + added)
+            blocks_of_one, tiles_of_one = 1, 3 if slabs > 1 else 2
         else:
             of_one = program
         constants = kappa, kappa_of_one, rounding, split, tiny

@@ -7,7 +7,7 @@
 //     DIFFERENCE          |x - w|
 //     MASKED_DIFFERENCE   |x - w| times the mask of x
 //
-// Features come from bmu.cu: x [panels][rows][PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and
+// Features come from pack.cu: x [panels][rows][PANEL], w [tiles][depth][TILE]. A block takes one panel of samples and
 // some tiles, one after the other. Slabs of samples and units pass through shared memory; the copy of the next slab
 // overlaps with the arithmetic. A thread keeps 8 x 8 scores in registers.
 //

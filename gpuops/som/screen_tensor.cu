@@ -13,7 +13,7 @@
 // Tensor cores truncate sums instead of rounding them, and the error grows with the sum. So the small products are
 // added first, and after each slab the sum is added to float32 registers and the next sum starts at zero.
 //
-// Features come from bmu.cu, as halves.cuh describes; the bias of a unit is among its features.
+// Features come from pack.cu, as halves.cuh describes; the bias of a unit is among its features.
 //
 // Launch: grid (blocks of 256 samples, parts of the map), THREADS threads; a part is `share` tiles, for one product
 //         `share_of_one`.

@@ -15,23 +15,24 @@ struct Search {
     void* distances;  // (N, top)
 
     // Scratch arrays, which pass data from kernel to kernel.
-    double* centre;              // (d), then the scale
-    void* w;                     // features of units, in the layout of the screen
-    float* fine;                 // (tiles, rows, TILE): features in float32; for the screen in float32 the same as w
-    float* bias;                 // (tiles, TILE)
-    void* exact;                 // (tiles, d, TILE): the units as given
-    double* unit_lengths;        // (tiles, TILE)
-    TileBound* tile_bounds;      // (tiles)
-    void* x;                     // features of samples, in the layout of the screen
-    double* sample_norms;        // (panels, PANEL)
-    double* sample_residuals;    // (panels, PANEL), for tensor cores
-    double* sample_lengths;      // (panels, PANEL)
-    float* least;                // (n, tiles)
-    int* products;               // tensor cores: half products that make a score of this chunk, 1 or 3
-    int* nearest;                // (n): the tile whose least score is least
-    int* ranks;                  // (n): how many samples with this tile came before
-    int* tile_counts;            // (tiles): samples with this tile
-    int* order;                  // (n): the samples in the order of these tiles
+    double* centre;            // (d), then the scale
+    void* w;                   // features of units, in the layout of the screen
+    float* fine;               // (tiles, rows, TILE): features in float32; for the screen in float32 the same as w
+    float* bias;               // (tiles, TILE)
+    void* exact;               // (tiles, d, TILE): the units as given; if `matched` (quads, d, QUAD)
+    double* unit_lengths;      // (tiles, TILE)
+    TileBound* tile_bounds;    // (tiles)
+    void* x;                   // features of samples, in the layout of the screen
+    double* sample_norms;      // (panels, PANEL)
+    double* sample_residuals;  // (panels, PANEL), for tensor cores
+    double* sample_lengths;    // (panels, PANEL)
+    float* least;              // (n, tiles)
+    int* products;             // tensor cores: half products that make a score of this chunk, 1 or 3
+    int* nearest;              // (n): the tile whose least score is least
+    int* ranks;                // (n): how many samples with this tile came before
+    int* tile_counts;          // (tiles): samples with this tile
+    int* order;                // (n): the samples in the order of these tiles; if `matched` those left to `match_left`
+    int* left;                 // (2): number of these samples; batches of samples that `match` has taken
     unsigned long long* faults;  // the first fault of each block of `pack`
     unsigned long long* fault;   // (2): the first fault of samples and of units, or 0
 
@@ -46,5 +47,6 @@ struct Search {
     int d, depth, rows, tiles;  // depth: rows of the features of units; rows: rows of the features of samples
     int slab;                   // tensor cores: dimensions that pass through shared memory together
     int unit_blocks, share, share_of_one, top, missing, tensor;
-    int sorted;  // whether `decide` takes samples in `order`
+    int sorted;   // whether `decide` takes samples in `order`
+    int matched;  // whether `match` finds the units of the samples, without a screen
 };

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, multiprocessors, shared_of_block
 
 _THREADS = 128
 _ROWS = 4  # rows of a product that a thread of `mix` computes
 _ENOUGH_THREADS = 1 << 18  # threads of `accumulate` that keep a GPU busy
 
+_OF_BLOCK = 1024  # threads of a block of `accumulate_in_blocks`
+# A block has at least so many samples for each unit, and there are at most so many parts of the columns: otherwise the
+# sums of all blocks, or reading samples several times, would take longer than adding in global memory.
+_FEWEST, _MOST = 4, 4
+
 _SUMS = {
-    "float32": Program("som/update.cu", ("accumulate", "means"), ("FLOAT=float",)),
-    "float64": Program("som/update.cu", ("accumulate", "mix", "means"), ("FLOAT=double",)),
+    "float32": Program("som/update.cu", ("accumulate", "accumulate_in_blocks", "means"), ("FLOAT=float",)),
+    "float64": Program("som/update.cu", ("accumulate", "accumulate_in_blocks", "mix", "means"), ("FLOAT=double",)),
 }
 
 
@@ -27,7 +33,16 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
     with samples.device:
         sums, counts = (cupy.zeros((count, width), np.int64) for width in (d, d if missing else 1))
         fault = cupy.zeros((1,), np.uint64)
-        if n and d:
+        in_blocks = _in_blocks(samples.device.id, n, count, d) if weights is None and not missing else None
+        if in_blocks:
+            grid, width, shared = in_blocks
+            columns = cupy.asarray(scale.columns(d))
+            steps = (np.int64(stride // x.itemsize) for x in (samples, units) for stride in x.strides)
+            arguments = (sums, counts, fault, samples, units, columns, *steps, np.int64(n))
+            function = _SUMS[samples.dtype.name].function("accumulate_in_blocks")
+            function.max_dynamic_shared_size_bytes = shared_of_block(samples.device.id)
+            function(grid, (_OF_BLOCK,), (*arguments, *map(np.int32, (count, d, width))), shared_mem=shared)
+        elif n and d:
             # A thread takes a strip of successive samples, and adds successive samples of one unit before it stores.
             strip = min(max(n * d // _ENOUGH_THREADS, 1), 256)
             strides = (stride // x.itemsize for x in (samples, units) for stride in x.strides)
@@ -42,6 +57,19 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
             _SUMS[samples.dtype.name].function("accumulate")((blocks,), (_THREADS,), arguments)
         first = int(fault.get()[0]) if validate else 0
     return sums, counts if missing else counts[:, 0], 2**62 - first if first else None
+
+
+@functools.lru_cache(64)
+def _in_blocks(device: int, n: int, m: int, d: int) -> tuple[tuple[int, int], int, int] | None:
+    """Return the grid, the columns of a block and its shared memory, or None if there are many units or few samples."""
+    room = shared_of_block(device)
+    width = min(d, (room // (4 * m) - 1) // 2)
+    if width < 1:
+        return None
+    parts = math.ceil(d / width)
+    width = math.ceil(d / parts)
+    shares = max(multiprocessors(device) // parts, 1)
+    return ((shares, parts), width, 4 * m * (2 * width + 1)) if parts <= _MOST and n >= _FEWEST * shares * m else None
 
 
 def mix(h: np.ndarray, values: Any, start: Any = None) -> Any:

@@ -36,7 +36,7 @@ def test_warm_compiles_what_is_declared(monkeypatch, host_shim, tmp_path):
     assert result.exit_code == 0
     (programs,) = compiled
     assert f"{len(programs)} programs" in result.output
-    assert {"sssp/search.cu", "minplus/product.cu", "som/bmu.cu"} < {program.file for program in programs}
+    assert {"sssp/search.cu", "minplus/product.cu", "som/decide.cu"} < {program.file for program in programs}
 
 
 def test_a_cluster_of_gpus_says_that_it_compiles_first(monkeypatch, tmp_path, capsys):

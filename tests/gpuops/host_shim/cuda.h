@@ -25,7 +25,7 @@
 
 extern "C" float fminf(float, float), fmaxf(float, float);
 extern "C" double fmin(double, double), fmax(double, double);
-extern "C" float fabsf(float);
+extern "C" float fabsf(float), sqrtf(float);
 extern "C" double fabs(double), sqrt(double), rint(double), exp(double);
 
 // All shared memory of a program lies in one section of the library, whose ends the linker names.
@@ -781,15 +781,20 @@ inline void ptx_add_rn_f32(float& sum, float a, float b) {
     sum = a + b;
 }
 
-inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
+inline void ptx_cp_async_ca_shared_global(unsigned shared, const void* global, unsigned bytes) {
     host::Fiber& fiber = host::me();
     void* to = __start_host_shared + shared;
-    if (bytes != 16 || ((size_t)to | (size_t)global) % 16) host::fail("cp.async.cg copies 16 bytes, aligned to 16");
+    if (bytes != 4 && bytes != 8 && bytes != 16) host::fail("cp.async copies 4, 8 or 16 bytes");
+    if (((size_t)to | (size_t)global) % bytes) host::fail("cp.async: an address is not a multiple of the bytes");
     if (shared >= (size_t)(__stop_host_shared - __start_host_shared)) host::fail("cp.async outside of shared memory");
     if (fiber.copy_count == host::MAX_COPIES) host::fail("cp.async: more on their way than this shim remembers");
     host::touched(to, bytes, true);
     memset(to, host::POISON, bytes);
     fiber.copies[fiber.copy_count++] = {to, global, bytes, fiber.groups};
+}
+inline void ptx_cp_async_cg_shared_global(unsigned shared, const void* global, unsigned bytes) {
+    if (bytes != 16) host::fail("cp.async.cg copies 16 bytes");
+    ptx_cp_async_ca_shared_global(shared, global, bytes);
 }
 inline void ptx_cp_async_commit_group() {
     ++host::me().groups;
@@ -961,9 +966,11 @@ inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, flo
     d3 = results[3];
 }
 
-// Products of a warpgroup: d (64 x 128) = (add ? d : 0) + a (64 x 16) b (16 x 128), computed when they are waited for.
+// Products of a warpgroup: d (64 x 2 COUNT) = (add ? d : 0) + a (64 x 16) b (16 x 2 COUNT), computed when they are waited
+// for; COUNT sums of a thread.
 struct host::Product {
-    float* sums[64];
+    unsigned count;
+    float* sums[96];
     _Float16 a[2][16];        // the two rows of this thread, where a comes from registers
     unsigned long long of_a;  // else the description of a
     unsigned long long of_b;
@@ -981,22 +988,23 @@ inline _Float16 host_of_matrices(unsigned long long description, unsigned row, u
     return value;
 }
 
-template <class... Operands>
-void ptx_wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(Operands&&... operands) {
+template <unsigned COUNT, class... Operands>
+void host_wgmma(Operands&&... operands) {
     static const char place[] = "waits for its warp at wgmma";
     static unsigned given[host::MAX_THREADS][4];
     void* const at[] = {(void*)&operands...};
-    constexpr bool in_registers = sizeof...(operands) == 73;
+    constexpr bool in_registers = sizeof...(operands) == COUNT + 9;
     host::Fiber& fiber = host::me();
     if (!fiber.products) fiber.products = (host::Product*)malloc(MAX_PRODUCTS * sizeof(host::Product));
     if (fiber.product_count == MAX_PRODUCTS) host::fail("wgmma: more on their way than this shim remembers");
     host::Product& product = fiber.products[fiber.product_count++];
-    for (unsigned i = 0; i < 64; ++i) product.sums[i] = (float*)at[i];
+    product.count = COUNT;
+    for (unsigned i = 0; i < COUNT; ++i) product.sums[i] = (float*)at[i];
     product.in_registers = in_registers;
     product.group = fiber.product_groups;
     const unsigned lane = host::lane(), first = host::current - lane;
     if (in_registers) {
-        for (unsigned i = 0; i < 4; ++i) given[host::current][i] = *(unsigned*)at[64 + i];
+        for (unsigned i = 0; i < 4; ++i) given[host::current][i] = *(unsigned*)at[COUNT + i];
         host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
         for (unsigned k = 0; k < 16; ++k) {
             for (unsigned row = 0; row < 2; ++row) {
@@ -1004,14 +1012,22 @@ void ptx_wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(Operands&&... opera
                 product.a[row][k] = host::bits<_Float16>((unsigned short)(k % 2 ? word >> 16 : word));
             }
         }
-        product.of_b = *(unsigned long long*)at[68];
-        product.add = *(unsigned*)at[69];
+        product.of_b = *(unsigned long long*)at[COUNT + 4];
+        product.add = *(unsigned*)at[COUNT + 5];
     } else {
-        product.of_a = *(unsigned long long*)at[64];
-        product.of_b = *(unsigned long long*)at[65];
-        product.add = *(unsigned*)at[66];
+        product.of_a = *(unsigned long long*)at[COUNT];
+        product.of_b = *(unsigned long long*)at[COUNT + 1];
+        product.add = *(unsigned*)at[COUNT + 2];
     }
     host::wait(host::AT_WARP_BARRIER, place, 0xffffffff);
+}
+template <class... Operands>
+void ptx_wgmma_mma_async_sync_aligned_m64n128k16_f32_f16_f16(Operands&&... operands) {
+    host_wgmma<64>(operands...);
+}
+template <class... Operands>
+void ptx_wgmma_mma_async_sync_aligned_m64n192k16_f32_f16_f16(Operands&&... operands) {
+    host_wgmma<96>(operands...);
 }
 inline void ptx_wgmma_fence_sync_aligned() {}
 inline void ptx_wgmma_commit_group_sync_aligned() {
@@ -1033,7 +1049,7 @@ inline void ptx_wgmma_wait_group_sync_aligned(unsigned pending) {
                 const unsigned of_group = warp * 16 + row * 8 + lane / 4;
                 a[k] = (float)(product.in_registers ? product.a[row][k] : host_of_matrices(product.of_a, of_group, k));
             }
-            for (unsigned j = 0; j < 32; ++j) {
+            for (unsigned j = 0; j < product.count / 2; ++j) {
                 float& sum = *product.sums[j / 2 * 4 + row * 2 + j % 2];
                 double exact = product.add ? sum : 0;
                 const unsigned column = j / 2 * 8 + lane % 4 * 2 + j % 2;

@@ -65,7 +65,7 @@ class Device:
 
     @property
     def attributes(self):
-        return {"MultiProcessorCount": _state.multiprocessors}
+        return {"MultiProcessorCount": _state.multiprocessors, "MaxSharedMemoryPerBlockOptin": 227 << 10}
 
     @property
     def compute_capability(self):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from gpuops.som import METRICS, best_matching_units, bmu_cuda, quantization_error, topographic_error
+from gpuops.som import METRICS, best_matching_units, bmu_cuda, quantization_error, small_map_cuda, topographic_error
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, neighbourhood
 from gpuops.som.update import fixed_point, from_fixed_point, smooth, spread, train_online, unit_sums
 
@@ -154,6 +154,73 @@ def test_samples_that_share_the_loads_of_units(sorting_cupy, metric, dtype, d):
     samples = rng.normal(size=(30, d)).astype(dtype)
     samples[7] = 1e9  # too far away for the screen
     check_units(xp, samples, np.ones((2200, d), dtype), metric, top=2)  # more equal tiles than a list holds
+
+
+@pytest.fixture
+def matching_cupy(cupy, monkeypatch):
+    """CuPy; `match` searches in small maps, however few the samples are."""
+    monkeypatch.setattr(small_map_cuda, "_SAMPLES", 0)
+    bmu_cuda._plan.cache_clear()
+    yield cupy
+    bmu_cuda._plan.cache_clear()
+
+
+@pytest.mark.gpu
+@dtypes
+@pytest.mark.parametrize(("m", "d"), [(1, 2), (70, 3), (400, 15), (900, 34), (1024, 30), (130, 62), (200, 78)])
+def test_samples_of_small_maps(matching_cupy, dtype, m, d):
+    xp, rng = matching_cupy, np.random.default_rng(d)
+    for spacing in 1e-1, 1e-3, 1e-6:
+        _, codebook = a_smooth_map(rng, math.isqrt(m - 1) + 1, d, spacing, dtype)
+        samples = rng.normal(size=(300, d)).astype(dtype)
+        samples[:50] *= np.float32(2.0**-100)
+        samples[77] = 1e9
+        for x, w in (
+            (samples, codebook[:m]),
+            (samples + 100, codebook[:m] + 100),
+            (samples, rng.permutation(codebook)[:m]),
+        ):
+            check_units(xp, x.astype(dtype), w.astype(dtype), "euclidean")
+    codebook[m // 2] = 1e9
+    check_units(xp, samples, codebook[:m], "euclidean")
+
+
+@pytest.mark.gpu
+@dtypes
+@pytest.mark.parametrize(("n", "m", "d"), [(200_000, 30, 7), (500_000, 900, 34), (30_000, 1, 60)])
+def test_sums_of_few_units(cupy, dtype, n, m, d):
+    rng = np.random.default_rng(d)
+    samples, units = rng.normal(size=(n, d)).astype(dtype), rng.integers(0, m, n, dtype=np.int32)
+    scale = fixed_point(n, abs(samples).max(axis=0).astype(float))
+    expected = unit_sums(samples, units, m, scale=scale)
+    for sums, known in zip(unit_sums(*map(cupy.asarray, (samples, units)), m, scale=scale), expected, strict=True):
+        np.testing.assert_array_equal(sums.get(), known)
+
+
+@pytest.mark.gpu
+def test_scores_that_are_rounded_to_zero(matching_cupy):
+    codebook = np.zeros((61, 20), "float32")
+    codebook[:, 0] = np.insert(np.resize([1.5, -1.5], 60), 37, 0)
+    check_units(matching_cupy, np.eye(20, dtype="float32")[1:3], codebook, "euclidean")
+
+
+@pytest.mark.gpu
+def test_traps_of_small_maps(matching_cupy):
+    traps = screening.trap_of_small_map("units"), screening.trap_of_small_map("sample"), screening.trap_of_keys()
+    for (samples, codebook), unit in zip(traps, (65, 65, 1), strict=True):
+        assert best_matching_units(*map(matching_cupy.asarray, (samples, codebook)))[0].get() == [unit]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("n", "m", "d"), [(20_000, 300, 100), (9_000, 2_000, 200)])
+def test_many_deep_samples(cupy, n, m, d):
+    rng = np.random.default_rng(d)
+    samples, codebook = (rng.normal(size=(rows, d)).astype("float32") for rows in (n, m))
+    expected = best_matching_units(samples, codebook)
+    for _ in range(2):  # from the second search on with one half product for a score
+        found = best_matching_units(*map(cupy.asarray, (samples, codebook)))
+        for result, known in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(result.get(), known)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
