@@ -7,7 +7,8 @@ from numba import njit
 
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
-from gpuops.centrality.centrality_numba import GROUP, Absorbed
+from gpuops.centrality.absorbed import Absorbed
+from gpuops.centrality.centrality_numba import GROUP
 from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
 from gpuops.centrality.tight_arcs_numba import (
     ABSORBED,
