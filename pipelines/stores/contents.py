@@ -31,7 +31,7 @@ from zarr.storage import LocalStore
 from pipelines.stores.chunk_limits import HEADER_BYTES, ChunkLimits
 from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
 from pipelines.stores.errors import raise_if_of_system, read_errors
-from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array
+from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array, refuse_lost
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it
@@ -206,10 +206,18 @@ def record(
     added : for each array, the keys of the chunks completed since the last record
     dropped : arrays that are no longer part of the record
     removed : for each array, the keys of recorded chunks that are about to be deleted
+
+    Raises
+    ------
+    StoreError
+        Another run took the store over after `group` was opened.
     """
     keys = [f"{name}/{key}" for name, chunks in (added or {}).items() for key in ("zarr.json", *chunks)]
     sync_names_above(path, keys)
-    group.update_attributes(_recorded(path, group, attributes, added, dropped, removed))
+    recorded = _recorded(path, group, attributes, added, dropped, removed)
+    if "run_id" in group.attrs and "run_id" not in attributes:
+        refuse_lost(path, str(group.attrs["run_id"]))  # all attributes are written: the store would be ours again
+    group.update_attributes(recorded)
     sync_names(path)
 
 

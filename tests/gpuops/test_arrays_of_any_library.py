@@ -119,14 +119,12 @@ CALLS = {
 TAKE_NO_ARRAYS = {"betweenness_factors", "peptide_masses"}
 HIERARCHIES = {name for name in CALLS if name.startswith(("hierarchy", "close_h", "one_to", "distance_"))}
 ON_CPUS = {
-    "betweenness",
     "dijkstra_rows",
     "distances_within",
     "k_nearest",
     "k_shortest_paths",
     "link_flows",
     "path_encodings",
-    "hop_distances",
     "train_online",
     "verify_betweenness",
     "verify_flows",

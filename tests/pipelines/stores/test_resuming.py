@@ -15,6 +15,7 @@ from gpuops.som.grid import Grid
 from pipelines import all_pairs_shortest_paths, map_samples, single_source_shortest_paths, train_som
 from pipelines.stores import StoreError, create_distances, create_paths, write_graph
 from pipelines.stores.codebook import create_codebook, open_codebook, resume_codebook
+from pipelines.stores.contents import record
 from pipelines.stores.distances import resume_distances
 from pipelines.stores.mapping import create_mapping, resume_mapping
 from pipelines.stores.paths import resume_paths
@@ -132,6 +133,17 @@ def test_an_unfinished_store_belongs_to_the_run_that_resumed_it(kind, begin):
     with pytest.raises(StoreError, match="another run took this store over"):
         commit()
     assert files_in(writer.path) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_commit_under_way_does_not_take_the_store_back(kind, begin):
+    """The attributes that a run opened before it lost the store have its own id."""
+    writer, _, resume, _ = begin[kind]()
+    late = writer.owned()
+    again = resume(writer.path)
+    with pytest.raises(StoreError, match="another run took this store over"):
+        record(writer.path, late, {"more": 1})
+    assert again.owned().attrs["run_id"] == again.run_id
 
 
 @pytest.mark.parametrize("kind", KINDS)
