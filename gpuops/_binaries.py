@@ -123,7 +123,8 @@ def compiled(text: Text, target: str, *options: str) -> tuple[bytes, str]:
     program = _checked(nvrtc.nvrtcCreateProgram(text.source.encode(), text.name.encode(), 0, [], []))
     try:
         status, *_ = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
-        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
+        # The compiler writes into the bytes; b" " * 1 would be the one b" " of this process.
+        log = bytes(_checked(nvrtc.nvrtcGetProgramLogSize(program)))
         _checked(nvrtc.nvrtcGetProgramLog(program, log))
         said = log.rstrip(b"\0").decode()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -132,7 +133,7 @@ def compiled(text: Text, target: str, *options: str) -> tuple[bytes, str]:
         size, get = (
             (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN) if binary else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
         )
-        content = b" " * _checked(size(program))
+        content = bytes(_checked(size(program)))
         _checked(get(program, content))
         return content, said
     finally:

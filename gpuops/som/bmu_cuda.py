@@ -268,9 +268,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     for first in range(0, max(n, 1), chunk):
         count = min(chunk, n - first)
         if match:
-            of_units = (pack, (1 if first else math.ceil(m / _PANEL),), (_PANEL,), 0)
-            launches = (of_units, *small_map_cuda.launches(device, match, count))
-            parts.append(_Part(first, count, 0, 0, launches))
+            parts.append(_matched_part(device, pack, match, m, first, count))
         else:
             parts.append(_part(device, pack, decision, screen, screens, bool(search["sorted"]), m, first, count))
     argument = search.view(np.dtype((np.void, search.nbytes)))  # one value, copied and passed whole
@@ -278,6 +276,12 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     if not screen.tensor:
         offsets[_SCRATCH.index("fine")] = offsets[_SCRATCH.index("w")]
     return _Plan(argument, kept, offsets, int(ends[-1]), tuple(parts))
+
+
+def _matched_part(device: int, pack: Any, match: Any, m: int, first: int, count: int) -> _Part:
+    """Return the launches of a part of the samples on a small map."""
+    of_units = (pack, (1 if first else math.ceil(m / _PANEL),), (_PANEL,), 0)
+    return _Part(first, count, 0, 0, (of_units, *small_map_cuda.launches(device, match, count)))
 
 
 def _part(

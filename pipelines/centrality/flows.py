@@ -28,12 +28,14 @@ from pipelines.stores import Graph, open_graph
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers, on_devices
+from pipelines.workers.clients import takes_client
 from pipelines.workers.plans import state, states_plan
 from pipelines.workers.progress import Progress
 
 COLUMNS = ("origin", "destination", "amount")
 
 
+@takes_client
 @states_plan
 def link_flows(
     client: Client,

