@@ -81,7 +81,17 @@ class Arcs:
         return sum(weights[hop] for hop in itertools.pairwise(path))
 
     def distance(self, source, target):
-        return self.matrix[source, target]
+        """The distance as a search from `source` finds it; NaN if the search must be refused."""
+        matrix = self.reached(source).matrix
+        return np.nan if matrix is None else matrix[source, target]
+
+    def reached(self, source):
+        """The graph of the arcs that `source` reaches and of all loops: a negative loop is refused wherever it is."""
+        known, more = set(), {source}
+        while more:
+            known |= more
+            more = {head for tail, head, _ in self.arcs if tail in known} - known
+        return replace(self, arcs=tuple(arc for arc in self.arcs if arc[0] in known or arc[0] == arc[1]))
 
     def holds(self, found):
         return found == (self.n, [(tail + self.first, head + self.first, weight) for tail, head, weight in self.arcs])
@@ -160,6 +170,8 @@ class Units:
 
     def holds(self, found):
         if found.shape != (len(self.values), 2) or not (found[:, 0] != found[:, 1]).all():
+            return False
+        if found.max() >= len(self.codebook):  # units of another map
             return False
         squares = ((self.values[:, None].astype(float) - self.codebook) ** 2).sum(axis=2)
         chosen = np.take_along_axis(squares, found, axis=1)

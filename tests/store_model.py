@@ -78,7 +78,7 @@ class StoreModel(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.stores, self.log, self.changed, self.told = {}, [], set(), ""
+        self.stores, self.log, self.changed, self.told, self.possible = {}, [], set(), "", True
         self.stops.begin()
 
     def known(self, kinds):
@@ -122,9 +122,10 @@ class StoreModel(RuleBasedStateMachine):
         ``make(*contents of the inputs)`` is what the store holds then, None if the command must refuse these contents.
         """
         made, sure = self.made(make, inputs)
-        old, there, growing = self.stores.get(name), self.there(name), Path(f"{name}.new").exists()
+        old, there, growing = self.stores.get(name), self.there(name), self.growing(name)
         hidden = {*Path().glob(f".{name}.*")}
-        ours, possible = old is None or old.ours, sure and made.allowed and not may_refuse
+        ours = old is None or old.ours
+        self.possible = possible = bool(sure and made.allowed and not may_refuse)
         self.changed.add(name)
         done = False
         with self.stops.at(how.stop, how.at), contextlib.suppress(KeyboardInterrupt):
@@ -143,11 +144,23 @@ class StoreModel(RuleBasedStateMachine):
         self.must(sudden or not left, f"{left} are left over")
         self.failed(name, made, old, sudden or (how.mode == "--resume" and old is not None and not old.finished))
         if stop and how.again and possible and ours:
-            resume = RESUMING & {*command[:2]} and (Path(f"{name}.new").exists() or not there)
-            again = "--resume" if resume else "--overwrite"
+            again = "--resume" if RESUMING & {*command[:2]} and self.began(name, how, there, growing) else "--overwrite"
             self.must(self.run(*command, again) is not None, f"{again} is refused after a stop")
             self.completed(name, made, None)
         return None
+
+    def growing(self, name):
+        """The attributes of the unfinished store NAME.new, which name the run that writes it; None without one."""
+        file = Path(f"{name}.new", "zarr.json")
+        return file.read_bytes() if file.exists() else None
+
+    def began(self, name, how, there, growing):
+        """Whether ``--resume`` finds what a stopped command began, not what a former one left at NAME.new.
+
+        `there` and `growing` are as they were before the command.
+        """
+        now = self.growing(name)
+        return not there if now is None else how.mode == "--resume" or now != growing
 
     def made(self, make, inputs):
         """What a command makes of stores, and whether it must make that."""
@@ -164,8 +177,15 @@ class StoreModel(RuleBasedStateMachine):
         self.must(made.allowed != [], f"{name} cannot be right")
         left = [*Path().glob(f".{name}.*"), *Path().glob(f"{name}.new"), *Path(name).rglob("*.partial")]
         self.must(not left, f"{left} are left over")
-        damage = {} if resumed is None else {key: getattr(resumed, key) for key in ("whole", "honest", "ours")}
-        self.stores[name] = replace(made, **damage)
+        kept = {} if resumed is None else {key: getattr(resumed, key) for key in ("whole", "honest", "ours")}
+        if resumed is not None and not self.records(name, made.inputs):
+            kept["inputs"] = None
+        self.stores[name] = replace(made, **kept)
+
+    def records(self, name, inputs):
+        """Whether the graph that a store names is an input; a resumed store names the graph that it was begun from."""
+        graph = json.loads(Path(name, "zarr.json").read_bytes())["attributes"].get("graph")
+        return not isinstance(graph, dict) or Path(str(graph.get("path"))).name in (inputs or ())
 
     def failed(self, name, made, old, changed):
         """A command that writes a store has failed or was killed; the store that was there must be there yet."""

@@ -44,7 +44,8 @@ class SearchedDistances:
     Raises
     ------
     NegativeCycleError
-        The graph has a negative cycle; the message has the labels of its vertices. Methods that search raise it too.
+        A loop has a negative weight. Methods that search also raise it if a source reaches a negative cycle. The
+        message has the labels of the vertices of the cycle.
     gpuops.errors.WeightRangeError
         A weight does not fit int32. Methods that search raise it for a distance.
     pipelines.workers.capacity.DoesNotFitError

@@ -159,7 +159,7 @@ class PathFinder(Walker):
         VerificationError
             The distances do not belong to the graph.
         NegativeCycleError
-            The graph that is searched has a negative cycle.
+            In a graph that is searched, the source reaches a negative cycle.
         """
         s, t = self.graph.vertex(source, "source"), self.graph.vertex(target, "target")
         if self._row[0] != s:

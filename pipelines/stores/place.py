@@ -67,7 +67,8 @@ def standing(
     refuse_inputs(out, inputs)
     if inputs:  # a store without inputs has tables that a method keeps within the store of its result
         refuse_within_store(out)
-    clear_leftovers(out)
+    for place in (out, _beside(out)):
+        clear_leftovers(place)
     if resume:
         return growing_beside(out) or (os.fspath(out) if os.path.lexists(out) else None)
     refuse_existing(out, schema, overwrite, "pass overwrite (--overwrite) or resume (--resume)")

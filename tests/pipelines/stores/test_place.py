@@ -273,6 +273,18 @@ def test_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):
     assert os.listdir(tmp_path) == ["g.zarr"]
 
 
+def test_a_resumed_run_clears_what_a_killed_run_left_for_the_new_store(tmp_path, graph):
+    out, new = tmp_path / "p.zarr", tmp_path / "p.zarr.new"
+    finished(out, graph, 1)
+    begin(out, graph, overwrite=True)
+    shutil.copytree(new, tmp_path / f".p.zarr.new.{2**22 + 5}.partial")
+    for again in False, True:
+        if again:  # killed while another new store was to take this place
+            new.rename(tmp_path / f".p.zarr.new.{2**22 + 5}.replaced")
+        assert standing(out, "paths/1", [graph.path], resume=True, overwrite=False) == str(new)
+        assert sorted(os.listdir(tmp_path)) == ["g.zarr", "p.zarr", "p.zarr.new"]
+
+
 def test_a_store_of_before_a_reboot_is_restored_though_its_process_number_is_given_again(tmp_path, graph, monkeypatch):
     aside = tmp_path / f".g.zarr.{os.getppid()}.replaced"
     os.rename(graph.path, aside)
