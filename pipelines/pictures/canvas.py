@@ -129,7 +129,7 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
         style = {"size": SMALL_SIZE, "color": GREY, "ha": "right", "va": "center_baseline", "parse_math": False}
         axes.text(high[0] - MARGIN, low[1] + 3, drawing.attribution, **style)
     if bar is not None:
-        low[1] -= 26
+        low[1] -= 36 if drawing.attribution else 26
     if drawing.streets:  # so that differences to the rounded points of streets have few digits
         low, high = np.floor(low), np.ceil(high)
     figure.set_size_inches(*((high - low) / 72))

@@ -211,6 +211,14 @@ def test_the_scale_bar_is_as_long_as_it_says(city):
     assert Drawing(["a", "b"], np.array([0]), np.array([1]), coordinates=np.eye(2)).metres == 0  # no bar
 
 
+def test_a_colour_bar_leaves_the_attribution_readable(city):
+    figure = picture_graph(city[0], source="0")
+    figure.canvas.draw()
+    page, bar = figure.axes
+    (text,) = [each for each in page.texts if each.get_text() == TOWN]
+    assert not text.get_window_extent().overlaps(bar.get_tightbbox())
+
+
 def test_the_attribution_is_on_pictures_layers_and_tables(city, tmp_path):
     graph, store = city
     axes, _ = collections_of(drawn(graph))
