@@ -126,7 +126,6 @@ ON_CPUS = {
     "link_flows",
     "path_encodings",
     "train_online",
-    "verify_betweenness",
     "verify_flows",
     "fixed_point",
 }
