@@ -15,7 +15,7 @@ _ROWS = 4  # rows of a product that a thread of `mix` computes
 _ENOUGH_THREADS = 1 << 18  # threads of `accumulate` that keep a GPU busy
 
 _OF_BLOCK = 1024  # threads of a block of `accumulate_in_blocks`
-# A block has at least so many samples for each unit, and there are at most so many parts of the columns: otherwise the
+# The least samples of a block for each unit, and the most parts of the columns. With fewer samples or more parts, the
 # sums of all blocks, or reading samples several times, would take longer than adding in global memory.
 _FEWEST, _MOST = 4, 4
 

@@ -1,7 +1,7 @@
 """Junctions: vertices where turns are forbidden or cost something, in a graph that `pipelines.turns` made.
 
-A junction v is a closed vertex. Each arc into v ends at a vertex of its own, an *arrival*, and each arc out of v begins
-at a vertex of its own, a *departure*. A *turn* is an arc from an arrival to a departure: its weight is the cost of the
+A junction v is a closed vertex. Each arc into v ends at an added vertex, an *arrival*, and each arc out of v begins at
+another added vertex, a *departure*. A *turn* is an arc from an arrival to a departure: its weight is the cost of the
 turn, and a forbidden turn has no arc. Arcs of weight 0 from v to its departures let paths begin at v, and arcs of
 weight 0 from its arrivals to v let paths end there; they count as turns, too. All other arcs are *roads*.
 

@@ -155,7 +155,7 @@ def block_writer(path: str, name: str, run_id: str) -> tuple[int, Callable[[int,
 
 
 def _unchecked() -> None:
-    """Check nothing, for a store that no other run can find yet."""
+    """Make no check: other runs cannot find the store yet."""
 
 
 def write_chunk(path: str, data: Any, *, durable: bool, check: Callable[[], None] = _unchecked) -> None:
