@@ -128,8 +128,6 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         The topographic error of the last codebook; None for a map of one unit. After `fit` only.
     labels_ : (N,) int32 array
         The unit of every sample. After `fit` only.
-    u_matrix_ : (rows, columns) float64 array
-        Mean distance of each unit to its neighbours on the grid.
     hits_ : (rows, columns) int64 array
         The number of samples of each unit. After `fit` only.
     unit_clusters_ : (M,) int32 array

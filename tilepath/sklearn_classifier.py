@@ -23,7 +23,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
     """A self-organizing map that predicts classes: the class of a sample is the commonest class in its unit.
 
     A unit without samples takes the class of the nearest unit with samples. After the map is trained, `lvq_epochs`
-    epochs of LVQ1 [1]_ may move its units: the unit of a sample moves towards the sample if both have the same class,
+    epochs of LVQ1 may move its units: the unit of a sample moves towards the sample if both have the same class,
     else away from it, at a rate that falls to 0. The samples then vote again.
 
     Parameters
@@ -52,7 +52,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
 
     References
     ----------
-    .. [1] T. Kohonen, "Improved versions of learning vector quantization", IJCNN 1990.
+    T. Kohonen, "Improved versions of learning vector quantization", IJCNN 1990.
     """
 
     _types = TYPES | {"lvq_epochs": ((Integral,), "an integer"), "lvq_rate": ((Real,), "a number")}

@@ -64,7 +64,7 @@ def fixed_point(total: float, largest: Any, largest_weight: float | None = None)
     total : float
         Number of samples in all chunks whose sums will be added.
     largest : float or (d,) array
-        Bound on the |value| of samples, for all columns or for each column.
+        Bound on the absolute values of samples, for all columns or for each column.
     largest_weight : float, optional
         Bound on the weights; None if samples have no weights.
 

@@ -1,17 +1,17 @@
 """The graph store (schema `graph/1`): a directed multigraph in compressed sparse rows, weighted or unweighted.
 
-========== ============== =================================================================================
-array      dtype, shape   meaning
-========== ============== =================================================================================
-indptr     int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
-indices    int32/64 (m)   heads of the arcs, within a row sorted (equal heads in source order) or as given
-weights    number (m)     optional: weights of the arcs, in the natural dtype of the source; absent: the graph is
-                          unweighted, and each arc counts 1
-labels     str (n)        optional: the names of the vertices in the source
-coordinates float64 (n,2) optional: x, y or longitude, latitude
-through    bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
-junctions  int64 (n)      optional: which vertices are there for turns at junctions (`pipelines.stores.junctions`)
-========== ============== =================================================================================
+=========== ============== ================================================================================
+array       dtype, shape   meaning
+=========== ============== ================================================================================
+indptr      int64 (n + 1)  arcs leaving u are indptr[u] : indptr[u + 1]
+indices     int32/64 (m)   heads of the arcs, in a row sorted (equal heads in source order) or as given
+weights     number (m)     optional: weights of the arcs, in the natural dtype of the source; absent: the graph
+                           is unweighted, and each arc counts 1
+labels      str (n)        optional: the names of the vertices in the source
+coordinates float64 (n, 2) optional: x, y or longitude, latitude
+through     bool (n)       optional: whether a path may pass through the vertex; absent: through every vertex
+junctions   int64 (n)      optional: which vertices are there for turns (`pipelines.stores.junctions`)
+=========== ============== ================================================================================
 
 A map may have three more arrays, all or none, with the lines along which arcs lead (`pipelines.stores.lines`):
 

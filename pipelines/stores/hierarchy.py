@@ -14,8 +14,8 @@ into              number (I)       for each node, the distances from its front; 
 leaving_starts    int64 (C + 1)    where the arcs of each of C closed vertices to open vertices begin, then their number
 leaving_ends      int32 (L)        the place of the open end of each arc
 leaving_lengths   number (L)       the length of each arc
-entering_...                       the same for arcs from open vertices to closed vertices
-beside_...                         the same for arcs between closed vertices; ends are numbers of closed vertices
+``entering_...``                   the same for arcs from open vertices to closed vertices
+``beside_...``                     the same for arcs between closed vertices; ends are numbers of closed vertices
 potentials        number (2, n)    potentials of tails and of heads; left out if no weight is negative
 component         int32 (s)        vertices of the largest strongly connected component, sorted by place
 others            int32 (r)        the other vertices, sorted by place

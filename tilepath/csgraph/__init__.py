@@ -82,7 +82,7 @@ def shortest_path(
 
     Returns
     -------
-    distances : (*indices.shape, N) array of `dtype`
+    distances : array of `dtype`, of the shape of `indices` and N
         +inf, or 2^31 - 1 for int32, where unreachable.
     predecessors : array of int32 of the same shape
         Only with `return_predecessors`. -9999 at sources and where unreachable.

@@ -1,0 +1,103 @@
+"""The site, built from the pages of this folder by `scripts/docs`. Nothing is fetched while it is built."""
+
+import logging
+import re
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from sphinx import addnodes
+
+project = "tilepath"
+author = copyright = "The tilepath developers"
+release = version = installed_version("tilepath")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+smartquotes = False  # which would turn --workers into a dash and a word
+default_role = "literal"  # docstrings put names between single backticks
+autodoc_typehints = "none"  # docstrings describe types
+autodoc_member_order = "bysource"
+# Members of Python's and scikit-learn's own classes are described elsewhere.
+FOREIGN = ["BaseException", "tuple", "BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "TransformerMixin"]
+FOREIGN += ["ClassifierMixin", "_SetOutputMixin", "_MetadataRequester"]
+autodoc_default_options = {"members": True, "inherited-members": ",".join(FOREIGN)}
+toc_object_entries_show_parents = "hide"
+napoleon_use_param = napoleon_use_rtype = False
+copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "tilepath"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+# Pages of the repository that lie outside of this folder, by the page of the site that shows them.
+ROOT = Path(__file__).parents[1]
+SHOWN = {"architecture": "ARCHITECTURE.md", "changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
+
+
+def link_within_the_site(app, page, source):
+    """Show pages of other folders, and turn links that work on the forge into links that work on the site."""
+    text = source[0]
+    if page in SHOWN:
+        app.env.note_dependency(str(ROOT / SHOWN[page]))
+        text = re.sub(r"\]\((?!https?:|#)", "](../", (ROOT / SHOWN[page]).read_text())
+    text = re.sub(r"\]\((?:\.\./)+docs/", "](/", text)
+    for shown, file in SHOWN.items():
+        text = re.sub(rf"\]\((?:\.\./)+{file}", f"](/{shown}.md", text)
+    source[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
+
+
+def add_example(_app, context, lines):
+    """End the page of a command with its example, as --help does."""
+    if example := getattr(context.command, "example", ""):
+        lines += [
+            "",
+            ".. rubric:: Example",
+            "",
+            ".. code-block:: sh",
+            "",
+            *(f"    {line}" for line in example.splitlines()),
+        ]
+
+
+def skip_member(_app, _kind, name, member, _skip, _options):
+    """Leave out the fields of named tuples, which docstrings of classes describe, and routing of scikit-learn."""
+    if (member.__doc__ or "").startswith("Alias for field") or re.fullmatch(r"set_\w+_request", name):
+        return True
+    return None
+
+
+def keep_links_of_classes(_app, doctree):
+    """Of the words in types, link only names of classes: in "array (n, n)", n is no name of Python."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link.get("refdomain") == "py" and not link["reftarget"].rpartition(".")[2][:1].isupper():
+            link.replace_self(link.children)
+
+
+def setup(app):
+    # A section may have no pages yet.
+    empty = logging.getLogger("sphinx.sphinx.directives.other")
+    empty.addFilter(lambda record: getattr(record, "subtype", "") != "empty_glob")
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("doctree-read", keep_links_of_classes)
+    app.connect("source-read", link_within_the_site)
+    app.connect("sphinx-click-process-epilog", add_example)

@@ -1,0 +1,81 @@
+"""The site builds without a warning and without a network, every link leads somewhere, and it has every name."""
+
+import inspect
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+import pytest
+
+import gpuops
+import tilepath
+import tilepath.csgraph
+from tilepath.cli.command import tilepath as command
+
+ESTIMATORS = ["SelfOrganizingMap", "SelfOrganizingMapClassifier"]
+ROOT = Path(__file__).parents[1]
+
+
+def build(folder: Path) -> Path:
+    """Build the site in `folder`; fail on any warning."""
+    run = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet"]
+    run += ["--doctree-dir", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "site")]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+def broken_links(site: Path) -> list[str]:
+    """Links, images, scripts and style sheets that lead nowhere, and whatever would be fetched from elsewhere."""
+    pages = {path: path.read_text() for path in site.rglob("*.html") if path.parent != site / "_static"}
+    anchors = {path: set(re.findall(r'\sid="([^"]+)"', text)) for path, text in pages.items()}
+    broken = []
+    for path, text in pages.items():
+        name = path.relative_to(site).as_posix()
+        for tag, link in set(re.findall(r'<(\w+)\s[^>]*?(?:href|src)="([^"]*)"', text)):
+            if re.match(r"\w+:|//", link):
+                broken += [f"{name} fetches {link}"] if tag != "a" else []
+                continue
+            file, _, anchor = unquote(unescape(link)).partition("#")
+            file = re.sub(r"\?.*", "", file)
+            target = (path.parent / file).resolve() if file else path
+            if not target.is_file() or (anchor and target in anchors and anchor not in anchors[target]):
+                broken.append(f"{name}: {link}")
+    return broken
+
+
+def of_commands(words: list[str], found: click.Command):
+    """The words of every command, and its options as the site names them."""
+    if isinstance(found, click.Group):
+        for name, each in found.commands.items():
+            yield from of_commands([*words, name], each)
+    else:
+        options = {option for each in found.params if isinstance(each, click.Option) for option in each.opts}
+        yield "-".join(words), options
+
+
+def test_the_site(tmp_path):
+    site = build(tmp_path)
+    assert broken_links(site) == []
+    ids = set(re.findall(r'\sid="([^"]+)"', "".join(path.read_text() for path in site.rglob("reference/*/*.html"))))
+    names = {f"tilepath.{name}" for name in tilepath.__all__} | {f"tilepath.sklearn.{name}" for name in ESTIMATORS}
+    names |= {f"gpuops.{name}" for name in {*gpuops.__all__} - {*tilepath.__all__}}  # errors have the same names
+    assert len(names) > 150
+    assert names - ids == set()
+    commands = dict(of_commands(["tilepath"], command))
+    assert len(commands) > 25
+    for name, options in commands.items():
+        missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
+        assert not missing, name
+
+
+@pytest.mark.parametrize("module", [tilepath, gpuops, tilepath.csgraph], ids=lambda module: module.__name__)
+def test_every_name_has_a_docstring(module):
+    values = {name: getattr(module, name) for name in module.__all__} | {
+        name: getattr(tilepath, name) for name in ESTIMATORS
+    }
+    assert [name for name, value in values.items() if not inspect.getdoc(value)] == []
