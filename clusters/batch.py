@@ -83,6 +83,12 @@ def join(
     -----
     UserWarning
         If settings of the cluster make runs slower, and others use the cluster.
+
+    Examples
+    --------
+    >>> with tilepath.join(address=client.cluster) as other:
+    ...     len(other.nthreads())
+    1
     """
     if (scheduler_file is None) == (address is None):
         raise ValueError("give exactly one of scheduler_file (--scheduler-file) and address (--scheduler)")

@@ -150,6 +150,12 @@ def start(
     UserWarning
         If "auto" finds GPUs but uses the CPU because a package is missing, or if ``host``, ``interface`` or
         ``dashboard`` opens the cluster or its dashboard to the network, and ``security`` does not protect it.
+
+    Examples
+    --------
+    >>> with tilepath.start(device="cpu", workers=1) as own:
+    ...     len(own.nthreads())
+    1
     """
     _check(device, workers, processes, protocol, memory_limit, dashboard, timeout, options)
     use_gpus = _use_gpus(device)

@@ -2,10 +2,17 @@
 
 import doctest
 import importlib
+import inspect
+import re
 from pathlib import Path
 
 import pytest
 
+import pipelines
+import tilepath
+
+# Their examples use the names that docs/reference/python/index.md defines.
+OF_USERS = {*pipelines._MODULES.values(), "clusters.batch", "clusters.local"}
 ROOT = Path(__file__).parents[1]
 PACKAGES = "clusters", "gpuops", "pipelines", "tilepath"
 
@@ -19,8 +26,36 @@ def modules_with_examples():
                 yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("name", list(modules_with_examples()))
+@pytest.mark.parametrize("name", sorted({*modules_with_examples()} - OF_USERS))
 def test_examples(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted
     assert not found.failed, "its examples are printed above"
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """The names that examples of public functions use, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/reference/python/index.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
+    found = {}
+    exec(compile(block, "index.md", "exec"), found)
+    yield found
+    found["client"].close()
+
+
+def test_examples_of_public_functions(names):
+    tried = 0
+    for name in sorted(OF_USERS.intersection(modules_with_examples())):
+        found = doctest.testmod(importlib.import_module(name), extraglobs=names)
+        assert not found.failed, f"the examples of {name} are printed above"
+        tried += found.attempted
+    assert tried > 100
+
+
+def test_every_public_function_has_an_example():
+    functions = {name: getattr(tilepath, name) for name in tilepath.__all__}
+    functions = {name: value for name, value in functions.items() if inspect.isroutine(value)}
+    assert len(functions) > 50
+    assert [name for name, value in functions.items() if ">>> " not in inspect.getdoc(value)] == []

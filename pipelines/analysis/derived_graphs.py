@@ -43,6 +43,11 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
         The arcs do not fit in memory.
     ImportError, NoGpuError
         `device` is "gpu", and CuPy or a GPU is missing.
+
+    Examples
+    --------
+    >>> tilepath.write_reverse(ring, "reversed.zarr").indices().tolist()
+    [2, 0, 1]
     """
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
@@ -66,6 +71,11 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "au
     Directions of arcs and weights do not matter for the forest; the arcs that are stored keep both. An arc is in the
     forest unless arcs with smaller numbers already join its ends. If the graph is undirected, both arcs of an edge are
     stored. Parameters and errors are those of `write_reverse`.
+
+    Examples
+    --------
+    >>> tilepath.write_forest(graph, "forest.zarr").m
+    6
     """
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])

@@ -93,6 +93,12 @@ def eccentricities(graph: Graph | str | os.PathLike[str], *, hops: bool = False,
         The graph store is missing, foreign or damaged.
     ValueError
         A weight is negative, or the graph has no vertex.
+
+    Examples
+    --------
+    >>> found = tilepath.eccentricities(graph)
+    >>> found.diameter, found.radius, graph.names(found.center)
+    (570.0, 350.0, ['Pisa'])
     """
     if not isinstance(graph, Graph):
         graph = open_graph(graph)

@@ -99,7 +99,13 @@ def graph_storage(graph: Graph) -> Storage:
 
 
 def graph_structure(graph: Graph) -> Structure:
-    """Return degrees, components and balance; reads all arcs, with 12 bytes of memory for each arc."""
+    """Return degrees, components and balance; reads all arcs, with 12 bytes of memory for each arc.
+
+    Examples
+    --------
+    >>> tilepath.graph_structure(graph).components
+    1
+    """
     outgoing, incoming = out_and_in_degrees(graph)
     components = component_numbers(graph)
     surplus = outgoing % 2 if not graph.directed else outgoing - incoming

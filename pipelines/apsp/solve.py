@@ -132,6 +132,12 @@ def all_pairs_shortest_paths(
     -----
     Floyd-Warshall does O(n^3) work in n / block stages. On one worker it takes 1.1 to 1.7 times the memory of the
     matrix.
+
+    Examples
+    --------
+    >>> found = tilepath.all_pairs_shortest_paths(client, graph, "all pairs.zarr")
+    >>> found.at["Rome", "Milan"].item()
+    570
     """
     _check_method(method)
     check_coordination(coordination)

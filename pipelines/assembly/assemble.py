@@ -83,6 +83,15 @@ def assemble(
         An argument is out of range, or no k-mer is left.
     FileExistsError, StoreError
         An output exists.
+
+    Examples
+    --------
+    >>> with open("reads.fa", "w") as file:
+    ...     print(">read", file=file)
+    ...     print("GATTACAGATTTC", file=file)
+    >>> found = tilepath.assemble("reads.fa", k=5)
+    >>> found.kmers, len(found.contigs)
+    (9, 2)
     """
     check_k(k)
     for name, value, least in ("min_coverage", min_coverage, 1), ("tip_letters", tip_letters, 0):

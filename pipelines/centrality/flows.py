@@ -86,6 +86,13 @@ def link_flows(
         leads from an origin to a destination, or a worker computes on a GPU.
     FileExistsError
         `out` exists, and `overwrite` is False.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> demand = pandas.DataFrame({"origin": ["Rome"], "destination": ["Genoa"], "amount": [7]})
+    >>> tilepath.link_flows(client, graph, demand)["flow"].to_pylist()
+    [7.0, 0.0, 0.0, 7.0, 0.0, 0.0, 0.0, 0.0]
     """
     if not isinstance(graph, Graph):
         graph = open_graph(graph)

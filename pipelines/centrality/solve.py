@@ -88,6 +88,12 @@ def betweenness(
         option.
     FileExistsError
         `out` exists, and `overwrite` is False.
+
+    Examples
+    --------
+    >>> table = tilepath.betweenness(client, graph, "betweenness.csv")
+    >>> dict(zip(table["vertex"].to_pylist(), table["betweenness"].to_pylist()))
+    {'Rome': 0.0, 'Pisa': 0.3333333333333333, 'Genoa': 0.3333333333333333, 'Milan': 0.0}
     """
     if not isinstance(graph, Graph):
         graph = open_graph(graph)

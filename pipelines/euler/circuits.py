@@ -87,6 +87,12 @@ def euler_circuits(
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An argument is out of range.
+
+    Examples
+    --------
+    >>> walks = tilepath.euler_circuits(client, ring, "walks.zarr")
+    >>> walks.arcs(0).tolist()
+    [0, 1, 2]
     """
     graph = open_graph(graph)
     if method not in METHODS:

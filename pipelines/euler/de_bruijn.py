@@ -45,6 +45,13 @@ def de_bruijn_sequence(alphabet: str, order: int, *, cyclic: bool = False) -> st
         A letter occurs twice in the alphabet, or an argument is out of range.
     DoesNotFitError
         The words do not fit in memory.
+
+    Examples
+    --------
+    >>> tilepath.de_bruijn_sequence("01", 3)
+    '0001011100'
+    >>> tilepath.de_bruijn_sequence("01", 3, cyclic=True)
+    '00010111'
     """
     repeated = next((letter for letter in alphabet if alphabet.count(letter) > 1), None)
     if repeated is not None:

@@ -84,6 +84,11 @@ def write_walks(circuits: Circuits, graph: Graph, out: str | os.PathLike[str], o
     ------
     ValueError, FileExistsError
         The name of `out` is not the name of a table, or `out` exists and may not be overwritten.
+
+    Examples
+    --------
+    >>> tilepath.write_walks(circuits, ring, "walks.csv")
+    3
     """
     check_output(out, overwrite)
     return export_store(circuits.path, out, graph=graph.path, overwrite=overwrite)

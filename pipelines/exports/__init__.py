@@ -83,6 +83,13 @@ def export_store(
         `out` exists, and `overwrite` is not set.
     StoreError
         The store is unfinished, or its graph is gone.
+
+    Examples
+    --------
+    >>> tilepath.export_store("distances.zarr", "distances.npy")
+    4
+    >>> np.load("distances.npy")[0].tolist()
+    [0, 350, 515, 570]
     """
     if suffix_of(out) in LAYERS:
         return export_layers(kind_of(store).open(store), out, overwrite=overwrite)

@@ -56,6 +56,11 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
     ------
     ValueError
         The kind does not exist, does not have an option or needs one, or a value is out of range.
+
+    Examples
+    --------
+    >>> tilepath.synthetic_graph("grid", rows=5, columns=6).n
+    30
     """
     if kind not in KINDS:
         raise ValueError(f"there is no kind of graph called {kind!r}; choose one of {', '.join(KINDS)}")

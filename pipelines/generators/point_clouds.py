@@ -113,6 +113,12 @@ def write_cloud(
     """Generate a cloud and write it to a samples store, `piece_values` values at a time. Returns the store, opened.
 
     `facts` are further keyword arguments of `new_samples`.
+
+    Examples
+    --------
+    >>> cloud = tilepath.PointCloud(kind="blobs", n=20, d=3, clusters=2)
+    >>> tilepath.write_cloud(cloud, "small cloud.zarr").n
+    20
     """
     step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))

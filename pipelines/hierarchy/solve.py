@@ -94,6 +94,12 @@ def build_hierarchy(
         The graph of `like` has other vertices, or `like` is given together with `thorough`.
     ImportError
         `thorough` is given, and `pymetis` is not installed.
+
+    Examples
+    --------
+    >>> tables = tilepath.build_hierarchy(client, grid, "tables.zarr")
+    >>> tilepath.distances_between(tables, ["0"], ["29"]).item()
+    769
     """
     graph = open_graph(graph)
     like = open_hierarchy(like) if isinstance(like, str | os.PathLike) else like

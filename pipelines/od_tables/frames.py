@@ -107,6 +107,13 @@ def od(
     -----
     If every vertex is an origin, searches that end at `within` may replace the tables of a hierarchy, if they take less
     time. Searches add up floats in another order, so that the last bits of distances may differ.
+
+    Examples
+    --------
+    >>> tilepath.od(graph, ["Rome", "Pisa"], ["Milan"])
+      origin destination  distance
+    0   Rome       Milan       570
+    1   Pisa       Milan       315
     """
     given = read_given(
         open_network(network, graph), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,

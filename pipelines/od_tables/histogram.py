@@ -59,6 +59,15 @@ def distance_histogram(
     pandas.DataFrame
         A row for each bin, with the columns `begin` and `end` (excluded), and `pairs`. The last row has the pairs that
         no path joins, if there are any: from +inf to +inf. ``frame.attrs`` has the unit and the attribution.
+
+    Examples
+    --------
+    >>> tilepath.distance_histogram(hierarchy, width=250)
+       begin     end  pairs
+    0    0.0   250.0    264
+    1  250.0   500.0    422
+    2  500.0   750.0    180
+    3  750.0  1000.0      4
     """
     opened = open_network(network, graph)
     given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)

@@ -70,6 +70,14 @@ def changes(
         A row for each pair whose distance changed: origin, destination, travel_time_before and travel_time_after (or
         distance_before and distance_after; NaN if unreachable) and change. Floats that differ only by rounding count as
         equal.
+
+    Examples
+    --------
+    >>> road = ("1", grid["1"][0])
+    >>> closed = hierarchy.with_weights(closed=[road])
+    >>> tilepath.changes(hierarchy, closed, ["1"], ["0", "29"])
+      origin destination  distance_before  distance_after  change
+    0      1           0             46.0           428.0   382.0
     """
     opened = open_network(network, graph)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
@@ -132,6 +140,12 @@ def criticality(
         A row for each road, with the columns `source` and `target`; `longer`, the number of pairs whose distance grows;
         `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum and the largest of the
         added distances. ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
+
+    Examples
+    --------
+    >>> table = tilepath.criticality(hierarchy, [("1", grid["1"][0])], ["1"], ["0", "29"])
+    >>> table.columns.tolist()
+    ['source', 'target', 'longer', 'cut', 'total', 'largest']
     """
     opened = open_network(network, graph)
     given = given_or_everywhere(opened, origins, destinations, snap_limit)

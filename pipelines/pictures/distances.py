@@ -49,6 +49,10 @@ def picture_distances(
         The suffix of `path` is not a format of pictures.
     FileExistsError
         `path` exists.
+
+    Examples
+    --------
+    >>> figure = tilepath.picture_distances(distances, "distances.png")
     """
     graph = distances.graph(graph)
     rows, columns = distances.shape

@@ -38,6 +38,10 @@ def picture_partitions(
     ------
     gpuops.NotEulerianError
         A vertex has unequal numbers of arcs in and out.
+
+    Examples
+    --------
+    >>> figure = tilepath.picture_partitions(ring)
     """
     stages = _Stages(graph)
     return write_drawing(stages.partitions(), path, seed, overwrite=overwrite)
@@ -70,6 +74,11 @@ def picture_euler_stages(
         The graph is too large, or `folder` has the suffix of a picture.
     FileExistsError
         A picture exists, and `overwrite` is False.
+
+    Examples
+    --------
+    >>> len(tilepath.picture_euler_stages(ring, "stages"))
+    5
     """
     if Path(folder).suffix.lower() in (".svg", ".png", ".pdf", ".dot"):
         raise ValueError(f"{folder}: the stages are several pictures; name a folder for them")

@@ -118,6 +118,10 @@ def picture_graph(
         The graph is too large, options exclude each other, or the suffix is unknown.
     FileExistsError
         `path` exists.
+
+    Examples
+    --------
+    >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
     whole, answers = _opened(graph)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
@@ -184,6 +188,10 @@ def picture_bricks(
         `kind` is unknown, no vertex of the tree separates bricks, or, as for `picture_graph`, the graph is too large.
     StoreError, FileExistsError, ImportError
         As for `picture_graph`.
+
+    Examples
+    --------
+    >>> figure = tilepath.picture_bricks(hierarchy, "bricks.png")
     """
     store = open_hierarchy(store)
     if kind not in KINDS:

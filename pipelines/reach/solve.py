@@ -210,6 +210,12 @@ def isochrones(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component.
+
+    Examples
+    --------
+    >>> areas = tilepath.isochrones(hierarchy, (0, 0), [200, 400])
+    >>> list(areas.columns)
+    ['source', 'within', 'moved', 'geometry']
     """
     check_kind(kind, concavity, width)
     need_geopandas("isochrones")

@@ -164,6 +164,11 @@ def distances_between(
         The searches of a graph need more memory than there is, or would take too long.
     ValueError
         `sources` or `targets` are not a list of names, or the store holds no distances.
+
+    Examples
+    --------
+    >>> tilepath.distances_between(graph, ["Rome"], ["Milan", "Genoa"]).tolist()
+    [[570, 515]]
     """
     if isinstance(store, str | os.PathLike):
         store = kind_of(store).open(store)

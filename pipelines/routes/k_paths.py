@@ -45,6 +45,11 @@ def k_shortest_paths(
         A weight is negative, or `k` is not positive.
     gpuops.errors.WeightRangeError
         Weights are integers, and a path could be 2^53 or longer.
+
+    Examples
+    --------
+    >>> [path.distance for path in tilepath.k_shortest_paths(graph, "Rome", "Genoa", 5)]
+    [515, 720]
     """
     if not isinstance(graph, Graph):
         graph = open_graph(graph)

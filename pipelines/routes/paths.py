@@ -226,6 +226,12 @@ def shortest_path(
     Path
         The path. Its `vertices` are positions; `Graph.names` turns them into names. In a graph with turns they are
         vertices of the road network.
+
+    Examples
+    --------
+    >>> path = tilepath.shortest_path(graph, "Rome", "Genoa")
+    >>> path.distance, graph.names(path.vertices)
+    (515, ['Rome', 'Pisa', 'Genoa'])
     """
     return PathFinder(distances, graph).path(source, target)
 
@@ -270,6 +276,12 @@ def paths_of_pairs(
         The distances do not belong to the graph.
     pipelines.workers.capacity.DoesNotFitError
         `distances` is a graph, and there are too many sources to search from; the message says what to do.
+
+    Examples
+    --------
+    >>> table = tilepath.paths_of_pairs(distances, [("Rome", "Genoa"), ("Pisa", "Milan")])
+    >>> table["distance"].to_pylist()
+    [515, 315]
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)
@@ -333,6 +345,11 @@ def predecessors(
     ------
     StoreError, VerificationError
         As `PathFinder.path`.
+
+    Examples
+    --------
+    >>> tilepath.predecessors(distances, ["Rome"]).tolist()
+    [[-1, 0, 1, 0]]
     """
     found, graph = open_rows(distances, graph)
     arcs = arcs_for(*graph.rows(), graph.through(), found.dtype, graph.label)

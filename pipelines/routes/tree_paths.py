@@ -52,6 +52,12 @@ def tree_path(
         The target was not reached, or lies beyond the cutoff or the targets of the search.
     StoreError
         A vertex or its row does not exist, the path begins at another source, or the predecessors are damaged.
+
+    Examples
+    --------
+    >>> path = tilepath.tree_path(trees, "Rome", "Genoa")
+    >>> path.distance, graph.names(path.vertices)
+    (515, ['Rome', 'Pisa', 'Genoa'])
     """
     paths, graph = _open(paths, graph)
     if source is None and not paths.together:
@@ -99,6 +105,11 @@ def tree_paths_of_pairs(
     ValueError, FileExistsError
         As for `routes.paths.paths_of_pairs`; or a path begins at another source than the pair names, as the store has
         only paths from the nearest source.
+
+    Examples
+    --------
+    >>> tilepath.tree_paths_of_pairs(trees, [("Rome", "Pisa")])["distance"].to_pylist()
+    [350]
     """
     if out is not None:
         check_output(out, overwrite, pairs if isinstance(pairs, str | os.PathLike) else None)

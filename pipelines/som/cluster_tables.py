@@ -57,6 +57,11 @@ def cluster_map(
     ValueError
         The method is unknown, an option does not go with the method, the map cannot have that many clusters, or samples
         have missing values (immersion).
+
+    Examples
+    --------
+    >>> tilepath.cluster_map(book, clusters=2).shape
+    (20,)
     """
     codebook = open_codebook(codebook)
     return cluster_units(
@@ -104,6 +109,10 @@ def write_clusters(
         `path` does not end as tables do.
     pipelines.stores.StoreError
         `mapping` belongs to another map, or its samples are no longer where they were.
+
+    Examples
+    --------
+    >>> tilepath.write_clusters("clusters.csv", tilepath.cluster_map(book, clusters=2), book)
     """
     check_output(path, overwrite)
     codebook = open_codebook(codebook)
@@ -134,6 +143,13 @@ def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarra
     ------
     ValueError
         The file is not a table of units, or is a table of another map; the message names the line.
+
+    Examples
+    --------
+    >>> clusters = tilepath.cluster_map(book, clusters=2)
+    >>> tilepath.write_clusters("units to read.csv", clusters, book)
+    >>> bool((tilepath.read_clusters("units to read.csv", book) == clusters).all())
+    True
     """
     clusters = np.full(codebook.grid.units, -2)
     names = column_names(path)

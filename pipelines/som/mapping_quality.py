@@ -40,6 +40,11 @@ def mapping_quality(
     ------
     pipelines.stores.StoreError
         A store is missing, foreign or damaged.
+
+    Examples
+    --------
+    >>> list(tilepath.mapping_quality(mapping))
+    ['quantization_error', 'topographic_error', 'explained_variance', 'trustworthiness', 'neighbourhood_preservation']
     """
     return measured_quality(mapping, codebook=codebook, samples=samples)[0]
 

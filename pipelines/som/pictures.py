@@ -118,6 +118,10 @@ def picture_map(
         An option is missing, does not go with `kind`, or names an unknown column, row or kind.
     FileExistsError
         `path` exists.
+
+    Examples
+    --------
+    >>> figure = tilepath.picture_map(book, "map.png")
     """
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.mapping import open_mapping

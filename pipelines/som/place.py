@@ -60,6 +60,12 @@ def map_samples(
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         The samples do not match the map: they have other columns or another dtype.
+
+    Examples
+    --------
+    >>> mapped = tilepath.map_samples(client, book, samples, "mapped.zarr")
+    >>> mapped.units(0, 3).shape
+    (3, 2)
     """
     codebook = open_codebook(codebook)
     samples = open_samples(samples)

@@ -67,6 +67,12 @@ def predict_labels(
         A store is missing, foreign or damaged, or `mapping` and `voters` belong to different maps.
     ValueError
         No sample of `voters` has a label.
+
+    Examples
+    --------
+    >>> prediction = tilepath.predict_labels(mapping, mapping, "labels.csv")
+    >>> prediction
+    Prediction(purity=1.0, labelled=200, score=1.0)
     """
     check_export(path, overwrite, array=False)
     mapping, voters = (open_mapping(each) for each in (mapping, voters))

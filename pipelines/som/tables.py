@@ -66,6 +66,12 @@ def export_map(
         `path` exists.
     pipelines.stores.StoreError
         The store, or the store of the samples, is missing, foreign or damaged.
+
+    Examples
+    --------
+    >>> tilepath.export_map(book, "codebook.npy")
+    >>> np.load("codebook.npy").shape
+    (4, 5, 3)
     """
     store = store if isinstance(store, Codebook | Mapping) else _opened(store)
     what = what or ("units" if isinstance(store, Mapping) else "codebook")

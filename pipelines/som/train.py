@@ -138,6 +138,12 @@ def train_som(
     ValueError
         An option does not go with the samples or with another option; or a value or a weight is so large that sums
         cannot resolve the other values or weights.
+
+    Examples
+    --------
+    >>> trained = tilepath.train_som(client, samples, "trained.zarr", 4, 5, epochs=2)
+    >>> trained.units().shape
+    (20, 3)
     """
     samples = open_samples(samples)
     initial = _opened(initial)

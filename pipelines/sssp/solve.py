@@ -113,6 +113,12 @@ def single_source_shortest_paths(
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An option does not go with the graph or with another option.
+
+    Examples
+    --------
+    >>> found = tilepath.single_source_shortest_paths(client, graph, "from two.zarr", ["Rome", "Pisa"])
+    >>> found.distances(1).tolist()
+    [350, 0, 165, 315]
     """
     if not isinstance(graph, Graph):
         graph = generated_graph(graph) if isinstance(graph, RMat) else open_graph(graph)

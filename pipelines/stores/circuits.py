@@ -158,6 +158,11 @@ def open_circuits(store: Circuits | str | os.PathLike[str]) -> Circuits:
     """Open a circuits store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises StoreError on a fault.
+
+    Examples
+    --------
+    >>> tilepath.open_circuits("circuits.zarr").arcs(0).tolist()
+    [0, 1, 2]
     """
     if isinstance(store, Circuits):
         return store

@@ -367,6 +367,11 @@ def open_codebook(store: Codebook | str | os.PathLike[str]) -> Codebook:
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
+
+    Examples
+    --------
+    >>> tilepath.open_codebook("map.zarr").units().shape
+    (20, 3)
     """
     if isinstance(store, Codebook):
         return store

@@ -392,6 +392,11 @@ def open_distances(store: Distances | str | os.PathLike[str]) -> Distances:
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
+
+    Examples
+    --------
+    >>> tilepath.open_distances("distances.zarr").shape
+    (4, 4)
     """
     if isinstance(store, Distances):
         return store

@@ -485,6 +485,11 @@ def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None)
     ------
     StoreError
         The store cannot be opened, or has no such weights; the message names the store, the fault and the cure.
+
+    Examples
+    --------
+    >>> tilepath.open_graph("roads.zarr").n
+    4
     """
     if isinstance(store, Graph):
         return store if weight is None else store.weighted_by(weight)

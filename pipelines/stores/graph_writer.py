@@ -298,6 +298,12 @@ def write_graph(
         The path exists, or the disk is full.
     TypeError, ValueError
         The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
+
+    Examples
+    --------
+    >>> triangle = tilepath.write_graph("triangle.zarr", np.array([0, 1, 2, 3]), np.array([1, 2, 0]))
+    >>> triangle.n, triangle.m
+    (3, 3)
     """
     from gpuops import csr  # imports Numba, which the other writers do not need
 

@@ -404,6 +404,11 @@ def open_hierarchy(store: HierarchyStore | str | os.PathLike[str]) -> HierarchyS
     """Open a finished hierarchy store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises StoreError on a fault.
+
+    Examples
+    --------
+    >>> tilepath.open_hierarchy("hierarchy.zarr").n
+    30
     """
     if isinstance(store, HierarchyStore):
         return store

@@ -238,6 +238,11 @@ def open_mapping(store: Mapping | str | os.PathLike[str]) -> Mapping:
     """Open a finished mapping store and check its schema, shapes and dtypes, or return an opened one.
 
     Raises StoreError on a fault.
+
+    Examples
+    --------
+    >>> tilepath.open_mapping("units.zarr").n
+    200
     """
     if isinstance(store, Mapping):
         return store

@@ -280,6 +280,11 @@ def open_paths(store: Paths | str | os.PathLike[str]) -> Paths:
     ------
     StoreError
         The store is missing, damaged, unfinished or of another schema; the message names the cure.
+
+    Examples
+    --------
+    >>> tilepath.open_paths("trees.zarr").distances(0).tolist()
+    [0, 350, 515, 570]
     """
     if isinstance(store, Paths):
         return store

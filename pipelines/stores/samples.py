@@ -260,6 +260,11 @@ def open_samples(store: Samples | str | os.PathLike[str]) -> Samples:
     ------
     StoreError
         The store cannot be opened; the message names the store, the fault and the cure.
+
+    Examples
+    --------
+    >>> tilepath.open_samples("samples.zarr").n
+    200
     """
     if isinstance(store, Samples):
         return store
@@ -372,6 +377,11 @@ def write_samples(
     `values` is a matrix, masked or not, or a data frame of pandas, polars or pyarrow. A masked or null value is a
     missing value; a masked or null label means no label. By default, the columns have the names of the data frame, or
     the names 0 to d - 1. Values of float64, in any byte order, are stored as float64, all others as float32.
+
+    Examples
+    --------
+    >>> tilepath.write_samples("few.zarr", np.eye(3)).n
+    3
     """
     columns, values = columns_of(values) if columns is None else columns, as_matrix(values)
     if values.ndim != 2:

@@ -62,6 +62,11 @@ def positions(indices: Any) -> Positions:
     ------
     ValueError
         An entry is not an integer.
+
+    Examples
+    --------
+    >>> tilepath.distances_between(graph, tilepath.positions([0]), ["Pisa"]).tolist()
+    [[350]]
     """
     if is_cupy(indices) and indices.dtype.kind in "iu":
         return Positions(indices)

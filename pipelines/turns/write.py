@@ -70,6 +70,14 @@ def write_turns(
         A cost does not fit the dtype of the weights.
     DoesNotFitError
         The arcs do not fit in memory.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> turns = pandas.DataFrame({"from": ["Rome"], "via": ["Pisa"], "to": ["Genoa"], "cost": ["no"]})
+    >>> turned = tilepath.write_turns(graph, "turned.zarr", turns)
+    >>> tilepath.distances_between(turned, ["Rome"], ["Genoa"]).item()
+    720
     """
     graph = open_graph(graph)
     if turns is None and angles is None:

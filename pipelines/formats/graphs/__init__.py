@@ -148,6 +148,13 @@ def import_graph(
         Both `simplify` and ``sorted_rows=False`` are given: simplified rows are always sorted.
     StoreError
         `path` exists, or the disk is full.
+
+    Examples
+    --------
+    >>> roads = [("Rome", "Pisa", 350), ("Pisa", "Genoa", 165)]
+    >>> imported = tilepath.import_graph(roads, "two roads.zarr", directed=False)
+    >>> imported["Pisa"]
+    ['Rome', 'Genoa']
     """
     given = dict(locals())
     source = given["source"] = list(source) if isinstance(source, Iterator) else source

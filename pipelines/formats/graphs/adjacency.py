@@ -102,6 +102,17 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
         Two vertices have the same name, or a name has a line break.
     FileExistsError
         `path` exists.
+
+    Examples
+    --------
+    >>> tilepath.write_adjacency_text(ring, "ring.txt")
+    3
+    >>> with open("ring.txt") as file:
+    ...     print(file.read().rstrip())
+    # vertices by index: import with labels=False (--no-labels)
+    0 -> 1
+    1 -> 2
+    2 -> 0
     """
     check_free(path, overwrite)
     labels = graph.labels()

@@ -59,6 +59,15 @@ def graph_by_rows(
         (`GraphRows.append_rows`).
     StoreError
         `path` exists, or the disk is full.
+
+    Examples
+    --------
+    >>> with tilepath.graph_by_rows("rows.zarr", vertices=3) as rows:
+    ...     rows.append([1, 2], [5, 7])
+    ...     rows.append([2], [1])
+    ...     rows.append([])
+    >>> tilepath.open_graph("rows.zarr").weights().tolist()
+    [5, 7, 1]
     """
     arcs = ArcStream((), directed=directed, labels=labels, weighted=False, weight_unit=unit, source=source)
     with sorting(path, arcs, sorted_rows=sorted_rows, overwrite=overwrite) as add:

@@ -66,6 +66,11 @@ def generate(
     ValueError
         `simplify` with ``sorted_rows=False``, as simplified rows are sorted; or `simplify` with a graph that has an
         Euler circuit, as it would lose the circuit with its loops and parallel arcs.
+
+    Examples
+    --------
+    >>> tilepath.generate(tilepath.synthetic_graph("grid", rows=3, columns=4), "small grid.zarr").n
+    12
     """
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:

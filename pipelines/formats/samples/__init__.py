@@ -114,6 +114,12 @@ def import_samples(
     -----
     UserWarning
         As for `pipelines.stores.samples.new_samples`.
+
+    Examples
+    --------
+    >>> samples.to_pandas().to_csv("cloud.csv", index=False)
+    >>> tilepath.import_samples("cloud.csv", "cloud.zarr", label="label", scaling="zscore").n
+    200
     """
     sources = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(each) for each in source]
     if not sources:
