@@ -1,5 +1,6 @@
 """The site, built from the pages of this folder by `scripts/docs`. Nothing is fetched while it is built."""
 
+import itertools
 import logging
 import re
 from importlib.metadata import version as installed_version
@@ -49,6 +50,8 @@ html_theme_options = {
     "footer_end": [],
 }
 
+WIDTH = 112  # of a docstring of a method, without its indentation
+
 # Pages of the repository that lie outside of this folder, by the page of the site that shows them.
 ROOT = Path(__file__).parents[1]
 SHOWN = {"architecture": "ARCHITECTURE.md", "changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}
@@ -79,6 +82,17 @@ def add_example(_app, context, lines):
         ]
 
 
+def join_wrapped_types(_app, _kind, _name, _object, _options, lines):
+    """Read the text after "name :" as the explanation of a parameter if it goes on in the next line.
+
+    It does if the first word of the next line had no room in the line.
+    """
+    for i, (line, following) in enumerate(itertools.pairwise(list(lines))):
+        found = re.match(r"(\*{0,2}\w+(?:, \w+)*) : (.+)", line)
+        if found and re.match(r"    \S", following) and len(f"{line} {following.split()[0]}") > WIDTH:
+            lines[i : i + 2] = [found[1], f"    {found[2]} {following.strip()}"]
+
+
 def skip_member(_app, _kind, name, member, _skip, _options):
     """Leave out the fields of named tuples, which docstrings of classes describe, and routing of scikit-learn."""
     if (member.__doc__ or "").startswith("Alias for field") or re.fullmatch(r"set_\w+_request", name):
@@ -94,6 +108,7 @@ def keep_links_of_classes(_app, doctree):
 
 
 def setup(app):
+    app.connect("autodoc-process-docstring", join_wrapped_types, priority=400)  # before Napoleon
     # A section may have no pages yet.
     empty = logging.getLogger("sphinx.sphinx.directives.other")
     empty.addFilter(lambda record: getattr(record, "subtype", "") != "empty_glob")
