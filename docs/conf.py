@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from docutils import nodes
 from sphinx import addnodes
 
 project = "tilepath"
@@ -38,6 +39,8 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tilepath"
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
+html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
@@ -107,7 +110,15 @@ def keep_links_of_classes(_app, doctree):
             link.replace_self(link.children)
 
 
+def write_dashes(_app, doctree):
+    """Write the dash that Napoleon puts between a parameter and its explanation."""
+    for text in list(doctree.findall(nodes.Text)):
+        if text.startswith((" -- ", ") -- ")):
+            text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
+
+
 def setup(app):
+    app.connect("doctree-read", write_dashes)
     app.connect("autodoc-process-docstring", join_wrapped_types, priority=400)  # before Napoleon
     # A section may have no pages yet.
     empty = logging.getLogger("sphinx.sphinx.directives.other")

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import click
 import pytest
+from browser import CHROMIUM, Browser, served
 
 import gpuops
 import tilepath
@@ -79,3 +80,66 @@ def test_every_name_has_a_docstring(module):
         name: getattr(tilepath, name) for name in ESTIMATORS
     }
     assert [name for name, value in values.items() if not inspect.getdoc(value)] == []
+
+
+# --- In a browser -----------------------------------------------------------------------------------------------------
+
+# Images that cannot be shown, and by how much the page is wider than its window.
+SEEN = """const root = document.documentElement; Promise.all([...document.images].map(image => {
+    image.loading = "eager";
+    return image.decode().then(() => [], () => [image.src]);
+})).then(broken => ({broken: broken.flat(), wider: root.scrollWidth - root.clientWidth}))"""
+# The pages that a search finds, once it has ended.
+FOUND = """new Promise(done => {
+    const look = () => {
+        const ended = /found|did not match/.test(document.querySelector("#search-results .search-summary")?.innerText);
+        const links = [...document.querySelectorAll("#search-results li a")].map(link => link.href);
+        ended ? done(links) : setTimeout(look, 50);
+    };
+    look();
+})"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+needs_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+
+@pytest.mark.slow
+@needs_a_browser
+def test_every_page_in_a_browser(site, browser):
+    wrong = []
+    pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html") if "_static" not in path.parts)
+    assert len(pages) > 40
+    with served(site) as address:
+        for width in 1280, 390:
+            browser.window(width, 900)
+            for page in pages:
+                browser.open(f"{address}/{page}")
+                seen = browser.value(SEEN)
+                if browser.faults or seen["broken"] or seen["wider"] > 0:
+                    wrong.append((page, width, browser.faults, seen))
+    assert wrong == []
+
+
+@pytest.mark.slow
+@needs_a_browser
+@pytest.mark.parametrize(
+    ("word", "page"), [("node", "glossary"), ("neuron", "glossary"), ("isochrone", "roads"), ("all_pairs", "paths")]
+)
+def test_a_search_finds_the_words_of_readers(site, browser, word, page):
+    browser.window(1280, 900)
+    with served(site) as address:
+        browser.open(f"{address}/search.html?q={word}")
+        found = browser.value(FOUND)
+    assert any(f"/{page}.html" in link for link in found), found
