@@ -6,15 +6,22 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import gpuops
 import pipelines
 import tilepath
+from tilepath import csgraph
 
 # Their examples use the names that docs/reference/python/index.md defines.
 OF_USERS = {*pipelines._MODULES.values(), "clusters.batch", "clusters.local"}
 ROOT = Path(__file__).parents[1]
 PACKAGES = "clusters", "gpuops", "pipelines", "tilepath"
+
+
+# The names of all other examples.
+ON_ARRAYS = {"np": np, "gpuops": gpuops, "csgraph": csgraph, "tilepath": tilepath}
 
 
 def modules_with_examples():
@@ -28,7 +35,7 @@ def modules_with_examples():
 
 @pytest.mark.parametrize("name", sorted({*modules_with_examples()} - OF_USERS))
 def test_examples(name):
-    found = doctest.testmod(importlib.import_module(name))
+    found = doctest.testmod(importlib.import_module(name), extraglobs=ON_ARRAYS)
     assert found.attempted
     assert not found.failed, "its examples are printed above"
 
@@ -57,5 +64,9 @@ def test_examples_of_public_functions(names):
 def test_every_public_function_has_an_example():
     functions = {name: getattr(tilepath, name) for name in tilepath.__all__}
     functions = {name: value for name, value in functions.items() if inspect.isroutine(value)}
+    for name in "shortest_path", "floyd_warshall", "dijkstra", "bellman_ford", "johnson":
+        functions[f"csgraph.{name}"] = getattr(csgraph, name)
+    for name in "SelfOrganizingMap", "SelfOrganizingMapClassifier":
+        functions[name] = getattr(tilepath, name)
     assert len(functions) > 50
     assert [name for name, value in functions.items() if ">>> " not in inspect.getdoc(value)] == []

@@ -143,6 +143,13 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Samples are NumPy matrices, AnnData objects, or objects that NumPy converts. `fit` keeps float32 and float64 and
     converts any other dtype to float64; later samples are converted to the dtype of the map. Results are NumPy arrays
     on any device. On a GPU, the samples have to fit into its memory; `train_som` streams samples.
+
+    Examples
+    --------
+    >>> samples = np.random.default_rng(1).random((100, 3))
+    >>> som = SelfOrganizingMap(4, 5, random_state=1).fit(samples)
+    >>> som.predict(samples).shape
+    (100,)
     """
 
     piece_bytes = PIECE_BYTES  # bytes of samples that are searched at a time

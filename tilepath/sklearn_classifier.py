@@ -53,6 +53,14 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
     References
     ----------
     T. Kohonen, "Improved versions of learning vector quantization", IJCNN 1990.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0, 0.1], [0.1, 0.0], [5.0, 5.1], [5.1, 5.0]])
+    >>> classes = ["low", "low", "high", "high"]
+    >>> classifier = SelfOrganizingMapClassifier(2, 2, random_state=1).fit(samples, classes)
+    >>> classifier.predict([[0.0, 0.0], [5.0, 5.0]]).tolist()
+    ['low', 'high']
     """
 
     _types = TYPES | {"lvq_epochs": ((Integral,), "an integer"), "lvq_rate": ((Real,), "a number")}

@@ -112,6 +112,12 @@ def betweenness(
     TypeError, ValueError
         Arrays of different libraries, arrays that do not form a graph, a source that is not a vertex, or a weight that
         is negative or NaN, is 0, or is lost when it is added to a distance.
+
+    Examples
+    --------
+    >>> found = gpuops.betweenness(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]))
+    >>> found.vertices
+    array([0., 2., 0.])
     """
     summation = Summation(
         indptr, indices, weights, through=through, symmetric=symmetric, endpoints=endpoints, arcs=arcs, check=check

@@ -106,6 +106,11 @@ def euler_circuit(
         the path does not begin at `start`. It is a ValueError.
     ValueError
         The arrays are not a CSR, or an argument is out of range.
+
+    Examples
+    --------
+    >>> gpuops.euler_circuit(np.array([0, 1, 2, 3]), np.array([1, 2, 0])).arcs
+    array([0, 1, 2], dtype=int32)
     """
     indptr, indices = check_arcs(indptr, indices)
     if method not in ("stages", "hierholzer"):

@@ -121,6 +121,11 @@ def degrees(indptr: Any, indices: Any, *, check: bool = True) -> Degrees:
     ------
     TypeError, ValueError
         See `gpuops.graphs`.
+
+    Examples
+    --------
+    >>> gpuops.degrees(np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]))
+    Degrees(outgoing=array([2, 1, 1]), incoming=array([1, 1, 2]))
     """
     _check(indptr, indices, check)
     incoming = csr.occurrences(indices, len(indptr) - 1)
@@ -148,6 +153,11 @@ def edge_expansion(indptr: Any, indices: Any, *, check: bool = True) -> Any:
     ------
     TypeError, ValueError
         See `gpuops.graphs`.
+
+    Examples
+    --------
+    >>> gpuops.edge_expansion(np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]))
+    array([0, 0, 1, 2])
     """
     _check(indptr, indices, check)
     return csr.tails(indptr, len(indices), indices.dtype)
@@ -175,6 +185,11 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
     ------
     TypeError, ValueError
         See `gpuops.graphs`.
+
+    Examples
+    --------
+    >>> gpuops.reverse(np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])).indices
+    array([2, 0, 0, 1])
     """
     _check(indptr, indices, check, **({} if weights is None else {"weights": weights}))
     starts, sources, arcs = csr.transpose(indptr, indices)
@@ -205,6 +220,11 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
     ------
     TypeError, ValueError
         See `gpuops.graphs`.
+
+    Examples
+    --------
+    >>> gpuops.weak_components(np.array([0, 1, 1, 1]), np.array([1]))
+    array([0, 0, 2])
     """
     _check(indptr, indices, check)
     half: Any = components_cuda if is_cupy(indptr) else components_numba
@@ -238,6 +258,11 @@ def spanning_forest(indptr: Any, indices: Any, *, check: bool = True) -> Spannin
     ------
     TypeError, ValueError
         See `gpuops.graphs`.
+
+    Examples
+    --------
+    >>> gpuops.spanning_forest(np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])).arcs
+    array([ True,  True, False, False])
     """
     _check(indptr, indices, check)
     half: Any = forest_cuda if is_cupy(indptr) else forest_numba

@@ -82,6 +82,13 @@ def hop_distances(
     TypeError, ValueError
         Another dtype, arrays of different libraries, arrays that do not form a graph, a source that is not a vertex, or
         a length that is negative, not finite, or a fraction for int32.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> gpuops.hop_distances(indptr, indices, [0, 1])
+    array([[0, 1, 1],
+           [2, 0, 1]], dtype=int32)
     """
     dtype = np.dtype(dtype)
     if dtype not in HOP_DTYPES:

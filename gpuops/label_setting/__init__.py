@@ -60,6 +60,12 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
         An int32 distance would reach 2^31 - 1.
     TypeError, ValueError
         The arrays do not form a graph, a weight is negative or NaN, the source is not a vertex, or CuPy with "heap".
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> gpuops.dijkstra(indptr, indices, weights, 0)
+    (array([0, 3, 4], dtype=int32), array([-1,  0,  1], dtype=int32))
     """
     check_graph(indptr, indices, weights)
     n = len(indptr) - 1

@@ -64,6 +64,12 @@ def k_shortest_paths(
     TypeError, ValueError
         CuPy arrays, arrays that do not form a graph, a negative weight or NaN, a vertex that is not in the graph, or
         `k` is not positive.
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> gpuops.k_shortest_paths(indptr, indices, weights, 0, 2, 3)
+    (array([4, 5]), array([0, 3, 5]), array([0, 1, 2, 0, 2]))
     """
     if any(map(is_cupy, (indptr, indices, weights))):
         raise TypeError("searches by heaps run on a CPU; pass NumPy arrays")

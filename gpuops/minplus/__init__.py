@@ -55,6 +55,13 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
         Arrays of different libraries or dtypes, or of an unsupported dtype.
     ValueError
         Shapes that do not fit, or arrays on different devices.
+
+    Examples
+    --------
+    >>> a = np.array([[0.0, 3.0], [1.0, 0.0]], "float32")
+    >>> gpuops.minplus_update(np.full((2, 2), 2, "float32"), a, a)
+    array([[0., 2.],
+           [1., 0.]], dtype=float32)
     """
     matrices = {"c": c, "a": a, "b": b} | ({} if out is None else {"out": out})
     check_matrices(**matrices)
@@ -93,6 +100,13 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
     ------
     TypeError, ValueError
         As for `minplus_update`.
+
+    Examples
+    --------
+    >>> a = np.array([[0.0, 3.0], [1.0, 0.0]], "float32")
+    >>> gpuops.minplus_product(a, a)
+    array([[0., 3.],
+           [1., 0.]], dtype=float32)
     """
     check_matrices(**({"a": a, "b": b} | ({} if out is None else {"out": out})))
     (m, p), n = a.shape, b.shape[1]

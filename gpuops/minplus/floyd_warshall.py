@@ -80,6 +80,14 @@ def floyd_warshall(
         Some vertex reaches itself at less than ``-tolerance``. `out` then holds no distances.
     TypeError, ValueError
         `d` is neither a square matrix nor a batch of square matrices, has another dtype, or contains NaN or -inf.
+
+    Examples
+    --------
+    >>> d = np.array([[0, 3, np.inf], [np.inf, 0, 1], [2, np.inf, 0]])
+    >>> gpuops.floyd_warshall(d)
+    array([[0., 3., 4.],
+           [3., 0., 1.],
+           [2., 5., 0.]])
     """
     matrices = {"d": d} | ({} if out is None else {"out": out})
     check_matrices(batches=True, **matrices)

@@ -64,6 +64,11 @@ def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> A
         `x` is not an array or has another dtype, or a bitwise operator is used on floats.
     ValueError
         There is no such operator, `x` is not a vector or a matrix, or the extreme of an empty row is undefined.
+
+    Examples
+    --------
+    >>> gpuops.butterfly_reduction(np.array([[3, 1, 4], [1, 5, 9]]), "maximum")
+    array([4, 9])
     """
     if not (isinstance(x, np.ndarray) or is_cupy(x)):
         raise TypeError(f"x is a {type(x).__name__}; pass a NumPy or a CuPy array")

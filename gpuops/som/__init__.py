@@ -94,6 +94,13 @@ def best_matching_units(
         Arrays of different libraries or dtypes, or of an unsupported dtype.
     ValueError
         Shapes that do not fit, an empty codebook, values that are not finite, a sample without any value.
+
+    Examples
+    --------
+    >>> samples, codebook = np.array([[0.0, 0.2], [1.0, 0.9]]), np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> units, distances = gpuops.best_matching_units(samples, codebook)
+    >>> units
+    array([0, 1], dtype=int32)
     """
     _check(samples, codebook)
     check_metric(metric)

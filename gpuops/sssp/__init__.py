@@ -62,6 +62,13 @@ def shortest_distances(
         An int32 distance would reach 2^31 - 1.
     ValueError
         A source is not a vertex, a start is not finite, or there is a cutoff and a negative weight.
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> gpuops.shortest_distances(graph, [0])
+    array([0, 3, 4], dtype=int32)
     """
     vertices = check_vertices(sources, graph.n)
     begins = _starts(graph, vertices, starts)
@@ -138,6 +145,13 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
         In the original numbering; -1 at sources and unreachable vertices. The predecessors form a forest whose roots
         are sources. If a closed source has a predecessor (see `starts`), paths from the closed source begin there,
         although the chain of predecessors goes on.
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> gpuops.shortest_path_tree(graph, gpuops.shortest_distances(graph, [0]), [0])
+    array([-1,  0,  1], dtype=int32)
     """
     vertices = check_vertices(sources, graph.n)
     _check_row(graph, "distances", distances, graph.dtype)
@@ -185,6 +199,14 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
     ------
     NegativeCycleError, OverflowError, ValueError
         As for `shortest_distances`.
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> gpuops.batched_shortest_distances(graph, [0, 1])
+    array([[0, 3, 4],
+           [3, 0, 1]], dtype=int32)
     """
     vertices = check_vertices(sources, graph.n)
     half = _half(graph)

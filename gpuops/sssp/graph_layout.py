@@ -143,6 +143,13 @@ def search_graph(
         A weight does not fit int32.
     TypeError, ValueError
         The arrays are not a graph in compressed sparse rows, or weights are NaN or -inf.
+
+    Examples
+    --------
+    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> graph.n, graph.m
+    (3, 4)
     """
     _check_arrays(indptr, indices, weights, through)
     if is_cupy(indptr):

@@ -97,6 +97,12 @@ def shortest_path(
     ValueError
         `csgraph` is not a square matrix, a sparse or masked matrix contains -inf, weights for int32 have fractions, or
         sources are not vertices.
+
+    Examples
+    --------
+    >>> graph = np.array([[0, 3, 5], [0, 0, 1], [2, 0, 0]])
+    >>> csgraph.shortest_path(graph, indices=0)
+    array([0., 3., 4.])
     """
     if method not in METHODS:
         raise ValueError(f"unrecognized method {method!r}; choose one of {', '.join(METHODS)}")
@@ -121,6 +127,14 @@ def floyd_warshall(
     """Return all shortest distances by blocked Floyd-Warshall; with predecessors, by searches from every vertex.
 
     See `shortest_path` for parameters, results and errors.
+
+    Examples
+    --------
+    >>> graph = np.array([[0, 3, 5], [0, 0, 1], [2, 0, 0]])
+    >>> csgraph.floyd_warshall(graph)
+    array([[0., 3., 4.],
+           [3., 0., 1.],
+           [2., 5., 0.]])
     """
     return shortest_path(
         csgraph, "FW", directed, return_predecessors, unweighted, overwrite, dtype=dtype, device=device
@@ -164,6 +178,13 @@ def dijkstra(
         Only with `sparse`. The distance of a source from itself is an entry, too: a stored 0. Columns rise in each row.
     sources : (N,) array of int32
         Only with `min_only` and `return_predecessors`: the source nearest to each vertex, -9999 where unreachable.
+
+    Examples
+    --------
+    >>> graph = np.array([[0, 3, 5], [0, 0, 1], [2, 0, 0]])
+    >>> csgraph.dijkstra(graph, indices=[0, 1])
+    array([[0., 3., 4.],
+           [3., 0., 1.]])
     """
     limit = float(limit)
     if limit < 0:
@@ -191,6 +212,12 @@ def bellman_ford(
     """Return shortest distances from the vertices `indices` over weights of any sign.
 
     Only a negative cycle that a source reaches is an error. See `shortest_path` for parameters, results and errors.
+
+    Examples
+    --------
+    >>> graph = np.array([[0, 3, 5], [0, 0, -1], [2, 0, 0]])
+    >>> csgraph.bellman_ford(graph, indices=0)
+    array([0., 3., 2.])
     """
     return shortest_path(
         csgraph, "BF", directed, return_predecessors, unweighted, False, indices, dtype=dtype, device=device
@@ -210,6 +237,14 @@ def johnson(
     """Return shortest distances from the vertices `indices` over weights of any sign.
 
     Any negative cycle is an error, reached or not. See `shortest_path` for parameters, results and errors.
+
+    Examples
+    --------
+    >>> graph = np.array([[0, 3, 5], [0, 0, -1], [2, 0, 0]])
+    >>> csgraph.johnson(graph)
+    array([[ 0.,  3.,  2.],
+           [ 1.,  0., -1.],
+           [ 2.,  5.,  0.]])
     """
     return shortest_path(
         csgraph, "J", directed, return_predecessors, unweighted, False, indices, dtype=dtype, device=device
