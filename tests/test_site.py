@@ -84,11 +84,15 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page is wider than its window.
-SEEN = """const root = document.documentElement; Promise.all([...document.images].map(image => {
+# Images that cannot be shown, and by how much the page or its text is wider than the room it has.
+SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
-})).then(broken => ({broken: broken.flat(), wider: root.scrollWidth - root.clientWidth}))"""
+})).then(broken => ({
+    broken: broken.flat(),
+    wider: Math.max(...[...document.querySelectorAll("html, .bd-article-container, .bd-article")].map(
+        room => room.scrollWidth - room.clientWidth)),
+}))"""
 # The pages that a search finds, once it has ended.
 FOUND = """new Promise(done => {
     const look = () => {
