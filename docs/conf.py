@@ -96,9 +96,13 @@ def join_wrapped_types(_app, _kind, _name, _object, _options, lines):
             lines[i : i + 2] = [found[1], f"    {found[2]} {following.strip()}"]
 
 
-def skip_member(_app, _kind, name, member, _skip, _options):
-    """Leave out the fields of named tuples, which docstrings of classes describe, and routing of scikit-learn."""
-    if (member.__doc__ or "").startswith("Alias for field") or re.fullmatch(r"set_\w+_request", name):
+def skip_member(_app, kind, name, member, _skip, _options):
+    """Of modules, show the docstring alone. Leave out fields of named tuples, and the routing of scikit-learn."""
+    if (
+        kind == "module"
+        or (member.__doc__ or "").startswith("Alias for field")
+        or re.fullmatch(r"set_\w+_request", name)
+    ):
         return True
     return None
 

@@ -70,6 +70,7 @@ def test_the_site(tmp_path):
     commands = dict(of_commands(["tilepath"], command))
     assert len(commands) > 25
     for name, options in commands.items():
+        assert name in ids
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
 
