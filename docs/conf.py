@@ -44,6 +44,7 @@ html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "install", "gallery/index")}  # sections of one page
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
@@ -117,7 +118,7 @@ def keep_links_of_classes(_app, doctree):
 def write_dashes(_app, doctree):
     """Write the dash that Napoleon puts between a parameter and its explanation."""
     for text in list(doctree.findall(nodes.Text)):
-        if text.startswith((" -- ", ") -- ")):
+        if " -- " in text and isinstance(text.parent, nodes.paragraph):
             text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
 
 

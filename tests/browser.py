@@ -17,7 +17,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_message: Any) -> None:
-        """Print nothing."""
+        """Do not print requests."""
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ class Browser:
             self._next()
 
     def value(self, script: str) -> Any:
-        """The value of an expression in the page; of a promise, what it promises."""
+        """The value of an expression in the page; of a promise, the value that it resolves to."""
         found = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
