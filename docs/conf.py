@@ -115,7 +115,7 @@ def keep_links_of_classes(_app, doctree):
             link.replace_self(link.children)
 
 
-def write_dashes(_app, doctree):
+def write_dashes(_app, doctree, _page):
     """Write the dash that Napoleon puts between a parameter and its explanation."""
     for text in list(doctree.findall(nodes.Text)):
         if " -- " in text and isinstance(text.parent, nodes.paragraph):
@@ -123,7 +123,7 @@ def write_dashes(_app, doctree):
 
 
 def setup(app):
-    app.connect("doctree-read", write_dashes)
+    app.connect("doctree-resolved", write_dashes)
     app.connect("autodoc-process-docstring", join_wrapped_types, priority=400)  # before Napoleon
     # A section may have no pages yet.
     empty = logging.getLogger("sphinx.sphinx.directives.other")
