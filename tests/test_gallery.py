@@ -85,7 +85,7 @@ def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     (tmp_path / "tutorial").mkdir()
     monkeypatch.chdir(tmp_path / "tutorial")
-    shown = re.findall(r"\(\.\./gallery/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
+    shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
     pages.run(ROOT / page)
     assert [name for name in shown if not Path(name).exists()] == []  # its own code draws each picture that it shows
     plt.close("all")
