@@ -92,6 +92,19 @@ def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path, monkeypatch):
+    for name in ("docs", "scripts"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "tutorial").mkdir()
+    monkeypatch.chdir(tmp_path / "tutorial")
+    pages.run(GALLERY / "index.md")
+    drawn = {path.name for path in Path().iterdir() if path.suffix in (".png", ".svg")}
+    own = {path.name for path in [*GALLERY.glob("*.png"), *(GALLERY / "town").iterdir()]}
+    assert drawn == own
+    plt.close("all")
+
+
+@pytest.mark.slow
 def test_the_commands_of_the_documents_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
