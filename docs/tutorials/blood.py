@@ -2,7 +2,7 @@
 
     python docs/tutorials/blood.py [FOLDER]    into the current folder by default
 
-Each file has 5,000 cells of five populations, with the light of six markers. A tenth of the light of CD3 spills over
+Each file has 2,500 cells of five populations, with the light of six markers. A tenth of the light of CD3 spills over
 to the detector of CD4; the file has the matrix that undoes this. The patient has more NK cells.
 """
 
@@ -22,7 +22,7 @@ POPULATIONS = {  # the markers that its cells carry, and its shares of the two s
 }
 
 
-def main(folder: Path, cells: int = 5000) -> None:
+def main(folder: Path, cells: int = 2500) -> None:
     rng = np.random.default_rng(7)
     spillover = np.eye(len(MARKERS))
     spillover[0, 1] = 0.1
