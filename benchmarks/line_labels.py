@@ -11,7 +11,7 @@ SIZE = 7.5  # of the names, in points
 
 
 def colour_of(way: str, taken: dict[str, str], ours: bool) -> str:
-    """Return the colour of a method, the same for all devices; `taken` has those that were given."""
+    """Return the colour of a method, the same for all devices; `taken` has the colours given so far."""
     if way not in taken:
         palette = OURS if ours else OTHERS
         taken[way] = palette[sum(colour in palette for colour in taken.values()) % len(palette)]

@@ -1,7 +1,7 @@
-"""Run a page: its commands and its code, one block after the other, and compare what they print with what it shows.
+"""Run the commands and the code of a page, and compare their output with the output that the page shows.
 
-A block `sh` or `python` is run in the current folder. If a block `text` follows, it has what the block before prints;
-"..." stands for any text, as in doctests, and /home/you for the current folder.
+A block `sh` or `python` is run in the current folder. A block `text` has the output of the block before; "..." stands
+for any text, as in doctests, and /home/you for the current folder.
 """
 
 import contextlib

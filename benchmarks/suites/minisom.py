@@ -2,7 +2,7 @@
 
 Both get the same samples (standardized), grid, passes, first codebook (the plane of the principal components) and last
 sigma. MiniSom learns from one sample after another, on one core; tilepath learns from all samples at a time, on all
-cores. CPU seconds count the cores of both, and are what a busy machine changes least.
+cores. CPU seconds count all cores; a busy machine changes them least.
 """
 
 from __future__ import annotations
