@@ -1,4 +1,4 @@
-"""The chart of best matching units: bars of the article's workload, from the records of the suite `som`."""
+"""The chart of best matching units: bars of the article's workload by device, from the records of the suite `som`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.charts import GALLERY, _figure, _read
+from benchmarks.line_labels import OTHERS, OURS
 
 UNITS = "40000 units"
 WAYS = ("serial loop", "article, ", "matrix product", "thread per unit", "shared-memory minima")
 
 
 def draw(results: Sequence[Path], out: Path | None = None) -> Path:
-    """Draw a bar for each method: microseconds for each sample.
+    """Draw a bar for each method: microseconds for each sample. Bars are grouped by device, the best first.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
         A file is not a file of results, or no file has the workload of the article.
     """
     figure, axes, settings = _figure()
-    bars: list[tuple[str, float]] = []
+    groups: dict[str, list[tuple[float, str]]] = {}
     for result in results:
         device, records = _read(result)
         for record in records:
@@ -43,19 +44,28 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
                     way.removeprefix("article, ") if "minima" in way else way.replace("article", "best_matching_units")
                 )
                 host = "host of " if "one core" in way and "sm_clock_mhz" in record else ""
-                bars.append((f"{way}\n{host}{device}", record["seconds"]["median"] / samples * 1e6))
-    if not bars:
+                groups.setdefault(host + device, []).append((record["seconds"]["median"] / samples * 1e6, way))
+    if not groups:
         raise ValueError(
             f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for bmu; run scripts/bench.py som"
         )
-    bars.sort(key=lambda bar: -bar[1])
-    figure.set_size_inches(7.2, 1 + 0.45 * len(bars))
-    axes.barh([label for label, _ in bars], [value for _, value in bars], color="#2b6cb0")
-    for place, (_, value) in enumerate(bars):
-        axes.text(value, place, f" {value:,.0f}" if value >= 1000 else f" {value:.3g}", va="center", fontsize=7)
-    axes.tick_params(axis="y", labelsize=7)
+    place = 0.0  # from the top downwards
+    ticks = []
+    for device, bars in sorted(groups.items(), key=lambda group: min(group[1])):
+        axes.text(0, place, device, transform=axes.get_yaxis_transform(), va="bottom", fontsize=8, fontweight="bold")
+        for value, way in sorted(bars):
+            place -= 1
+            axes.barh(place, value, color=OURS[0] if way.startswith("best_matching_units") else OTHERS[4])
+            axes.text(value, place, f" {value:,.0f}" if value >= 1000 else f" {value:.3g}", va="center", fontsize=7)
+            ticks.append((place, way))
+        place -= 1.6
+    figure.set_size_inches(7.2, 1 + 0.26 * -place)
+    axes.set_yticks([at for at, _ in ticks], [way for _, way in ticks], fontsize=7)
+    axes.tick_params(axis="y", length=0)
     axes.margins(x=0.2)
-    axes.set(xscale="log", xlabel="microseconds a sample", title="Best matching units, 12 dimensions, 40,000 units")
+    axes.set_ylim(place + 0.8, 0.9)
+    axes.set(xscale="log", xlabel="microseconds a sample, lower is better")
+    axes.set_title("Best matching units, 12 dimensions, 40,000 units", fontsize=10, loc="left")
     out = GALLERY / "bmu.svg" if out is None else out
     out.parent.mkdir(parents=True, exist_ok=True)
     with settings({"svg.hashsalt": "tilepath"}):

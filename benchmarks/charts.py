@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import ROOT
+from benchmarks.line_labels import OTHERS, colour_of, name_ends
 from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
 
 GALLERY = ROOT / "docs" / "gallery"
@@ -42,6 +43,8 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     from matplotlib.ticker import MultipleLocator
 
     drawn = False
+    colours: dict[str, str] = {}
+    ends: list[tuple[str, float, float, str]] = []
     for result in results:
         device, records = _read(result)
         for what in ("in all", "Hierholzer, one core"):
@@ -50,12 +53,13 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
             # Also draw our times of the published graph: some devices have no other times of a method.
             alike = [point for point in _series(records, what, DEEP_K) if point[0] == PUBLISHED_AT]
             name = f"{device}: {what}" if what == "in all" or not _on_gpu(records) else f"host of {device}: {what}"
-            color = f"C{len(axes.lines)}"
+            color = colour_of(what, colours, True)
             if points:
-                axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=color, label=name)
+                axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=color)
+                ends.append((name, *points[-1], color))
             if alike:
-                label = f"{name}, k = {DEEP_K}"
-                axes.plot(*zip(*alike, strict=True), "D", color=color, markerfacecolor="none", label=label)
+                axes.plot(*zip(*alike, strict=True), "D", color=color, markerfacecolor="none")
+                ends.append((f"{name}, k = {DEEP_K}", *alike[-1], color))
     if not drawn:
         raise ValueError(
             f"{', '.join(map(str, results)) or 'benchmarks/results'}: no times of the series k = {SERIES_K}; "
@@ -63,17 +67,19 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
         )
     for name, seconds, marker in (("GPU", DEEP.total, "s"), ("CPU, Hierholzer", DEEP.hierholzer, "^")):
         label = f"published 2016: {name}, {seconds:.1f} s, k = {DEEP_K}"
-        axes.plot([PUBLISHED_AT], [seconds], marker, color="black", markerfacecolor="none", label=label)
+        axes.plot([PUBLISHED_AT], [seconds], marker, color=OTHERS[1], markerfacecolor="none")
+        ends.append((label, PUBLISHED_AT, seconds, OTHERS[1]))
     axes.set(
         xlabel="vertices, in units of 2²⁰",
         ylabel="seconds",
         yscale="log",
-        title=f"Euler circuits of deep graphs, up to k = {SERIES_K} arcs out of a vertex",
     )
+    axes.set_title(f"Euler circuits of deep graphs, up to k = {SERIES_K} arcs out of a vertex", fontsize=10, loc="left")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MultipleLocator(5))
     axes.grid(which="major", alpha=0.3)
-    figure.legend(loc="outside lower center", fontsize=8, ncols=2)
+    figure.set_size_inches(9, 4.8)
+    name_ends(axes, ends)
     out = GALLERY / "eulergpu.svg" if out is None else out
     out.parent.mkdir(parents=True, exist_ok=True)
     # Leave out the date and random names, so that the same times give the same file.
@@ -119,4 +125,6 @@ def _figure() -> tuple[Any, Any, Any]:
 
     figure = Figure(figsize=(7.2, 4.8), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot(), rc_context
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes, rc_context

@@ -1,4 +1,4 @@
-"""A chart of measured values over a size, with a line for each method, and published values as black points."""
+"""A chart of measured values over a size, with a line for each method, and published values as hollow points."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.charts import GALLERY, _figure, _read
+from benchmarks.line_labels import OTHERS, colour_of, name_ends
 
 Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
 Series = dict[str, list[Point]]
@@ -27,14 +28,16 @@ class Chart:
     series : callable
         Returns the lines of the records of one device, by name.
     published : dict
-        The published points by name, drawn in black.
+        The published points by name, drawn in grey.
+    ours : tuple of str
+        How the names of tilepath's own methods begin. Their lines are coloured; lines of other methods are grey.
     fits : callable or None
         Returns curves that were fitted to the lines, drawn thin in black.
     apart : bool
         Whether lines that nearly coincide are told apart: each has its own marker and line style, and the markers of a
         second device are hollow.
     bars : str
-        What the error bars are, for the legend. If lines are told apart, the points of each line are also moved a
+        What the error bars are. If lines are told apart, the points of each line are also moved a
         little sideways, so that bars do not cover each other.
     """
 
@@ -44,6 +47,7 @@ class Chart:
     y: str
     series: Callable[[Records], Series]
     published: Series = field(default_factory=dict)
+    ours: tuple[str, ...] = ("tilepath",)
     x_log: bool = False
     y_log: bool = True
     fits: Callable[[Records], Series] | None = None
@@ -62,7 +66,8 @@ class Chart:
         """
         figure, axes, settings = _figure()
         read = [_read(result) for result in results]
-        if not self._draw_lines(axes, read):
+        ends: list[tuple[str, float, float, str]] = []
+        if not self._draw_lines(axes, read, ends):
             raise ValueError(
                 f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for {name}; "
                 f"run scripts/bench.py {self.suite}"
@@ -70,13 +75,17 @@ class Chart:
         for (label, points), marker in zip(self.published.items(), "s^vDP*X" * 2, strict=False):
             x, y, _ = zip(*sorted(points), strict=True)
             size = 9 if len(points) < 3 else 4
-            style = {"color": "black", "markerfacecolor": "none", "markersize": size, "linewidth": 0.6}
-            axes.plot(x, y, marker=marker, linestyle=":", label=f"published: {label}", **style)
-        axes.set_title("\n".join([self.title, *(device for device, _ in read if len(read) == 1)]), fontsize=10)
+            style = {"color": OTHERS[1], "markerfacecolor": "none", "markersize": size, "linewidth": 0.6}
+            axes.plot(x, y, marker=marker, linestyle=":", **style)
+            ends.append((f"published: {label}", x[-1], y[-1], OTHERS[1]))
+        axes.set_title(
+            "\n".join([self.title, *(device for device, _ in read if len(read) == 1)]), fontsize=10, loc="left"
+        )
         self._draw_axes(axes)
         figure.set_size_inches(9, 4.8)
-        # The legend stands to the right of the axes, not over the lines.
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), title=self.bars or None, title_fontsize=7)
+        if self.bars:
+            axes.text(0.02, 0.97, self.bars, transform=axes.transAxes, va="top", fontsize=7, color=OTHERS[1])
+        name_ends(axes, ends)
         out = GALLERY / f"{name}.svg" if out is None else out
         out.parent.mkdir(parents=True, exist_ok=True)
         # Leave out the date and random names, so that the same times give the same file.
@@ -84,8 +93,10 @@ class Chart:
             figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
         return out
 
-    def _draw_lines(self, axes: Any, read: list[tuple[str, Records]]) -> bool:
-        """Draw the lines of each device and their fits. Returns whether there are any."""
+    def _draw_lines(
+        self, axes: Any, read: list[tuple[str, Records]], ends: list[tuple[str, float, float, str]]
+    ) -> bool:
+        """Draw the lines of each device and their fits, and add their names and ends. Returns whether there are any."""
         colours: dict[str, str] = {}  # by method, for all devices; a device has its line style and marker
         for number, (device, records) in enumerate(read):
             for place, (way, points) in enumerate(self.series(records).items()):
@@ -95,16 +106,19 @@ class Chart:
                 line, marker = STYLES[(place if self.apart else number) % len(STYLES)]
                 if self.apart and self.bars:
                     x = tuple(n * 2 ** (0.05 * (place - 2)) for n in x)
-                style = {"linestyle": line, "marker": marker, "color": colours.setdefault(way, f"C{len(colours)}")}
+                colour = colour_of(way, colours, way.startswith(self.ours))
+                style = {"linestyle": line, "marker": marker, "color": colour}
                 if self.apart and number:
                     style["markerfacecolor"] = "none"
                 label = f"{device}: {way}" if len(read) > 1 else way
                 bars = deviation if any(deviation) else None
-                axes.errorbar(x, y, bars, markersize=4, capsize=2, label=label, **style)
+                axes.errorbar(x, y, bars, markersize=4, capsize=2, **style)
+                ends.append((label, x[-1], y[-1], colour))
             fits = self.fits(records) if self.fits else {}
             for (label, points), line in zip(fits.items(), ("-", ":"), strict=False):
                 x, y, _ = zip(*points, strict=True)
-                axes.plot(x, y, line, color="black", linewidth=0.8, label=label)
+                axes.plot(x, y, line, color="black", linewidth=0.8)
+                ends.append((label, x[-1], y[-1], "black"))
         return bool(colours)
 
     def _draw_axes(self, axes: Any) -> None:

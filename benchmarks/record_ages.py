@@ -33,6 +33,7 @@ KERNELS = {
     "hops-gpu": ("gpuops/hops", "gpuops/centrality", "gpuops/csr"),
     "imports": ("pipelines/formats",),
     "limits": ("benchmarks/kernels/limits.cu",),
+    "minisom": ("gpuops/som",),
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/centrality", "tilepath/networkx"),
     "od-tables": ("gpuops/hierarchy",),
     "out-of-core": ("gpuops/minplus",),

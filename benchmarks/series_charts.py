@@ -123,7 +123,8 @@ _LOOK_AND_SAY = f"Look and say from {sequences.SEED_DIGITS}"
 
 _CHARTS = {
     "distinct": Chart(
-        "distinct", "Distinct values of 0..999", "elements", "seconds", _distinct, _PUBLISHED_DISTINCT, True
+        *("distinct", "Distinct values of 0..999", "elements", "seconds", _distinct, _PUBLISHED_DISTINCT),
+        **{"ours": ("distinct",), "x_log": True},
     ),
     "looksay": Chart(
         "sequences",
@@ -131,34 +132,38 @@ _CHARTS = {
         "steps",
         "milliseconds",
         lambda r: _ways(r, "look-and-say", "steps", ("alone",), 1e3),
+        ours=("look-and-say",),
     ),
     "looksay-fast": Chart(
         *("sequences", f"{_LOOK_AND_SAY}, all on the device", "steps", "milliseconds"),
         lambda r: _ways(r, "look-and-say", "steps", _SLOW, 1e3),
+        ours=("look-and-say",),
         y_log=False,
     ),
     "cyc": Chart(
         *("sequences", "Cyclic spectra", "masses", "seconds"),
         lambda r: _ways(r, "cyclic spectrum", "n"),
+        ours=("cyclic_spectrum",),
         fits=_fits,
     ),
     "cyc-nonlog": Chart(
         *("sequences", "Cyclic spectra, without the O(n^3) ways", "masses", "seconds"),
         lambda r: _ways(r, "cyclic spectrum", "n", ("brute", "grid", "counts")),
+        ours=("cyclic_spectrum",),
         y_log=False,
     ),
     "fw-time": Chart(
         *("fw-table", "Floyd-Warshall by generations", "vertices", "seconds"),
         lambda r: _floyd_warshall(r, False),
         _published_floyd_warshall(False),
-        True,
+        x_log=True,
         apart=True,
     ),
     "fw-rate": Chart(
         *("fw-table", "Floyd-Warshall by generations", "vertices", "tasks per second"),
         lambda r: _floyd_warshall(r, True),
         _published_floyd_warshall(True),
-        True,
+        x_log=True,
         apart=True,
     ),
     "sssp-rates": Chart(

@@ -26,6 +26,7 @@
     scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
     scripts/bench.py hops-gpu    distances by hops and betweenness on a GPU
     scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
+    scripts/bench.py minisom     maps by MiniSom and by the estimator, in turns
     scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
 
 scripts/bench.py SUITE --help shows the options of a suite. The records are written to
@@ -64,6 +65,7 @@ from benchmarks.suites import (
     hops_gpu,
     imports,
     limits,
+    minisom,
     networkx,
     od_tables,
     out_of_core,
@@ -109,6 +111,7 @@ SUITES = {
     "euler": euler,
     "fw-table": fw_table,
     "limits": limits,
+    "minisom": minisom,
     "networkx": networkx,
     "out-of-core": out_of_core,
     "plans": plans,

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"]
-DOCUMENTS += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+DOCUMENTS += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 FOLDERS = r"(?:tilepath|pipelines|gpuops|clusters|benchmarks|scripts|tests|docs)"
 
 UNITS = {"h": 3600, "s": 1, "ms": 1e-3, "us": 1e-6, "M/s": 1e6, "G/s": 1e9, "T/s": 1e12}

@@ -4,14 +4,15 @@ import importlib.util
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import click
 import geopandas
+import matplotlib.pyplot as plt
 import numpy as np
 import openstreetmap
+import pages
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -44,8 +45,8 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     script.main(tmp_path / "graphs")
     drawn = sorted(path.name for path in (tmp_path / "graphs").iterdir())
     assert drawn == sorted(path.name for path in (GALLERY / "graphs").iterdir())
-    shown = re.findall(r"\(gallery/graphs/(.*?)\)", (ROOT / "docs" / "graphs.md").read_text())
-    assert sorted(shown) == drawn
+    texts = [(ROOT / "docs" / page).read_text() for page in ("graphs.md", "tutorials/euler.md")]
+    assert {*re.findall(r"gallery/graphs/(.*?)\)", "".join(texts))} == {*drawn}
 
 
 def write_town():
@@ -73,20 +74,34 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name == "roads.md":
         write_town()
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```", (ROOT / "docs" / name).read_text(), re.S | re.M)
-    assert {language for language, _ in blocks} == {"sh", "python"}
-    names = {"__name__": "__main__"}
-    for language, text in blocks:
-        if language == "python":
-            exec(compile(text, name, "exec"), names)
-            continue
-        for line in text.splitlines():
-            words = shlex.split(line, comments=True)
-            if words[0] != "tilepath":
-                subprocess.run(line, shell=True, check=True)
-                continue
-            done = CliRunner().invoke(cli.tilepath, words[1:])
-            assert done.exit_code == 0, (line, done.output, done.exception)
+    pages.run(ROOT / "docs" / name)
+
+
+LESSONS = sorted(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*/*.md") if path.parent.name != "gallery")
+
+
+@pytest.mark.parametrize("page", LESSONS, ids=str)
+def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "tutorial").mkdir()
+    monkeypatch.chdir(tmp_path / "tutorial")
+    shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
+    pages.run(ROOT / page)
+    assert [name for name in shown if not Path(name).exists()] == []  # its own code draws each picture that it shows
+    plt.close("all")
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path, monkeypatch):
+    for name in ("docs", "scripts"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "tutorial").mkdir()
+    monkeypatch.chdir(tmp_path / "tutorial")
+    pages.run(GALLERY / "index.md")
+    drawn = {path.name for path in Path().iterdir() if path.suffix in (".png", ".svg")}
+    own = {path.name for path in [*GALLERY.glob("*.png"), *(GALLERY / "town").iterdir()]}
+    assert drawn == own
+    plt.close("all")
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Charts of series and of best matching units, from records of the suites on tiny sizes and from some made up here."""
 
 import argparse
+import itertools
 import json
 import re
 import runpy
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import series_charts
+from benchmarks import line_labels, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.line_chart import Chart
 from benchmarks.suites import distinct, sequences, sssp_table
@@ -94,15 +95,41 @@ def test_points_are_moved_sideways_only_for_bars(bars):
     axes, ways = Figure().add_subplot(), "abcd"
     series = {way: [(2.0, 1.0, 0.1), (4.0, 2.0, 0.1)] for way in ways}
     chart = Chart("suite", "title", "x", "y", lambda _: series, apart=True, bars=bars)
-    assert chart._draw_lines(axes, [("here", [])])
+    ends = []
+    assert chart._draw_lines(axes, [("here", [])], ends)
+    assert [(name, y) for name, _, y, _ in ends] == [(way, 2) for way in ways]
     places = {axes.containers[place].lines[0].get_xdata()[1] / 4 for place in range(len(ways))}
     assert len(places) == (len(ways) if bars else 1)
     assert all(abs(place - 1) < (0.1 if bars else 1e-9) for place in places)
     styles = {(line.get_linestyle(), line.get_marker()) for line in (each.lines[0] for each in axes.containers)}
     assert len(styles) == len(ways)
-    assert chart._draw_lines(axes, [("here", []), ("there", [])])
+    assert chart._draw_lines(axes, [("here", []), ("there", [])], ends)
     faces = [each.lines[0].get_markerfacecolor() for each in axes.containers[len(ways) :]]
     assert [face == "none" for face in faces] == [False] * len(ways) + [True] * len(ways)
+
+
+def test_names_stand_apart_near_the_ends_of_their_lines():
+    ends = [0.1, 0.5, 0.5, 0.53, 0.9]
+    heights = line_labels.spread(ends, 0.05)
+    assert all(upper - lower > 0.05 - 1e-9 for lower, upper in itertools.pairwise(heights))
+    assert heights[0] == 0.1
+    assert heights[-1] == 0.9
+    assert np.isclose(np.mean(heights[1:4]), np.mean(ends[1:4]))
+
+
+def test_only_lines_of_tilepath_are_coloured():
+    from matplotlib.figure import Figure
+
+    ends = []
+    chart = Chart("suite", "title", "x", "y", lambda _: {"tilepath": [(1, 1, 0)], "other": [(1, 2, 0)]})
+    assert chart._draw_lines(Figure().add_subplot(), [("a", []), ("b", [])], ends)
+    assert [(name, colour in line_labels.OURS) for name, *_, colour in ends] == [
+        ("a: tilepath", True),
+        ("a: other", False),
+        ("b: tilepath", True),
+        ("b: other", False),
+    ]
+    assert len({colour for *_, colour in ends}) == 2
 
 
 def test_fits_follow_the_lines():

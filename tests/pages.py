@@ -1,0 +1,58 @@
+"""Run the commands and the code of a page, and compare their output with the output that the page shows.
+
+A block `sh` or `python` is run in the current folder. A block `text` has the output of the block before; "..." stands
+for any text, as in doctests, and /home/you for the current folder.
+"""
+
+import contextlib
+import doctest
+import io
+import re
+import runpy
+import shlex
+import subprocess
+from pathlib import Path
+from unittest import mock
+
+from click.testing import CliRunner
+
+from tilepath import cli
+
+CHECKER = doctest.OutputChecker()
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each block of commands, code and output."""
+    return re.findall(r"^```(sh|python|text)\n(.*?)^```", page.read_text(), re.S | re.M)
+
+
+def run(page: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    printed = ""
+    for language, text in blocks(page):
+        if language == "text":
+            example = doctest.Example("", text)
+            assert CHECKER.check_output(text, printed, OPTIONS), CHECKER.output_difference(example, printed, OPTIONS)
+            continue
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile(text, page.name, "exec"), names)
+            printed = output.getvalue()
+        else:
+            printed = "".join(run_line(line) for line in text.replace("\\\n", "").splitlines())
+        printed = printed.replace(str(Path.cwd()), "/home/you")
+
+
+def run_line(line: str) -> str:
+    """Run a line of a shell. Commands of tilepath and scripts of Python run in this process. Returns the output."""
+    words = shlex.split(line, comments=True)
+    if words[:1] == ["tilepath"]:
+        done = CliRunner().invoke(cli.tilepath, words[1:])
+        assert done.exit_code == 0, (line, done.output, done.exception)
+        return done.output
+    if words[:1] == ["python"] and words[1].endswith(".py"):
+        with contextlib.redirect_stdout(io.StringIO()) as output, mock.patch("sys.argv", words[1:]):
+            runpy.run_path(words[1], run_name="__main__")
+        return output.getvalue()
+    return subprocess.run(line, shell=True, check=True, stdout=subprocess.PIPE, text=True).stdout
