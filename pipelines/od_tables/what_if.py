@@ -17,17 +17,10 @@ from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import frame_table, number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import (
-    Given,
-    NetworkLike,
-    as_frame,
-    given_or_everywhere,
-    open_network,
-    read_given,
-    warn_of,
-)
+from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
+from pipelines.places.networks import NetworkLike, open_network
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -52,6 +45,7 @@ def changes(
     pairs: Any = None,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> pandas.DataFrame:
     """Return the distances that differ between a network and the network after a change.
@@ -61,7 +55,7 @@ def changes(
     network : HierarchyStore or Graph, or path of such a store
     after : HierarchyStore or Graph
         The network after the change, such as ``network.with_weights(closed=[("a", "b")])``.
-    origins, destinations, pairs, unit, snap_limit, graph : as for `pipelines.od`
+    origins, destinations, pairs, unit, snap_limit, crs, graph : as for `pipelines.od`
         Places are snapped by the network before the change.
 
     Returns
@@ -71,7 +65,7 @@ def changes(
         distance_before and distance_after; NaN if unreachable) and change. Floats that differ only by rounding count as
         equal.
     """
-    opened = open_network(network, graph)
+    opened = open_network(network, graph, crs)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
@@ -109,6 +103,7 @@ def criticality(
     one_way: bool = False,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> pandas.DataFrame:
@@ -124,7 +119,7 @@ def criticality(
         As for `pipelines.od`. Without both, all pairs of vertices are compared.
     one_way : bool
         Close the road only from its first to its second end, not in both directions.
-    unit, snap_limit, graph, progress : as for `pipelines.od`
+    unit, snap_limit, crs, graph, progress : as for `pipelines.od`
 
     Returns
     -------
@@ -133,7 +128,7 @@ def criticality(
         `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum and the largest of the
         added distances. ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
     """
-    opened = open_network(network, graph)
+    opened = open_network(network, graph, crs)
     given = given_or_everywhere(opened, origins, destinations, snap_limit)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)

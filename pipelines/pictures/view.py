@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.analysis.structure import out_and_in_degrees
 from pipelines.files.figures import TIME
 from pipelines.files.layers import metres_of
@@ -32,6 +31,7 @@ from pipelines.pictures.drawing import (
 )
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
+from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division

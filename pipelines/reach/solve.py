@@ -12,10 +12,10 @@ import numpy as np
 from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
 from pipelines.files.output_file import check_free
 from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
-from pipelines.od_tables.given import NetworkLike, open_network
-from pipelines.od_tables.points import Points, points_from
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
+from pipelines.places.networks import NetworkLike, open_network
+from pipelines.places.points import Points, points_from
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -44,9 +44,10 @@ class Reach:
         *,
         together: bool = False,
         snap_limit: float | None = None,
+        crs: Any = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
-        _, opened, snapping = open_network(network, graph)
+        _, opened, snapping = open_network(network, graph, crs)
         self.limits: Limits = parse_limits(within, opened.weight_unit)
         places = opened.coordinates()
         if places is None:
@@ -161,6 +162,7 @@ def isochrones(
     concavity: float = 0.3,
     width: float | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> geopandas.GeoDataFrame:
     """Return the isochrones of some places: the areas, or the pieces of streets, that are reached within limits.
@@ -181,7 +183,7 @@ def isochrones(
     width : float, optional
         Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
         streets if coordinates are not longitudes and latitudes.
-    snap_limit, graph : as for `pipelines.od`
+    snap_limit, crs, graph : as for `pipelines.od`
 
     Returns
     -------
@@ -213,7 +215,7 @@ def isochrones(
     """
     check_kind(kind, concavity, width)
     need_geopandas("isochrones")
-    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, graph=graph)
+    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
     if reach.points.warning:
         warnings.warn(reach.points.warning, stacklevel=2)
     return reach.edges() if kind == "edges" else reach.areas(kind, concavity, width)

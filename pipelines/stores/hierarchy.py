@@ -23,7 +23,7 @@ others            int32 (r)        the other vertices, sorted by place
 
 `gpuops.Hierarchy` and `gpuops.HierarchyStructure` describe the arrays. Unreachable is +inf, or, as the tables are in
 inside form, `gpuops.numbers.infinity` of an integer dtype. `component` and `others` are k-d trees
-(`pipelines.analysis.by_place`) of the vertices that have coordinates, to find vertices near a place; they are left out
+(`pipelines.places.by_place`) of the vertices that have coordinates, to find vertices near a place; they are left out
 if no vertex has coordinates. The order is committed first, then the structure, which does not depend on the weights,
 and then the tables.
 """

@@ -50,9 +50,9 @@ class AtPlaces:
         import numpy as np
 
         from pipelines import positions
-        from pipelines.od_tables.places import described
-        from pipelines.od_tables.points import points_from
-        from pipelines.od_tables.snapping import Snapping
+        from pipelines.places.at import described
+        from pipelines.places.points import points_from
+        from pipelines.places.snapping import Snapping
 
         self._snapping = self._snapping or Snapping(self.graph)
         try:
@@ -70,7 +70,7 @@ class AtPlaces:
         """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
         from pipelines.files.tables import DELIMITERS, PARQUET, has_column
-        from pipelines.od_tables.points import read_points
+        from pipelines.places.points import read_points
         from pipelines.stores.schema import counted
 
         table = file.lower().endswith((*DELIMITERS, *PARQUET))
@@ -100,7 +100,7 @@ class AtPlaces:
         """Say how far places were moved, and a warning if there is one."""
         from pipelines.stores.schema import counted
 
-        places, unit = counted(len(points.vertices), "place"), " m" if points.on_the_globe else ""
+        places, unit = counted(len(points.vertices), "place"), f" {points.unit}".rstrip()
         say(f"{of}: {places} moved by at most {points.snapped.max():,.1f}{unit}{to}", err=True)
         if points.warning:
             say(points.warning, err=True)

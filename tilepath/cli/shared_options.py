@@ -31,6 +31,12 @@ SNAP_LIMIT = click.option(
     metavar="METRES",
     help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
 )
+CRS = click.option(
+    "--crs",
+    metavar="NAME",
+    help="Coordinate system of places in columns x and y, such as EPSG:4326; by default that of the network. Places "
+    "that are plainly longitudes and latitudes, with a network in metres, are taken for such, and a line says so.",
+)
 BACKGROUND = click.option(
     "--background",
     metavar="TILES",

@@ -8,7 +8,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
 
@@ -32,6 +32,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
 @point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
+@CRS
 @SNAP_LIMIT
 @GRAPH
 @OVERWRITE
@@ -48,6 +49,7 @@ def what_if(
     pairs: str | None,
     unit: str | None,
     snap_limit: float | None,
+    crs: str | None,
     graph: str | None,
     overwrite: bool,
 ) -> None:
@@ -57,9 +59,10 @@ def what_if(
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table
-    from pipelines.od_tables.given import given_or_everywhere, open_network, read_given
+    from pipelines.od_tables.given import given_or_everywhere, read_given
     from pipelines.od_tables.units import measured
     from pipelines.od_tables.what_if import change_table, criticality_table
+    from pipelines.places.networks import open_network
     from pipelines.routes.pairs import read_pairs
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs
@@ -74,7 +77,7 @@ def what_if(
         raise click.UsageError("--each closes one road at a time; leave out --weights and --pairs")
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
-    network = open_network(store, graph)
+    network = open_network(store, graph, crs)
     value = measured(network.graph.weight_unit, unit)
     if each:
         given = given_or_everywhere(network, origins, destinations, snap_limit)

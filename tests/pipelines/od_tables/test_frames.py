@@ -13,8 +13,8 @@ from gpuops import memory
 from pipelines import StoreError, build_hierarchy, generate, od, positions
 from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
-from pipelines.od_tables.points import read_points
 from pipelines.od_tables.write import write_od_table
+from pipelines.places.points import read_points
 
 # The homes are far from the streets of so small a network.
 pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")

@@ -24,12 +24,13 @@ from pipelines.files import figures
 from pipelines.files.figures import in_words
 from pipelines.files.layers import write_layers
 from pipelines.od_tables.frames import od
-from pipelines.od_tables.given import open_network, read_given
+from pipelines.od_tables.given import read_given
 from pipelines.od_tables.what_if import changes
 from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
 from pipelines.pictures.drawing import RED, Drawing
 from pipelines.pictures.graphs import picture_graph
+from pipelines.places.networks import open_network
 from pipelines.reach.solve import isochrones
 from pipelines.routes.distances import SearchedDistances
 from tilepath.cli import tilepath

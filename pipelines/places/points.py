@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.analysis.by_place import EARTH_RADIUS
+from pipelines.files.layers import crs_named
 from pipelines.files.tables import (
     column_names,
     column_numbers,
@@ -21,17 +21,10 @@ from pipelines.files.tables import (
     select_columns,
     vertex_names,
 )
-from pipelines.od_tables.geo_points import placed_table
-from pipelines.od_tables.snapping import (
-    Network,
-    Snapping,
-    far_away,
-    moved_on,
-    on_sphere,
-    refuse_exchanged,
-    refuse_far,
-    refuse_off_the_globe,
-)
+from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.places.geo_points import placed_table
+from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
+from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.vertex_names import Positions
@@ -47,15 +40,18 @@ class Points(NamedTuple):
         of the rows from 1.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
-        Distance of a place from its vertex: in metres on a sphere for longitude and latitude, else in units of the
-        coordinates.
+        Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
+        units of the coordinates.
     columns : dict of (k,) float64
         The further columns that were asked for.
     on_the_globe : bool or None
-        Whether places were given by longitude and latitude; None if vertices were named.
+        Whether distances are measured on the globe; None if vertices were named.
+    unit : str
+        Unit of `snapped`: "m", or "" if it is not known.
     warning : str or None
-        A line about places that are so far from every vertex that they are probably wrong, and a line about places that
-        have a nearer vertex outside the largest strongly connected component; None if there are no such places.
+        A line about the coordinate system of the places, if it was not named; a line about places that are so far from
+        every vertex that they are probably wrong; and a line about places that have a nearer vertex outside the largest
+        strongly connected component. None if there is no such line.
     numbered : bool
         Whether the points were named by integers, or are places without names, which are numbered.
     everywhere : bool
@@ -67,6 +63,7 @@ class Points(NamedTuple):
     snapped: np.ndarray | None
     columns: dict[str, np.ndarray]
     on_the_globe: bool | None = None
+    unit: str = ""
     warning: str | None = None
     numbered: bool = False
     everywhere: bool = False
@@ -136,9 +133,8 @@ def points_from(
     Parameters
     ----------
     given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or a
-        GeoDataFrame or GeoSeries of points, which are brought to longitude and latitude; or an array (k, 2) of floats,
-        or a list of pairs of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y;
-        or a list of names of vertices, or `tilepath.positions`
+        GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a list of pairs of floats; or a list of
+        names of vertices, or `tilepath.positions`. `pipelines.places.systems` says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
     if isinstance(given, str | os.PathLike):
@@ -147,12 +143,12 @@ def points_from(
     if isinstance(given, list) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        table = placed_table(given, graph, name)
+        snapping = _in_system(given, snapping or Snapping(graph), name)
+        table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
     elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
-        places = graph.coordinates()
-        axes = ("lon", "lat") if places is not None and are_geographic(graph, places) else ("x", "y")
+        axes = axes_of_pairs(graph, None if snapping is None else snapping.crs)
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
@@ -213,25 +209,23 @@ def _points_in(
         vertices = column_vertices(table[named], graph, name)
         ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
         return Points(ids, vertices, None, numbers, numbered=_are_integers(table, named))
-    axes = next((axes for axes in (("lon", "lat"), ("x", "y")) if {*axes} <= {*table.column_names}), None)
+    axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
             f"{', '.join(others())}; rename them"
         )
-    places = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
-    on_the_globe = axes == ("lon", "lat")
-    if on_the_globe:
-        refuse_off_the_globe(places, name)
+    given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     snapping = snapping or Snapping(graph)
-    vertices, snapped, passed = snapping.snap(places, on_the_globe=on_the_globe)
-    network = Network(snapping.coordinates, on_the_globe)
-    refuse_exchanged(places, snapped, axes, network, name)
+    found = snapping.located(given, axes, name)
+    vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
+    network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
+    refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
     ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
-    warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
-    numbered = _are_integers(table, None)
-    return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None, numbered)
+    warnings = [text for text in (found.note, far_away(snapped, network, name), moved_on(passed, name)) if text]
+    numbered, warning = _are_integers(table, None), "\n".join(warnings) or None
+    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
 
 
 def length_of(
@@ -240,20 +234,30 @@ def length_of(
     """Return a function for distances between vertices in a straight line or on the sphere, and the unit of distances.
 
     The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
-    The unit is "m" on the globe, else "", as the unit of the coordinates is not known. With `on_the_globe` None,
-    `are_geographic` decides.
+    The unit is "m" on the globe and in planes with metres, else "". With `on_the_globe` None, `are_geographic` decides.
     """
     places = graph.coordinates()
     if places is None:
         return None, ""
     if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
-        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
+        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), unit_of(graph, on_the_globe=False)
     spots = on_sphere(places)
 
     def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
         return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
 
     return metres, "m"
+
+
+def _in_system(given: Any, snapping: Snapping, name: str) -> Snapping:
+    """Return `snapping` for the points of GeoPandas, which may record their coordinate system."""
+    if given.crs is None:
+        return snapping
+    if snapping.crs is not None and not given.crs.equals(crs_named(snapping.crs), ignore_axis_order=True):
+        raise ValueError(
+            f"{name}: their coordinate system is {given.crs.to_string()}, not {snapping.crs}; leave out crs (--crs)"
+        )
+    return snapping.of(given.crs)
 
 
 def _are_integers(table: pa.Table, named: str | None) -> bool:

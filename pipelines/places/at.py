@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.od_tables.given import NetworkLike, open_network
-from pipelines.od_tables.points import Points, points_from
+from pipelines.places.networks import NetworkLike, open_network
+from pipelines.places.points import Points, points_from
 from pipelines.stores import Graph
 from pipelines.stores.vertex_names import Positions, positions
 
@@ -23,7 +23,8 @@ class Placed(NamedTuple):
     moved : (k,) float64
         Distances from the places to their vertices: metres on the globe, else units of the coordinates.
     warning : str or None
-        A line about places that are far from every vertex, or have a nearer vertex outside the component.
+        Lines about places that are far from every vertex, or have a nearer vertex outside the component, or were taken
+        for longitudes and latitudes.
     """
 
     vertices: Positions
@@ -36,6 +37,7 @@ def vertices_at(
     places: Any,
     *,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Placed:
     """Return the vertices at places, for arguments that name vertices.
@@ -44,8 +46,8 @@ def vertices_at(
     ----------
     network : HierarchyStore or Graph, or path of such a store
     places : (lon, lat), or (k, 2) array or list, or data frame or file with such columns
-        Longitude and latitude if the network has degrees, else x and y; for tables see `tilepath.od`.
-    snap_limit, graph : as for `pipelines.od`
+        Longitudes and latitudes, or x and y; for tables, and for `crs`, see `tilepath.od`.
+    snap_limit, crs, graph : as for `pipelines.od`
 
     Returns
     -------
@@ -63,7 +65,7 @@ def vertices_at(
     >>> here = tilepath.vertices_at("roads.zarr", (13.37, 52.52))  # doctest: +SKIP
     >>> tilepath.shortest_path("roads.zarr", here.vertices, "17")  # doctest: +SKIP
     """
-    _, opened, snapping = open_network(network, graph)
+    _, opened, snapping = open_network(network, graph, crs)
     single = isinstance(places, tuple) and np.ndim(places) == 1
     if isinstance(places, list | tuple | np.ndarray):
         places = np.asarray(places, np.float64)
@@ -78,7 +80,7 @@ def vertices_at(
 def described(points: Points, text: str, graph: Graph) -> str:
     """Return a line about the place `text`: to which vertex and how far it was moved, and a warning if there is one."""
     assert points.snapped is not None
-    far = f"{points.snapped[0]:,.1f} m" if points.on_the_globe else f"{points.snapped[0]:,.6g}"
+    far = f"{points.snapped[0]:,.1f} m" if points.unit else f"{points.snapped[0]:,.6g}"
     said = f"{text.strip()}: moved {far} to vertex {graph.label(int(points.vertices[0]))}"
     warned = [line.partition(": ")[2].partition("; ")[0] for line in (points.warning or "").split("\n") if line]
     return "; ".join([said, *warned])
