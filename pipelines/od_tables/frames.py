@@ -48,11 +48,12 @@ def od(
         A hierarchy answers from its tables; a graph is searched from each origin, in this process.
     origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
         A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with a column `origin` (`destination`) or
-        `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places; a column `id` may
-        name the points. Or a GeoDataFrame or GeoSeries of points. Or an array of places (see `crs`). Or a list of names
-        of vertices, or `tilepath.positions`. Places are snapped to the nearest vertex of the largest strongly connected
-        component. Without destinations, the origins are also the destinations; without origins, every vertex is an
-        origin.
+        `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places. Or a GeoDataFrame or
+        GeoSeries of points. Or an array of places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
+        Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
+        origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
+        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame if it
+        has a name or is no plain range.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and

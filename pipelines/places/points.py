@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.files.layers import crs_named
 from pipelines.files.tables import (
@@ -23,6 +22,7 @@ from pipelines.files.tables import (
 )
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.geo_points import placed_table
+from pipelines.places.row_names import INDEX, row_names, text_of, with_index
 from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
@@ -36,8 +36,8 @@ class Points(NamedTuple):
     Attributes
     ----------
     ids : (k,) text
-        Names of the points: the column `id` of the table, else the names of the vertices, else, for places, the numbers
-        of the rows from 1.
+        Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
+        numbers of the rows from 1.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
         Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
@@ -102,8 +102,8 @@ def read_points(
     Parameters
     ----------
     path : table in CSV, TSV or Parquet. Its columns are `what` or ``vertex``; or else ``lon`` and ``lat``; or else
-        ``x`` and ``y``. A column ``id`` may name the points. Case and blanks in names of columns do not matter, and
-        other usual names are known (`pipelines.files.tables`).
+        ``x`` and ``y``. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not
+        matter, and other usual names are known (`pipelines.files.tables`).
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
     snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates; None for any
@@ -153,9 +153,9 @@ def points_from(
     else:
         vertices = graph.vertices(given, what)
         numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
-        ids = _text(vertex_names(graph).take(pa.array(vertices)))
+        ids = text_of(vertex_names(graph).take(pa.array(vertices)))
         return Points(ids, vertices, None, {}, numbered=numbered)
-    chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
+    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
@@ -168,7 +168,7 @@ def is_place(given: Any) -> bool:
 def every_vertex(graph: Graph) -> Points:
     """Return all vertices as points, without those that were added for turns."""
     count = graph.road_vertices
-    return Points(_text(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
+    return Points(text_of(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
 
 
 def points_in_table(
@@ -185,7 +185,7 @@ def points_in_table(
 
 
 def _known(what: str) -> tuple[str, ...]:
-    return ("id", what, "vertex", "lon", "lat", "x", "y")
+    return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y")
 
 
 def _points_in(
@@ -207,8 +207,10 @@ def _points_in(
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
     if named is not None:
         vertices = column_vertices(table[named], graph, name)
-        ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, numbers, numbered=_are_integers(table, named))
+        own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
+        plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
+        ids, numbered = row_names(plain, name, own, numbered=integers)
+        return Points(ids, vertices, None, numbers, numbered=numbered)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -222,9 +224,9 @@ def _points_in(
     network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
     refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
-    ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
+    ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
     warnings = [text for text in (found.note, far_away(snapped, network, name), moved_on(passed, name)) if text]
-    numbered, warning = _are_integers(table, None), "\n".join(warnings) or None
+    warning = "\n".join(warnings) or None
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
 
 
@@ -258,25 +260,3 @@ def _in_system(given: Any, snapping: Snapping, name: str) -> Snapping:
             f"{name}: their coordinate system is {given.crs.to_string()}, not {snapping.crs}; leave out crs (--crs)"
         )
     return snapping.of(given.crs)
-
-
-def _are_integers(table: pa.Table, named: str | None) -> bool:
-    """Return whether the column that names the points has integers; without such a column, places are numbered."""
-    column = "id" if "id" in table.column_names else named
-    return column is None or pa.types.is_integer(table[column].type)
-
-
-def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
-    """Return the names of the points as text: the column `id` if the table has one, else `otherwise`."""
-    if "id" not in table.column_names:
-        return _text(otherwise)
-    found = _text(table["id"])
-    empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
-    for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
-        raise ValueError(f"{name}, row {row + 1}: `id` is missing; fill it in or leave the row out")
-    return found
-
-
-def _text(column: Any) -> pa.Array:
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return found.cast(pa.large_string())

@@ -12,8 +12,8 @@ from tilepath.cli.quantities import NUMBER
 F = TypeVar("F", bound=Callable[..., Any])
 
 POINTS = (
-    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
-    "optional."
+    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id "
+    "or name is optional."
 )
 DESTINATIONS = "A table like --origins, with a column destination instead; by default, the origins."
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
