@@ -198,6 +198,24 @@ def to_system(points: np.ndarray, crs: Any, wanted: str) -> np.ndarray:
     return np.stack(Transformer.from_crs(crs, wanted, always_xy=True).transform(*points.T), axis=1)
 
 
+def line_lengths(offsets: np.ndarray, points: np.ndarray, *, degrees: bool) -> np.ndarray:
+    """Return the lengths of lines: of longitudes and latitudes in metres on the ellipsoid, else in their own unit.
+
+    The points of line k are ``points[offsets[k] : offsets[k + 1]]``; a line has two points or more.
+    """
+    starts, stops = points[:-1], points[1:]
+    if len(offsets) < 2:
+        return np.zeros(0)
+    if degrees:
+        from pyproj import Geod
+
+        _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
+    else:
+        steps = np.hypot(*(stops - starts).T)
+    steps[offsets[1:-1] - 1] = 0.0  # from the last point of a line to the first of the next
+    return np.add.reduceat(steps, offsets[:-1])
+
+
 def _name(crs: Any) -> str:
     authority = crs.to_authority()
     return ":".join(authority) if authority else str(crs.to_wkt())

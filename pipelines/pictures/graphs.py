@@ -17,15 +17,17 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
+from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.networks import open_network
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.tree_paths import tree_path
-from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
+from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
-from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList
+from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, positions
 
 if TYPE_CHECKING:
     import folium
@@ -47,12 +49,12 @@ def picture_graph(
     out_degree: int | None = None,
     distances: Solution | Paths | str | os.PathLike[str] | None = None,
     every: float | None = None,
-    source: VertexName | None = None,
-    route: tuple[VertexName, VertexName] | None = None,
+    source: VertexOrPlace | None = None,
+    route: tuple[VertexOrPlace, VertexOrPlace] | None = None,
     values: TableLike | None = None,
     column: str | None = None,
     sample: int | None = None,
-    around: VertexName | None = None,
+    around: VertexOrPlace | None = None,
     seed: int = 0,
     title: str | None = None,
     areas: Any = None,
@@ -87,7 +89,8 @@ def picture_graph(
         vertices, and a ring marks the source. By default, the graph is searched
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
-        ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
+        ``tilepath.positions(17)``; or a place, as (lon, lat). By default the first vertex of `route`, else the
+        vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
     values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
@@ -119,14 +122,16 @@ def picture_graph(
     FileExistsError
         `path` exists.
     """
-    whole, answers = _opened(graph)
+    answers, whole, snapping = open_network(graph)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
     _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
-    middle = None if around is None else graph.vertex(around, "around")
+    middle = None if around is None else vertex_at(whole, around, "around", snapping)
+    source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
+    ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -143,7 +148,7 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
-        _add_distances(view, whole, solution, source, route, every, wash)
+        _add_distances(view, whole, solution, source, ends, every, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -301,18 +306,12 @@ def _check_bands(every: float | None, source: Any, distances: Any, coloured: boo
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
 
 
-def _opened(network: Graph | HierarchyStore | str | os.PathLike[str]) -> tuple[Graph, Graph | HierarchyStore]:
-    """Return the graph to draw, and what answers distances without a store of distances."""
-    graph = network.graph() if isinstance(network, HierarchyStore) else open_graph(network)
-    return graph, network if isinstance(network, HierarchyStore) else graph
-
-
 def _add_distances(
     view: View,
     graph: Graph,
     solution: Solution | Paths | Graph,
-    source: VertexName | None,
-    route: tuple[VertexName, VertexName] | None,
+    source: Positions | None,
+    route: list[Positions],
     every: float | None,
     wash: bool,
 ) -> None:
@@ -320,12 +319,12 @@ def _add_distances(
     values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
     factor, scale = in_words(graph.weight_unit, scale, values)
     values, every = values * factor, None if every is None else every * factor
-    if route is None or not view.picture.streets:
+    if not route or not view.picture.streets:
         view.colour(values, scale, every)
-    if route is None:
-        view.mark(sources)
+    if route:
+        view.lead(_route(solution, graph, route[0], route[1]), wash)
     else:
-        view.lead(_route(solution, graph, *route), wash)
+        view.mark(sources)
 
 
 def _marked(graph: Graph, marks: VertexName | VertexNameList) -> Any:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+import warnings
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points, points_from
+from pipelines.places.snapping import Snapping
 from pipelines.stores import Graph
-from pipelines.stores.vertex_names import Positions, positions
+from pipelines.stores.vertex_names import Positions, VertexName, positions
+
+VertexOrPlace: TypeAlias = "VertexName | tuple[float, float]"
 
 
 class Placed(NamedTuple):
@@ -75,6 +79,45 @@ def vertices_at(
     points = points_from(places, opened, "place", snap_limit=snap_limit, snapping=snapping)
     moved = np.zeros(len(points.vertices)) if points.snapped is None else points.snapped
     return Placed(positions(points.vertices[0] if single else points.vertices), moved, points.warning)
+
+
+def vertex_at(graph: Graph, given: Any, what: str, snapping: Snapping | None = None) -> int:
+    """Return the vertex that a name means, or the nearest vertex of a place: a pair of numbers, or a shapely Point.
+
+    Warns of a place that is far from the network or was moved past a vertex, and of its coordinate system if that is a
+    guess. `what` is a word for the vertex in messages.
+    """
+    if (place := place_of(given)) is None:
+        return graph.vertex(given, what)
+    points = point_at(graph, place, what, f"the {what} {place}", snapping)
+    if points.warning:
+        warnings.warn(points.warning, stacklevel=4)
+    return int(points.vertices[0])
+
+
+def point_at(graph: Graph, place: tuple[float, float], what: str, name: str, snapping: Snapping | None) -> Points:
+    """Return the point at one place; messages call the place `name`."""
+    try:
+        points = points_from(np.array([place]), graph, what, snapping=snapping)
+    except ValueError as error:
+        raise ValueError(str(error).replace(f"the {what}s, row 1", name).replace(f"the {what}s", name)) from None
+    warning = points.warning
+    return points._replace(warning=None if warning is None else warning.replace(f"the {what}s", name))
+
+
+def place_of(given: Any) -> tuple[float, float] | None:
+    """Return the two numbers of a place, or None if `given` is no place but a name.
+
+    >>> place_of((13, 52.5)), place_of(np.array([13.0, 52.5])), place_of("13,52.5")
+    ((13.0, 52.5), (13.0, 52.5), None)
+    """
+    if getattr(given, "geom_type", None) == "Point":
+        return float(given.x), float(given.y)
+    if not isinstance(given, tuple | list | np.ndarray) or len(given) != 2:
+        return None
+    if not all(isinstance(each, float | int | np.number) for each in given):
+        return None
+    return float(given[0]), float(given[1])
 
 
 def described(points: Points, text: str, graph: Graph) -> str:

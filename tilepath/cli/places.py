@@ -47,18 +47,12 @@ class AtPlaces:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
         if not isinstance(name, str) or (place := place_in(name)) is None or self.graph.find([name])[0] >= 0:
             return name
-        import numpy as np
-
         from pipelines import positions
-        from pipelines.places.at import described
-        from pipelines.places.points import points_from
+        from pipelines.places.at import described, point_at
         from pipelines.places.snapping import Snapping
 
         self._snapping = self._snapping or Snapping(self.graph)
-        try:
-            points = points_from(np.array([place]), self.graph, what, snapping=self._snapping)
-        except ValueError as error:
-            raise ValueError(str(error).replace(f"the {what}s, row 1", name.strip())) from None
+        points = point_at(self.graph, place, what, name.strip(), self._snapping)
         say(described(points, name, self.graph), err=True)
         return positions(points.vertices[0])
 
