@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
 from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.places.networks import open_network
+from pipelines.places.points import listed, points_from
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.tree_paths import tree_path
@@ -27,7 +29,7 @@ from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
-from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, positions
+from pipelines.stores.vertex_names import Positions, VertexName, positions
 
 if TYPE_CHECKING:
     import folium
@@ -58,7 +60,7 @@ def picture_graph(
     seed: int = 0,
     title: str | None = None,
     areas: Any = None,
-    marks: VertexName | VertexNameList = (),
+    marks: Any = (),
     size: float | None = None,
     dpi: int = 150,
     cmap: str = "viridis_r",
@@ -94,14 +96,16 @@ def picture_graph(
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
     values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
-        `tilepath.betweenness`; a path, a pyarrow.Table or a DataFrame
-    column : the column of `values`; by default its only column of numbers
+        `tilepath.betweenness`; or a table of `tilepath.od` whose origins, or whose destinations from a single origin,
+        are vertices, of which a vertex has the least value; a path, a pyarrow.Table or a DataFrame
+    column : the column of `values`; by default the distances, or else its only column of numbers
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
     areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
-    marks : vertices with a ring around them, named as `source`
+    marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
+        Up to ten have their names beside them
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
     cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
@@ -153,7 +157,11 @@ def picture_graph(
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
         view.cover(areas, cmap)
-    view.mark(_marked(graph, marks))
+    if np.size(marks):
+        points = points_from(listed(marks), whole, "mark", snapping=snapping)
+        if points.warning:
+            warnings.warn(points.warning, stacklevel=2)
+        view.mark(points.vertices, points.ids.to_pylist() if points.snapped is not None else None)
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
     return write_drawing(drawing, path, seed, title, overwrite, background)
@@ -325,12 +333,6 @@ def _add_distances(
         view.lead(_route(solution, graph, route[0], route[1]), wash)
     else:
         view.mark(sources)
-
-
-def _marked(graph: Graph, marks: VertexName | VertexNameList) -> Any:
-    """Return the positions of marked vertices: one name, or a list."""
-    one = isinstance(marks, str | int) or (isinstance(marks, Positions) and np.ndim(marks.indices) == 0)
-    return graph.vertex(marks, "mark") if one else graph.vertices(marks, "mark")  # type: ignore[arg-type]
 
 
 def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:

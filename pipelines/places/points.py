@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from pipelines.files.layers import crs_named
 from pipelines.files.tables import (
+    DELIMITERS,
+    PARQUET,
     column_names,
     column_numbers,
     column_vertices,
@@ -27,7 +29,7 @@ from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
-from pipelines.stores.vertex_names import Positions
+from pipelines.stores.vertex_names import Positions, positions
 
 
 class Points(NamedTuple):
@@ -163,6 +165,19 @@ def is_place(given: Any) -> bool:
     """Return whether `given` is a pair of numbers with a float: a pair of ints names two vertices."""
     both = isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
     return both and any(isinstance(each, float) for each in given)
+
+
+def listed(given: Any) -> Any:
+    """Return points as `points_from` takes them: a single place or name becomes a list of one."""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
+        return np.array([given], np.float64)
+    if isinstance(given, int | np.integer):
+        return [int(given)]
+    if isinstance(given, Positions) and not given.indices.ndim:
+        return positions(given.indices[None])
+    if isinstance(given, str) and not given.lower().endswith((*DELIMITERS, *PARQUET)):
+        return [given]
+    return given
 
 
 def every_vertex(graph: Graph) -> Points:

@@ -11,11 +11,11 @@ import numpy as np
 
 from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
 from pipelines.files.output_file import check_free
-from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
+from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, points_from
+from pipelines.places.points import Points, listed, points_from
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -58,7 +58,7 @@ class Reach:
         if opened.weight_min < 0:
             raise ValueError(f"{opened.path} has negative weights; isochrones need weights of 0 or more")
         self.graph, self.places, self.in_degrees = opened, places, are_geographic(opened, places)
-        self.points: Points = points_from(_listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
+        self.points: Points = points_from(listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
         indptr, self.heads, self.weights = opened.indptr(), opened.indices(), opened.weights()
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)
@@ -281,14 +281,3 @@ def check_kind(kind: str, concavity: float, width: float | None) -> None:
         raise ValueError(f"concavity (--concavity) is {concavity:g}; give a number from 0 to 1")
     if width is not None and not 0 < width < np.inf:
         raise ValueError(f"width (--width) is {width:g}; give a distance above 0")
-
-
-def _listed(sources: Any) -> Any:
-    """Return sources as `points_from` takes them; a single place or name becomes a list of one."""
-    if isinstance(sources, tuple) and len(sources) == 2 and all(isinstance(each, float | int) for each in sources):
-        return np.array([sources], np.float64)
-    if isinstance(sources, int | np.integer):
-        return [int(sources)]
-    if isinstance(sources, str) and not sources.lower().endswith((*DELIMITERS, *PARQUET)):
-        return [sources]
-    return sources

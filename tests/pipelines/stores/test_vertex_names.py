@@ -173,6 +173,16 @@ def test_positions_are_integers():
             positions(wrong)
 
 
+def test_positions_are_used_as_an_array(tmp_path):
+    graph, several = named(tmp_path / "g", [str(10 * i) for i in range(20)]), positions([3, 1, 4])
+    assert (len(several), np.asarray(several).tolist(), np.add(several, 1).tolist()) == (3, [3, 1, 4], [4, 2, 5])
+    assert (repr(several), repr(several[0])) == ("positions([3, 1, 4])", "positions(3)")
+    assert (graph.vertex(several[-1]), int(several[-1]), graph.vertices(several[:2]).tolist()) == (4, 4, [3, 1])
+    assert graph.vertices(list(several)).tolist() == [3, 1, 4]  # not the labels 3, 1 and 4
+    with pytest.raises(TypeError, match="one position has no length"):
+        len(several[0])
+
+
 def test_ints_that_are_labels_of_several_or_are_written_otherwise(tmp_path):
     graph = named(tmp_path / "g", ["1", "1", "02", "3", "+4", " 5"], 6)
     assert graph.vertex(3) == 3
