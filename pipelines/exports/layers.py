@@ -12,7 +12,7 @@ import numpy as np
 
 from pipelines.files.layers import check_layers, line_lengths, metres_of, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
-from pipelines.stores import Graph
+from pipelines.stores import Graph, open_graph
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import points_along
@@ -44,6 +44,34 @@ def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = 
     arcs = arcs_frame(graph)
     write_layers({"arcs": arcs, "vertices": vertices_frame(graph)}, out, overwrite)
     return len(arcs)
+
+
+def graph_to_gdfs(graph: Graph | str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Return the vertices and the arcs of a graph as GeoDataFrames, as the function of this name of OSMnx does.
+
+    Rows of the arcs name roads wherever roads are named (`Graph.with_weights`, `tilepath.criticality`).
+
+    Parameters
+    ----------
+    graph : Graph or path of a graph store, with coordinates
+
+    Returns
+    -------
+    vertices : geopandas.GeoDataFrame
+        The columns vertex and geometry.
+    arcs : geopandas.GeoDataFrame
+        The columns source, target, weight, other weights by their names, highway (if the classes of roads are known),
+        length and geometry. An edge of an undirected graph has one row. Of a graph with turns, the road network.
+
+    Raises
+    ------
+    pipelines.stores.StoreError
+        The graph has no coordinates.
+    ImportError
+        GeoPandas is missing.
+    """
+    graph = road_network(open_graph(graph))
+    return vertices_frame(graph), arcs_frame(graph)
 
 
 def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDataFrame:

@@ -359,9 +359,11 @@ class Graph(NamedRows, OpenedStore):
             The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
             the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
             to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
-        closed : list of pairs, or positions, optional
+        closed : list of pairs, data frame, geometries, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
-            single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
+            rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a
+            GeoDataFrame of them: all roads that a polygon or a line meets, and the road nearest to a point; or single
+            arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 

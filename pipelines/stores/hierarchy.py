@@ -287,6 +287,10 @@ class HierarchyStore(FinishedStore, OfGraph):
         counts = f"{counted(count, 'brick')}, {counted(others, 'vertex', 'vertices')} between them"
         return Division(part, between, count + others, ("between bricks", counts))
 
+    def __repr__(self) -> str:
+        own, graph = (os.path.basename(path) for path in (self.path, self.graph_path))
+        return f"<hierarchy {own}: {self.dtype} distances of {graph}, {counted(self.n, 'vertex', 'vertices')}>"
+
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
         return (

@@ -16,7 +16,10 @@ from tilepath.cli.weights import chosen_weight
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
-    "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
+    "--closed",
+    type=click.Path(exists=True),
+    help="The roads to close: a table whose columns source and target name vertices; or a layer (.gpkg, .geojson, ...) "
+    "of arcs with such columns, or of polygons, lines or points, for the roads that they meet.",
 )
 @click.option(
     "--weights",
@@ -61,13 +64,11 @@ def what_if(
     from pipelines.files.tables import check_output, write_table
     from pipelines.od_tables.given import given_or_everywhere, read_given
     from pipelines.od_tables.units import measured
-    from pipelines.od_tables.what_if import change_table, criticality_table
+    from pipelines.od_tables.what_if import change_table, criticality_table, roads_in
     from pipelines.places.networks import open_network
-    from pipelines.routes.pairs import read_pairs
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted
-    from pipelines.stores.vertex_names import positions
 
     if closed is None and (each or weights is None):
         raise click.UsageError(
@@ -89,14 +90,12 @@ def what_if(
     compared = counted(count if pairs else count * width, "pair")
     unit_text = f", in {value.unit}" if value.unit else ""
     if each:
-        table: Any = criticality_table(given, closed, value, one_way=one_way)
+        assert closed is not None
+        table: Any = criticality_table(given, roads_in(closed, network.graph), value, one_way=one_way)
         write_table(table, out, overwrite)
         click.echo(f"{out}: {counted(len(table), 'road')}, each closed alone, {compared} compared{unit_text}")
         return
-    roads = None
-    if closed is not None:
-        named = read_pairs(closed, network.graph)
-        roads = positions(list(zip(named.sources.tolist(), named.targets.tolist(), strict=True)))  # type: ignore[union-attr]
+    roads = None if closed is None else roads_in(closed, network.graph)
     options: Any = {"closed": roads, "one_way": one_way}
     options |= {"graph": network.graph} if isinstance(network.source, HierarchyStore) else {}
     table = change_table(given, network.source.with_weights(weights, **options), value, pairs=pairs is not None)
