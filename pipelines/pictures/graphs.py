@@ -88,7 +88,8 @@ def picture_graph(
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
     distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
-        vertices, and a ring marks the source. By default, the graph is searched
+        vertices, and a ring marks the source. By default, the graph is searched. Below a route, the streets of a map
+        have colours only if `source` is given, too
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
         ``tilepath.positions(17)``; or a place, as (lon, lat). By default the first vertex of `route`, else the
@@ -324,10 +325,11 @@ def _add_distances(
     wash: bool,
 ) -> None:
     """Add distances from a vertex of `graph`, or a route, to the picture of its road network."""
-    values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+    asked = source is not None  # of a map with a route, `distances` alone only says what answers
+    values, scale, sources = _values(solution, graph, source if asked or not route else route[0])
     factor, scale = in_words(graph.weight_unit, scale, values)
     values, every = values * factor, None if every is None else every * factor
-    if not route or not view.picture.streets:
+    if asked or not route or not view.picture.streets:
         view.colour(values, scale, every)
     if route:
         view.lead(_route(solution, graph, route[0], route[1]), wash)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from pipelines.places.snapping import Snapping
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
-from pipelines.stores.schema import kind_of
+from pipelines.stores.schema import check_path, kind_of
 
 NetworkLike: TypeAlias = HierarchyStore | Graph | str | os.PathLike[str]
 
@@ -38,6 +38,8 @@ def open_network(
     """
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
+    if not isinstance(network, Graph | HierarchyStore):
+        check_path(network)
     if isinstance(network, Graph):
         if graph is not None:
             raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")

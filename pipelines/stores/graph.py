@@ -67,7 +67,16 @@ from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
+from pipelines.stores.schema import (
+    TEXT,
+    StoreError,
+    check_array,
+    check_path,
+    counted,
+    number,
+    open_store,
+    recorded_dtype,
+)
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through", "junctions")
@@ -490,6 +499,7 @@ def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None)
     """
     if isinstance(store, Graph):
         return store if weight is None else store.weighted_by(weight)
+    check_path(store)
     if generate := generator_of(store):
         return cast(Graph, generate(os.fspath(store)))
     path, name = weights_named_in(store)

@@ -198,6 +198,11 @@ def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     for network in store, graph:  # a hierarchy answers itself, and a graph is searched
         same = drawn(network, route=("0", "300"))
         assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
+    above = drawn(graph, distances=store, route=("0", "300"), source="0", every=None)
+    assert above.scale.startswith("Travel time from 0")
+    _, lines = collections_of(above)
+    assert lines[-1][:2] == (4, RED)  # the route keeps its colour above streets with colours
+    assert len({colour for _, colour, *_ in lines}) > 50
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SearchedDistances, "search", lambda *_: pytest.fail("searched"))
         drawn(store, route=("0", "300"))
