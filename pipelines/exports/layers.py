@@ -12,7 +12,8 @@ import numpy as np
 
 from pipelines.files.layers import check_layers, line_lengths, metres_of, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
-from pipelines.stores import Graph, open_graph
+from pipelines.places.networks import NetworkLike, open_network
+from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import points_along
@@ -46,14 +47,14 @@ def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = 
     return len(arcs)
 
 
-def graph_to_gdfs(graph: Graph | str | os.PathLike[str]) -> tuple[Any, Any]:
+def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopandas.GeoDataFrame]:
     """Return the vertices and the arcs of a graph as GeoDataFrames, as the function of this name of OSMnx does.
 
     Rows of the arcs name roads wherever roads are named (`Graph.with_weights`, `tilepath.criticality`).
 
     Parameters
     ----------
-    graph : Graph or path of a graph store, with coordinates
+    network : HierarchyStore or Graph, or path of such a store, with coordinates
 
     Returns
     -------
@@ -70,7 +71,7 @@ def graph_to_gdfs(graph: Graph | str | os.PathLike[str]) -> tuple[Any, Any]:
     ImportError
         GeoPandas is missing.
     """
-    graph = road_network(open_graph(graph))
+    graph = road_network(open_network(network).graph)
     return vertices_frame(graph), arcs_frame(graph)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.pictures.canvas import arc_colours, dots_of, node_colours
+from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours
 from pipelines.pictures.drawing import INK, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
 from pipelines.pictures.streets import one_of_each_street, street_points
@@ -51,11 +51,12 @@ SCRIPT = """
   };
   const pane = map.createPane("areas");  // as a whole translucent: areas that overlap do not darken each other
   Object.assign(pane.style, { zIndex: 350, opacity: data.share });
-  const add = (layer, text) => (text ? layer.bindTooltip(text, { sticky: true }) : layer).addTo(map);
+  const add = (layer, text, options = { sticky: true }) =>
+    (text ? layer.bindTooltip(text, options) : layer).addTo(map);
   for (const [style, text, polygons] of data.areas) add(L.polygon(polygons.map(decoded), style), text);
   for (const [style, rows] of data.lines) add(L.polyline(decoded(rows), style));
   for (const [style, text, rows] of data.dots)
-    for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text);
+    for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text, style.tooltip);
   if (!data.tiles) map.getContainer().style.background = "white";
   let moved = false;  // a cell of a notebook may get its size late; until a reader moves the map, it fills its place
   const fit = () => moved || map.fitBounds(data.bounds, { padding: [8, 8], animate: false });
@@ -220,6 +221,8 @@ def _dots(drawing: Drawing, colours: list[Any], places: np.ndarray) -> list[Any]
 
 def _marks(drawing: Drawing, places: np.ndarray) -> list[Any]:
     style = {"radius": 6, "color": INK, "weight": 3, "fillColor": PAPER, "fillOpacity": 1}
+    if len(drawing.marks) <= NAMED_MARKS:
+        style["tooltip"] = {"permanent": True, "direction": "right", "offset": [8, 0]}
     return [[style, html.escape(drawing.names[v]), _coded([places[v : v + 1]])] for v in drawing.marks]
 
 
@@ -250,9 +253,8 @@ def _legend(drawing: Drawing, host: str) -> str:
         low, high = bar.get_clim()
         stops = ",".join(to_hex(bar.to_rgba(value)) for value in np.linspace(low, high, STOPS))
         strip = f'<div style="height:8px;background:linear-gradient(to right,{stops})"></div>'
-        ends = (
-            f'<div style="display:flex;justify-content:space-between"><span>{low:g}</span><span>{high:g}</span></div>'
-        )
+        ends = "".join(f"<span>{limit:.3g}</span>" for limit in (low, high))
+        ends = f'<div style="display:flex;justify-content:space-between">{ends}</div>'
         rows.append(html.escape(drawing.scale) + strip + ends)
     rows.append(f'<small id="loaded">{html.escape(LOADED.format(host) if host else NOTHING)}</small>')
     style = (

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, points_from
+from pipelines.places.points import Points, is_point, points_from
 from pipelines.places.snapping import Snapping
+from pipelines.places.systems import ON_EARTH
 from pipelines.stores import Graph
 from pipelines.stores.vertex_names import Positions, VertexName, positions
 
+PAIRS = (ON_EARTH, ("x", "y"))  # names of the two numbers in a row of a data frame
 VertexOrPlace: TypeAlias = "VertexName | tuple[float, float]"
 
 
@@ -82,7 +84,9 @@ def vertices_at(
 
 
 def vertex_at(graph: Graph, given: Any, what: str, snapping: Snapping | None = None) -> int:
-    """Return the vertex that a name means, or the nearest vertex of a place: a pair of numbers, or a shapely Point.
+    """Return the vertex that a name means, or the nearest vertex of a place.
+
+    A place is a pair of numbers, a shapely Point, or a row of a data frame with lon and lat, x and y, or a geometry.
 
     Warns of a place that is far from the network or was moved past a vertex, and of its coordinate system if that is a
     guess. `what` is a word for the vertex in messages.
@@ -111,8 +115,12 @@ def place_of(given: Any) -> tuple[float, float] | None:
     >>> place_of((13, 52.5)), place_of(np.array([13.0, 52.5])), place_of("13,52.5")
     ((13.0, 52.5), (13.0, 52.5), None)
     """
-    if getattr(given, "geom_type", None) == "Point":
+    if is_point(given):
         return float(given.x), float(given.y)
+    if hasattr(given, "iloc") and given.ndim == 1:  # a row of a data frame
+        found = next((pair for pair in PAIRS if {*pair} <= {*given.index}), None)
+        given = given.get("geometry") if found is None else tuple(given[axis] for axis in found)
+        return None if given is None else place_of(given)
     if not isinstance(given, tuple | list | np.ndarray) or len(given) != 2:
         return None
     if not all(isinstance(each, float | int | np.number) for each in given):

@@ -142,6 +142,8 @@ def points_from(
     if isinstance(given, str | os.PathLike):
         return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
     name = f"the {what}s"
+    if isinstance(given, list) and given and all(map(is_point, given)):
+        given = np.array([(each.x, each.y) for each in given])
     if isinstance(given, list) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
@@ -167,10 +169,17 @@ def is_place(given: Any) -> bool:
     return both and any(isinstance(each, float) for each in given)
 
 
+def is_point(given: Any) -> bool:
+    """Return whether `given` is a single point of shapely; of a frame of GeoPandas, `geom_type` is a column."""
+    return isinstance(kind := getattr(given, "geom_type", None), str) and kind == "Point"
+
+
 def listed(given: Any) -> Any:
     """Return points as `points_from` takes them: a single place or name becomes a list of one."""
     if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
         return np.array([given], np.float64)
+    if is_point(given):
+        return [given]
     if isinstance(given, int | np.integer):
         return [int(given)]
     if isinstance(given, Positions) and not given.indices.ndim:

@@ -86,9 +86,9 @@ def located(
             f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is no place in {system}, the "
             "coordinate system of the network; correct it, or name the system of the places (crs, --crs)"
         )
-    note = f"{name}: taken for longitudes and latitudes ({DEGREES}), as the network is in {system}; to say so, pass crs"
+    note = f"{name}: taken for longitudes and latitudes, as the network is in {system}; crs={DEGREES!r} says so"
     exchanged = to_system(given[:, ::-1], crs, system)
-    return Located(places, exchanged, system == DEGREES, f"{note} (--crs)" if guessed else None)
+    return Located(places, exchanged, system == DEGREES, note if guessed else None)
 
 
 def axes_of_pairs(graph: Graph, crs: Any) -> tuple[str, str]:

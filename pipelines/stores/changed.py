@@ -23,6 +23,7 @@ from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines
 from pipelines.stores.named_roads import ends_of
 from pipelines.stores.road_classes import RoadClasses
+from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
 
 
@@ -69,6 +70,9 @@ class ChangedHierarchy(HierarchyStore):
 
     base: HierarchyStore
     changed: ChangedGraph
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, changed to {counted(self.changed.m, 'arc')}>"
 
     @property
     def digest(self) -> str:

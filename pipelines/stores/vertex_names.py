@@ -297,6 +297,8 @@ def _is_missing(entry: Any) -> bool:
 def _cure(entry: Any) -> str:
     if _is_missing(entry):
         return "fill in the vertex that is missing, or leave it out"
+    if isinstance(entry, tuple) or hasattr(entry, "geom_type"):
+        return "tilepath.vertices_at(network, places).vertices are the vertices nearest to places"
     if isinstance(entry, float | np.floating) and entry.is_integer():
         return 'floats do not name vertices; convert them to ints, such as by .astype("int64")'
     return _NAME

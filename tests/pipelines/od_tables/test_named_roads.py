@@ -26,9 +26,10 @@ def town(tmp_path_factory, maker):
 
 
 def test_roads_are_rows_of_a_table_or_geometries(town):
-    graph, _ = town
+    graph, path = town
     vertices, arcs = graph_to_gdfs(graph)
     assert vertices["vertex"].tolist() == list("abcde")
+    assert all(each.equals(same) for each, same in zip((vertices, arcs), graph_to_gdfs(path), strict=True))
     assert list(arcs.columns) == ["source", "target", "weight", "highway", "length", "geometry"]
     osmnx = arcs.rename(columns={"source": "u", "target": "v"}).assign(key=0).set_index(["u", "v", "key"])
     row = (arcs["source"] == "b") & (arcs["target"] == "c")
@@ -69,6 +70,8 @@ def test_networks_and_roads_are_given_by_paths(town, tmp_path):
     graph, path = town
     assert repr(open_hierarchy(path)) == "<hierarchy h: int32 distances of g, 5 vertices>"
     closed = graph.with_weights(closed=BRIDGE)
+    changed = open_hierarchy(path).with_weights(closed=BRIDGE)
+    assert repr(changed) == "<hierarchy h: int32 distances of g, 5 vertices, changed to 8 arcs>"
     expected = changes(graph, closed, ["b"], ["c"])
     assert expected["travel_time_after"].tolist() == [240]
     _, arcs = graph_to_gdfs(closed)

@@ -92,6 +92,7 @@ def test_areas_and_marks_are_where_they_belong(city, tmp_path):
         assert f"background:{shade};" in (tmp_path / "m.html").read_text()
     (at, other), places = [rows for _, _, rows in found["dots"]], graph.coordinates()
     assert [text for _, text, _ in found["dots"]] == ["0", "300"]
+    assert all(style["tooltip"]["permanent"] for style, _, _ in found["dots"])
     expected = geopandas.GeoSeries(geopandas.points_from_xy(*places[[0, 300]].T), crs=graph.crs).to_crs(4326)
     shown = [decoded(rows, found["digits"])[0][0] for rows in (at, other)]
     np.testing.assert_allclose(shown, shapely.get_coordinates(expected), atol=1e-5)

@@ -35,16 +35,17 @@ def near(degrees):
     return degrees + np.array([0.0002, 0.0001])
 
 
-@pytest.mark.parametrize("kind", ["tuples", "array", "xy", "geo"])
+@pytest.mark.parametrize("kind", ["tuples", "array", "xy", "geo", "points"])
 def test_what_is_plainly_longitude_and_latitude_is_taken_for_it_and_a_warning_says_so(roads, degrees, kind):
     at = near(degrees)
     given = {
         "tuples": [*map(tuple, at.tolist())],
         "array": at,
         "xy": pd.DataFrame(at, columns=["x", "y"]),
+        "points": list(gpd.points_from_xy(*at.T)),
         "geo": gpd.GeoSeries(gpd.points_from_xy(*at.T)),
     }[kind]
-    taken = r"the origins: taken for longitudes and latitudes \(EPSG:4326\), as the network is in EPSG:32633"
+    taken = r"the origins: taken for longitudes and latitudes, as the network is in EPSG:32633; crs=.EPSG:4326. says so"
     with pytest.warns(UserWarning, match=taken):
         found = od(roads["named"], given, [0])
     assert found["travel_time"].tolist() == [0, 13, 7]
@@ -92,14 +93,14 @@ def test_the_commands_do_the_same(roads, degrees, tmp_path):
     def run(*arguments):
         found = CliRunner().invoke(command, [str(argument) for argument in arguments])
         assert found.exit_code == 0, found.output + repr(found.exception)
-        return found.output
+        return " ".join(found.output.split())  # lines are wrapped
 
     told = run("path", roads["named"].path, "13.0502,52.4001", "2")
-    assert "moved 17.6 m to vertex 0; taken for longitudes and latitudes (EPSG:4326)" in told
+    assert "moved 17.6 m to vertex 0; taken for longitudes and latitudes, as the network is in EPSG:32633" in told
     pd.DataFrame(near(degrees), columns=["x", "y"]).to_csv(tmp_path / "at.csv", index=False)
     out = tmp_path / "od.csv"
     told = run("od", roads["named"].path, out, "--origins", tmp_path / "at.csv")
-    assert "taken for longitudes and latitudes (EPSG:4326), as the network is in EPSG:32633" in told
+    assert "taken for longitudes and latitudes, as the network is in EPSG:32633; --crs EPSG:4326 says so" in told
     told = run("od", roads["named"].path, out, "--origins", tmp_path / "at.csv", "--crs", "EPSG:4326", "--overwrite")
     assert "taken for" not in told
     assert pd.read_csv(out)["travel_time"].tolist() == [0, 5, 11, 13, 0, 6, 7, 12, 0]

@@ -52,6 +52,10 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
     assert route.__geo_interface__["properties"] == {"source": "a", "target": "c", "distance": 150, "unit": "s"}
     (again, *_) = k_shortest_paths(graph, HOME, SCHOOL, 2)
     assert again == route
+    homes = pd.DataFrame([["Ann", *HOME], ["Bob", 13.0101, 52.0]], columns=["name", "lon", "lat"])
+    rows = gpd.GeoDataFrame(homes, geometry=gpd.points_from_xy(homes.lon, homes.lat))[["name", "geometry"]]
+    for frame in homes, homes.rename(columns={"lon": "x", "lat": "y"}), rows:
+        assert shortest_path(graph, frame.loc[0], frame.loc[1]).names == ["a", "b"]
 
 
 def test_a_route_without_arcs(town):

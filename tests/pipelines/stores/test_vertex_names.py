@@ -151,6 +151,7 @@ def test_an_int_is_an_index_where_there_are_no_labels(tmp_path):
         ([0, True], "source 2 of the list is True"),
         (np.zeros(20, bool), r"the sources are a mask; give positions\(np.flatnonzero\(mask\)\)"),
         ([b"10"], "source 1 of the list is b'10'"),
+        ([(13.4, 52.5)], r"source 1 of the list is \(13.4, 52.5\); tilepath.vertices_at\(network, places\).vertices"),
     ],
 )
 def test_what_names_no_vertex_is_refused_with_its_place(tmp_path, labels, given, message):
