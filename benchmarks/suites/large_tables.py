@@ -1,10 +1,10 @@
 """The suite `large-tables`: tables of the sizes at which users of r5py, OSRM and Valhalla report trouble.
 
-The sizes are those of issues: r5py 358 (a car's 2,300 x 2,800 table did not end overnight), OSRM 2956 (1,000 x 1,000
-took 3 s) and Valhalla 2604 (3,855 x 3,855 took 10 minutes, and 12,425 x 12,425 was stopped after 4.5 hours). Their
-networks are not at hand: here a road network is generated, of SIDE x SIDE crossings with a tenth of the streets
-missing. A table is a data frame of `tilepath.od`, the largest one the matrix of `tilepath.distances_between`. Some rows
-are compared with SciPy's Dijkstra.
+Issues of these tools state the sizes: r5py 358 (a car's 2,300 x 2,800 table did not end overnight), OSRM 2956 (1,000 x
+1,000 took 3 s) and Valhalla 2604 (3,855 x 3,855 took 10 minutes, and 12,425 x 12,425 was stopped after 4.5 hours). The
+networks of the issues are not at hand: the suite generates a road network, of SIDE x SIDE crossings with a tenth of the
+streets missing. A table is a data frame of `tilepath.od`, the largest one the matrix of `tilepath.distances_between`.
+Some rows are compared with SciPy's Dijkstra.
 """
 
 from __future__ import annotations

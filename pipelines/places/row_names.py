@@ -1,7 +1,7 @@
 """The names of the rows of a table of places or vertices, by which a result refers to them.
 
-They are the column `id`; else the column `name`, if no entry is missing and no two are equal; else, for places, the
-index of a pandas frame that has a name or is no plain range; else what the caller says.
+The names are the column `id`; else the column `name`, if no entry is missing and no two entries are equal; else, for
+places, the index of a pandas frame, if the index has a name or is no plain range; else names that the caller gives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def with_index(table: pa.Table, frame: Any) -> pa.Table:
 
 
 def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:
-    """Return the names of the rows as text, and whether they are integers; by default `otherwise` and `numbered`.
+    """Return the names of the rows as text, and whether the names are integers; by default `otherwise` and `numbered`.
 
     Raises
     ------

@@ -58,12 +58,14 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
         assert shortest_path(graph, frame.loc[0], frame.loc[1]).names == ["a", "b"]
 
 
+@pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
 def test_a_route_without_arcs(town):
     route = shortest_path(town[0], "a", "a")
     assert (len(route), bool(route), len(route.to_geodataframe())) == (0, True, 0)
     assert len(route.__geo_interface__["geometry"]["coordinates"]) == 2
 
 
+@pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
 def test_routes_of_other_stores(town, client, tmp_path):
     graph, _ = town
     expected = shortest_path(graph, "a", "c").to_geodataframe()
