@@ -88,6 +88,7 @@ SPLITS = {
     "som-training": Split(),
     "sources": Split(several=True),
     "od-tables": Split(several=True),
+    "large-tables": Split(device="cpu"),
     "out-of-core": Split(),
     "plans": Split(device="cpu"),
     "networkx": Split(device="cpu"),

@@ -32,6 +32,7 @@ KERNELS = {
     "hops": ("gpuops/hops", "gpuops/centrality"),
     "hops-gpu": ("gpuops/hops", "gpuops/centrality", "gpuops/csr"),
     "imports": ("pipelines/formats",),
+    "large-tables": ("gpuops/hierarchy",),
     "limits": ("benchmarks/kernels/limits.cu",),
     "minisom": ("gpuops/som",),
     "networkx": ("gpuops/sssp", "gpuops/minplus", "gpuops/hops", "gpuops/centrality", "tilepath/networkx"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pipelines.euler.de_bruijn import de_bruijn_sequence as de_bruijn_sequence
     from pipelines.euler.walks import write_walks as write_walks
     from pipelines.exports import export_store as export_store
+    from pipelines.exports.layers import graph_to_gdfs as graph_to_gdfs
     from pipelines.formats.arc_sort import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from pipelines.hierarchy.solve import build_hierarchy as build_hierarchy
     from pipelines.od_tables.frames import od as od
     from pipelines.od_tables.histogram import distance_histogram as distance_histogram
-    from pipelines.od_tables.places import Placed as Placed
-    from pipelines.od_tables.places import vertices_at as vertices_at
     from pipelines.od_tables.what_if import changes as changes
     from pipelines.od_tables.what_if import criticality as criticality
     from pipelines.pictures.distances import picture_distances as picture_distances
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
     from pipelines.pictures.euler_stages import picture_partitions as picture_partitions
     from pipelines.pictures.graphs import picture_bricks as picture_bricks
     from pipelines.pictures.graphs import picture_graph as picture_graph
+    from pipelines.places.at import Placed as Placed
+    from pipelines.places.at import vertices_at as vertices_at
     from pipelines.reach.solve import isochrones as isochrones
     from pipelines.routes.distances import distances_between as distances_between
     from pipelines.routes.k_paths import k_shortest_paths as k_shortest_paths

@@ -21,6 +21,7 @@
     scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
     scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
+    scripts/bench.py large-tables  tables of the sizes at which users of r5py, OSRM and Valhalla report trouble
     scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
     scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
     scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
@@ -64,6 +65,7 @@ from benchmarks.suites import (
     hops,
     hops_gpu,
     imports,
+    large_tables,
     limits,
     minisom,
     networkx,
@@ -130,6 +132,7 @@ SUITES = {
     "som-training": som_training,
     "sources": sources,
     "od-tables": od_tables,
+    "large-tables": large_tables,
 }
 
 

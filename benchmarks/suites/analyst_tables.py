@@ -154,8 +154,8 @@ def _all_distances(graph: Graph, sources: np.ndarray | None) -> np.ndarray:
 
 def _snapped(store: HierarchyStore, places: np.ndarray) -> np.ndarray:
     """Return the vertices that places are snapped to."""
-    from pipelines.od_tables.given import open_network
-    from pipelines.od_tables.points import points_from
+    from pipelines.places.networks import open_network
+    from pipelines.places.points import points_from
 
     network = open_network(store)
     return points_from(places, network.graph, "origin", snapping=network.snapping).vertices

@@ -27,8 +27,8 @@ from benchmarks.suites import analyst_tables
 from clusters import start
 from pipelines import build_hierarchy, generate
 from pipelines.generators import Road
-from pipelines.od_tables.points import Points
 from pipelines.od_tables.write import write_od_table
+from pipelines.places.points import Points
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.files.layers import check_layers, write_layers
+from pipelines.files.layers import check_layers, line_lengths, metres_of, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
+from pipelines.places.networks import NetworkLike, open_network
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
+from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import points_along
 from pipelines.stores.road_network import road_network
 from pipelines.stores.schema import StoreError
@@ -45,30 +47,76 @@ def export_layers(graph: Any, out: str | os.PathLike[str], *, overwrite: bool = 
     return len(arcs)
 
 
-def arcs_frame(graph: Graph) -> geopandas.GeoDataFrame:
-    """Return the arcs of a graph as a GeoDataFrame with the columns source, target, weight and geometry.
+def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopandas.GeoDataFrame]:
+    """Return the vertices and the arcs of a graph as GeoDataFrames, as the function of this name of OSMnx does.
 
-    In an undirected graph, each edge has one row. The geometry is missing if an end has no coordinates.
+    Rows of the arcs name roads wherever roads are named (`Graph.with_weights`, `tilepath.criticality`).
+
+    Parameters
+    ----------
+    network : HierarchyStore or Graph, or path of such a store, with coordinates
+
+    Returns
+    -------
+    vertices : geopandas.GeoDataFrame
+        The columns vertex and geometry.
+    arcs : geopandas.GeoDataFrame
+        The columns source, target, weight, other weights by their names, highway (if the classes of roads are known),
+        length and geometry. An edge of an undirected graph has one row. Of a graph with turns, the road network.
+
+    Raises
+    ------
+    pipelines.stores.StoreError
+        The graph has no coordinates.
+    ImportError
+        GeoPandas is missing.
     """
+    graph = road_network(open_network(network).graph)
+    return vertices_frame(graph), arcs_frame(graph)
+
+
+def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDataFrame:
+    """Return arcs of a graph as a GeoDataFrame with the columns source, target, weight and geometry.
+
+    There are further columns for other weights of the graph, by their names; `highway` for the classes of roads, if
+    they are known; and `length`, in metres if the coordinate system is known, unless a weight has this name. The
+    geometry is missing if an end has no coordinates.
+
+    Parameters
+    ----------
+    arcs : int64 (k), positions in the store; by default all arcs, and of an undirected graph one for each edge
+    """
+    need_geopandas("geometries")
     import geopandas
     import shapely
 
     places = placed(graph)
-    indptr, heads, weights = graph.indptr(), graph.indices(), graph.weights()
+    indptr, heads = graph.indptr(), graph.indices()
     tails = np.repeat(np.arange(graph.n), np.diff(indptr))
-    arcs = np.arange(graph.m)
-    if not graph.directed:
-        from gpuops import mates_of
+    if arcs is None:
+        arcs = np.arange(graph.m)
+        if not graph.directed:
+            from gpuops import mates_of
 
-        arcs = np.flatnonzero(arcs < mates_of(indptr, heads))
+            arcs = np.flatnonzero(arcs < mates_of(indptr, heads))
     tails, heads = tails[arcs], heads[arcs]
     offsets, points = points_along(graph.lines(), places, arcs, tails, heads)
     shapes = shapely.linestrings(points, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
     there = np.isfinite(places).all(axis=1)
     shapes[~(there[tails] & there[heads])] = None
     names = np.array(vertex_names(graph).to_pylist(), object)
-    columns = {"source": names[tails], "target": names[heads]} | ({"weight": weights[arcs]} if graph.weighted else {})
-    frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=coordinate_system(graph, places) or None)
+    columns: dict[str, Any] = {"source": names[tails], "target": names[heads]}
+    columns |= {"weight": graph.weights()[arcs]} if graph.weighted else {}
+    for each in graph.choices:
+        if each.name and (each.name != graph.weight_name or each.name == "length"):
+            columns[each.name] = graph.weighted_by(each.name).weights()[arcs]
+    if (classes := graph.classes()) is not None:
+        columns["highway"] = np.array([*classes.names, None], object)[classes.of_arcs[arcs]]
+    crs = coordinate_system(graph, places)
+    if "length" not in columns:
+        lengths = line_lengths(offsets, points, degrees=crs == DEGREES)
+        columns["length"] = lengths * (metres_of(crs) or 1) if crs not in ("", DEGREES) else lengths
+    frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=crs or None)
     frame.attrs = {"attribution": graph.attribution} if graph.attribution else {}
     return frame
 

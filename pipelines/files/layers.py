@@ -148,7 +148,7 @@ def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) ->
     return frame, _name(frame.crs)
 
 
-def crs_named(crs: str) -> Any:
+def crs_named(crs: Any) -> Any:
     """Return pyproj's coordinate system for a name such as "EPSG:25833"; raise ValueError if the name is unknown."""
     need_geopandas("coordinate systems")
     from pyproj import CRS
@@ -185,12 +185,35 @@ def metres_of(crs: str) -> float:
 
 def to_degrees(points: np.ndarray, crs: str) -> np.ndarray:
     """Return points of a coordinate system as longitudes and latitudes, (k, 2)."""
-    if crs == DEGREES or not len(points):
+    return to_system(points, crs, DEGREES)
+
+
+def to_system(points: np.ndarray, crs: Any, wanted: str) -> np.ndarray:
+    """Return points (k, 2) of one coordinate system in another system; infinite where a point is in no such system."""
+    if crs == wanted or not len(points):
         return points
     need_geopandas("coordinate systems")
     from pyproj import Transformer
 
-    return np.stack(Transformer.from_crs(crs, DEGREES, always_xy=True).transform(*points.T), axis=1)
+    return np.stack(Transformer.from_crs(crs, wanted, always_xy=True).transform(*points.T), axis=1)
+
+
+def line_lengths(offsets: np.ndarray, points: np.ndarray, *, degrees: bool) -> np.ndarray:
+    """Return the lengths of lines: of longitudes and latitudes in metres on the ellipsoid, else in their own unit.
+
+    The points of line k are ``points[offsets[k] : offsets[k + 1]]``; a line has two points or more.
+    """
+    starts, stops = points[:-1], points[1:]
+    if len(offsets) < 2:
+        return np.zeros(0)
+    if degrees:
+        from pyproj import Geod
+
+        _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
+    else:
+        steps = np.hypot(*(stops - starts).T)
+    steps[offsets[1:-1] - 1] = 0.0  # from the last point of a line to the first of the next
+    return np.add.reduceat(steps, offsets[:-1])
 
 
 def _name(crs: Any) -> str:

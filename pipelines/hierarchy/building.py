@@ -15,7 +15,6 @@ from distributed import Client, Future
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
-from pipelines.analysis.by_place import ByPlace, has_scipy, vertices_by_place
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     NO_METIS,
@@ -25,6 +24,7 @@ from pipelines.hierarchy.plan import (
     refuse_closing,
     table_bytes,
 )
+from pipelines.places.by_place import ByPlace, has_scipy, vertices_by_place
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
 from pipelines.stores.place import take_place

@@ -18,7 +18,7 @@ from gpuops.hierarchy.memory import (
     structure_bytes,
     window_bytes,
 )
-from pipelines.analysis.by_place import by_place_bytes
+from pipelines.places.by_place import by_place_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts

@@ -18,8 +18,8 @@ from pipelines.exports.streamed_files import matrix_header
 from pipelines.files.output_file import GrowingFile
 from pipelines.files.tables import PARQUET, legible, number_field, table_writer, vertex_names
 from pipelines.od_tables.blocks import Reduction
-from pipelines.od_tables.points import Points, length_of
 from pipelines.od_tables.units import Measured
+from pipelines.places.points import Points, length_of
 from pipelines.routes.along import Along, sums_along
 from pipelines.routes.paths import Walker
 from pipelines.workers.capacity import refuse_disk
@@ -178,8 +178,8 @@ def snapped_column(points: Points, what: str, suffix: str) -> tuple[pa.Field, pa
     """Return a column of how far places were snapped, in text in metres to a tenth; None if vertices were named."""
     if points.snapped is None:
         return None
-    unit = "m" if points.on_the_globe else ""
-    return number_field(f"{what}_snapped", np.float64, unit), pa.array(legible(points.snapped, unit, suffix))
+    column = pa.array(legible(points.snapped, points.unit, suffix))
+    return number_field(f"{what}_snapped", np.float64, points.unit), column
 
 
 def choices(found: np.ndarray, within: float | None, nearest: int | None) -> Choice | None:

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
-from pipelines.od_tables.given import Given, NetworkLike, as_frame, open_network, read_given, warn_of
+from pipelines.od_tables.given import Given, as_frame, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
 from pipelines.od_tables.write import compute_blocks
+from pipelines.places.networks import NetworkLike, open_network
 from pipelines.routes.along import Also
 from pipelines.stores import Graph
 
@@ -35,6 +36,7 @@ def od(
     also: Also = None,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> pandas.DataFrame:
@@ -46,11 +48,12 @@ def od(
         A hierarchy answers from its tables; a graph is searched from each origin, in this process.
     origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
         A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with a column `origin` (`destination`) or
-        `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places; a column `id` may
-        name the points. Or a GeoDataFrame or GeoSeries of points. Or an array of places: longitude and latitude if the
-        network has degrees, else x and y. Or a list of names of vertices, or `tilepath.positions`. Places are snapped
-        to the nearest vertex of the largest strongly connected component. Without destinations, the origins are also
-        the destinations; without origins, every vertex is an origin.
+        `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places. Or a GeoDataFrame or
+        GeoSeries of points. Or an array of places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
+        Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
+        origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
+        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame if it
+        has a name or is no plain range.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
@@ -75,6 +78,10 @@ def od(
         Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
     snap_limit : float, optional
         Refuse places farther than this from every vertex, in metres or in units of the coordinates.
+    crs : str or pyproj.CRS, optional
+        Coordinate system of the places, such as "EPSG:4326", if neither a GeoDataFrame nor columns `lon` and `lat` say
+        it. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly longitudes and
+        latitudes, with a network in metres, are taken for longitudes and latitudes, and a warning says so.
     graph : Graph or path, optional
         The graph of a hierarchy, if it was moved.
     progress : bool, optional
@@ -101,7 +108,8 @@ def od(
     Warns
     -----
     UserWarning
-        Places are far from the network, or have a nearer vertex outside its largest component.
+        Places are far from the network, or have a nearer vertex outside its largest component; or they were taken for
+        longitudes and latitudes.
 
     Notes
     -----
@@ -116,7 +124,7 @@ def od(
     1   Pisa       Milan       315
     """
     given = read_given(
-        open_network(network, graph), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,
+        open_network(network, graph, crs), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,
         snap_limit=snap_limit,
     )  # fmt: skip
     asked = asked_of(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 from pipelines.od_tables.blocks import parse_reduction
-from pipelines.od_tables.points import Points, every_vertex, points_from
 from pipelines.od_tables.row_by_row import read_pairs_of_points
-from pipelines.od_tables.snapping import Snapping
 from pipelines.od_tables.units import notes
-from pipelines.stores import Graph, open_graph
-from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
-from pipelines.stores.schema import kind_of
+from pipelines.places.networks import OpenNetwork
+from pipelines.places.points import Points, every_vertex, points_from
+from pipelines.stores import Graph
+from pipelines.stores.hierarchy import HierarchyStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,40 +39,6 @@ class Given:
 if TYPE_CHECKING:
     import pandas
     import pyarrow as pa
-
-NetworkLike: TypeAlias = HierarchyStore | Graph | str | os.PathLike[str]
-
-
-class OpenNetwork(NamedTuple):
-    """A store that answers, its graph, and the `Snapping` that moves places to the vertices of the graph."""
-
-    source: HierarchyStore | Graph
-    graph: Graph
-    snapping: Snapping
-
-
-def open_network(network: NetworkLike, graph: Graph | str | os.PathLike[str] | None = None) -> OpenNetwork:
-    """Open a hierarchy store or a graph store; `graph` is the graph of a hierarchy, if it was moved.
-
-    For a hierarchy store that is open, its graph and its `Snapping` are kept: opening and reading them takes longer
-    than computing a small table.
-    """
-    if isinstance(network, str | os.PathLike):
-        network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
-    if isinstance(network, Graph):
-        if graph is not None:
-            raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")
-        return OpenNetwork(network, network, Snapping(network))
-    if graph is None and network in _graphs:
-        return OpenNetwork(network, *_graphs[network])
-    opened = network.graph(graph)
-    snapping = Snapping(opened, network.by_place(opened))
-    if graph is None:
-        _graphs[network] = opened, snapping
-    return OpenNetwork(network, opened, snapping)
-
-
-_graphs: WeakKeyDictionary[HierarchyStore, tuple[Graph, Snapping]] = WeakKeyDictionary()
 
 
 def read_given(

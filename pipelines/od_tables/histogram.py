@@ -16,9 +16,10 @@ import pyarrow as pa
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import Given, NetworkLike, as_frame, given_or_everywhere, open_network, warn_of
+from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, warn_of
 from pipelines.od_tables.plan import rows_in_block
 from pipelines.od_tables.units import Measured, measured
+from pipelines.places.networks import NetworkLike, open_network
 from pipelines.stores import Graph
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -38,6 +39,7 @@ def distance_histogram(
     width: float | None = None,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> pandas.DataFrame:
@@ -52,7 +54,7 @@ def distance_histogram(
         origins, such as ``tilepath.positions(rng.choice(n, 1000))``, the histogram is an estimate.
     width : float, optional
         The width of a bin; by default 1, 2 or 5 times a power of ten that gives about twenty bins.
-    unit, snap_limit, graph, progress : as for `pipelines.od`
+    unit, snap_limit, crs, graph, progress : as for `pipelines.od`
 
     Returns
     -------
@@ -69,7 +71,7 @@ def distance_histogram(
     2  500.0   750.0    180
     3  750.0  1000.0      4
     """
-    opened = open_network(network, graph)
+    opened = open_network(network, graph, crs)
     given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)

@@ -16,7 +16,7 @@ from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.forms import Found
-from pipelines.od_tables.points import Points
+from pipelines.places.points import Points
 from pipelines.stores import Graph
 
 PROBES = 16  # trial searches that estimate how many vertices a search reaches

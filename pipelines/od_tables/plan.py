@@ -13,9 +13,9 @@ import numpy as np
 from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.near import Near
-from pipelines.od_tables.points import Points
 from pipelines.od_tables.row_by_row import PAIRS, RowByRow
 from pipelines.od_tables.units import Measured, measured
+from pipelines.places.points import Points
 from pipelines.routes.along import Along, Also, named, read_along
 from pipelines.routes.paths import Walker
 from pipelines.stores import Graph

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from pipelines.files.tables import frame_table, read_columns, select_columns
 from pipelines.od_tables.forms import Found
-from pipelines.od_tables.points import Points, points_from, points_in_table
-from pipelines.od_tables.snapping import Snapping
+from pipelines.places.points import Points, points_from, points_in_table
+from pipelines.places.snapping import Snapping
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
 from pipelines.stores import Graph

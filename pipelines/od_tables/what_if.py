@@ -15,23 +15,19 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.files.tables import frame_table, number_field
+from pipelines.files.layers import GEOPARQUET, READ, is_geoparquet, read_layer, suffix_of
+from pipelines.files.tables import number_field
 from pipelines.od_tables.blocks import Distances
-from pipelines.od_tables.given import (
-    Given,
-    NetworkLike,
-    as_frame,
-    given_or_everywhere,
-    open_network,
-    read_given,
-    warn_of,
-)
+from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
+from pipelines.places.networks import NetworkLike, open_network
+from pipelines.places.points import Points
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.named_roads import ends_of
 from pipelines.stores.vertex_names import positions
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -45,13 +41,14 @@ BLOCK_BYTES = 24  # bytes of a pair of places in memory
 
 def changes(
     network: NetworkLike,
-    after: HierarchyStore | Graph,
+    after: NetworkLike,
     origins: Any = None,
     destinations: Any = None,
     *,
     pairs: Any = None,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> pandas.DataFrame:
     """Return the distances that differ between a network and the network after a change.
@@ -59,9 +56,10 @@ def changes(
     Parameters
     ----------
     network : HierarchyStore or Graph, or path of such a store
-    after : HierarchyStore or Graph
-        The network after the change, such as ``network.with_weights(closed=[("a", "b")])``.
-    origins, destinations, pairs, unit, snap_limit, graph : as for `pipelines.od`
+    after : HierarchyStore or Graph, or path of such a store
+        The network after the change, such as ``network.with_weights(closed=[("a", "b")])``. A store of its own has the
+        places at the vertices of the same names.
+    origins, destinations, pairs, unit, snap_limit, crs, graph : as for `pipelines.od`
         Places are snapped by the network before the change.
 
     Returns
@@ -79,24 +77,37 @@ def changes(
       origin destination  distance_before  distance_after  change
     0      1           0             46.0           428.0   382.0
     """
-    opened = open_network(network, graph)
+    opened = open_network(network, graph, crs)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
     return as_frame(change_table(given, after, value, pairs=pairs is not None), given, value.unit)
 
 
-def change_table(given: Given, after: HierarchyStore | Graph, value: Measured, *, pairs: bool) -> pa.Table:
+def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
+    """Read roads from a file, for `pipelines.stores.named_roads`: a table of their ends, or a layer of geometries."""
+    if suffix_of(path) in READ or (suffix_of(path) in GEOPARQUET and is_geoparquet(path)):
+        return read_layer(path, None, "")[0]
+    named = read_pairs(path, graph)
+    assert named.sources is not None
+    return positions(np.stack([named.sources, named.targets], axis=1))
+
+
+def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bool) -> pa.Table:
     """Return the table of `changes`; with `pairs`, origin i goes to destination i."""
     begins, ends = given.points
+    source = open_network(after).source if isinstance(after, str | os.PathLike) else after
+    changed = source if isinstance(source, Graph) else source.graph()
+    first, last = (_in_graph(changed, given.graph, points) for points in given.points)
+    both = ((given.source, given.graph, begins, ends), (source, changed, first, last))
     if pairs:
-        rows, both = slice(0, len(begins.vertices)), (given.source, after)
-        found = [RowByRow(each, given.graph, begins, ends, walks=False).ask(rows).values for each in both]
+        rows = slice(0, len(begins.vertices))
+        found = [RowByRow(*each, walks=False).ask(rows).values for each in both]
         i = j = np.flatnonzero(_differ(*found))
         before, later = (each[i] for each in found)
     else:
         _refuse_large(given)
-        found = [Distances(each, ends.vertices).rows(begins.vertices) for each in (given.source, after)]
+        found = [Distances(store, to.vertices).rows(out.vertices) for store, _, out, to in both]
         i, j = np.nonzero(_differ(*found))
         before, later = (each[i, j] for each in found)
     before, later = (value.of(_as_floats(each)) for each in (before, later))
@@ -108,6 +119,18 @@ def change_table(given: Given, after: HierarchyStore | Graph, value: Measured, *
     return pa.Table.from_arrays([*ids, *numbers], schema=pa.schema([*names, *fields]))
 
 
+def _in_graph(changed: Graph, graph: Graph, points: Points) -> Points:
+    """Return the same points in a changed graph: at the vertices of the same names, if it is another store."""
+    if changed.path == graph.path and changed.n == graph.n:
+        return points
+    if changed.labels() is None and changed.n != graph.n:
+        raise ValueError(
+            f"after: {changed.path} has {changed.n:,} vertices without names, and {graph.path} has {graph.n:,}; name a "
+            "network with the same vertices"
+        )
+    return points._replace(vertices=changed.vertices(graph.names(points.vertices), "vertex"))
+
+
 def criticality(
     network: NetworkLike,
     roads: Any,
@@ -117,6 +140,7 @@ def criticality(
     one_way: bool = False,
     unit: str | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> pandas.DataFrame:
@@ -126,13 +150,13 @@ def criticality(
     ----------
     network : HierarchyStore or Graph, or path of such a store
         Weights must not be negative.
-    roads : array (k, 2) of names of vertices, or `tilepath.positions` of one, or table or file
-        The ends of each road. A table has them in the columns `source` and `target`.
+    roads : as `closed` of `Graph.with_weights`, but no single arcs; or the path of a table or a layer
+        A table in a file has the ends of each road in the columns `source` and `target`.
     origins, destinations : optional
         As for `pipelines.od`. Without both, all pairs of vertices are compared.
     one_way : bool
         Close the road only from its first to its second end, not in both directions.
-    unit, snap_limit, graph, progress : as for `pipelines.od`
+    unit, snap_limit, crs, graph, progress : as for `pipelines.od`
 
     Returns
     -------
@@ -147,9 +171,10 @@ def criticality(
     >>> table.columns.tolist()
     ['source', 'target', 'longer', 'cut', 'total', 'largest']
     """
-    opened = open_network(network, graph)
+    opened = open_network(network, graph, crs)
     given = given_or_everywhere(opened, origins, destinations, snap_limit)
     warn_of(given)
+    roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
     value = measured(opened.graph.weight_unit, unit)
     table = criticality_table(given, roads, value, one_way=one_way, progress=progress)
     return as_frame(table, given, value.unit)
@@ -161,13 +186,11 @@ def criticality_table(
     """Return the table of `criticality`."""
     if given.graph.weight_min < 0:
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
-    table = frame_table(roads)
-    named = read_pairs(roads if table is None else table, given.graph)
-    assert named.sources is not None
     _refuse_large(given)
-    ends, found = np.stack([named.sources, named.targets], axis=1), []
+    tails, heads = ends_of(given.graph, roads, "roads")
+    ends, found = np.stack([tails, heads], axis=1), []
     closing = Closing(given, ends, one_way=one_way)
-    with Progress(len(named), "roads", progress) as shown, boundaries():
+    with Progress(len(ends), "roads", progress) as shown, boundaries():
         shown.start(0)
         shown.stage("closing roads")
         for road in range(len(ends)):
@@ -175,7 +198,7 @@ def criticality_table(
             shown.advance(1)
             stop_if_asked()
     longer, cut, total, largest = (np.array(part) for part in zip(*found, strict=True))
-    columns: dict[str, Any] = {"source": given.graph.names(named.sources), "target": given.graph.names(named.targets)}
+    columns: dict[str, Any] = {"source": given.graph.names(tails), "target": given.graph.names(heads)}
     columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
     fields = [pa.field(name, pa.large_string()) for name in ("source", "target")]
     fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]

@@ -20,7 +20,7 @@ from pipelines.files.tables import check_suffix
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, plan_table, rows_in_block
-from pipelines.od_tables.points import Points
+from pipelines.places.points import Points
 from pipelines.routes.along import Also
 from pipelines.stores import Graph
 from pipelines.stores.commit_clock import CommitClock
@@ -71,7 +71,7 @@ def write_od_table(
     source : HierarchyStore or Graph
         A hierarchy store answers from its tables; a graph is searched.
     origins, destinations : Points
-        Points as `pipelines.od_tables.points.read_points` reads them. If `reduce` adds up a column, destinations need
+        Points as `pipelines.places.points.read_points` reads them. If `reduce` adds up a column, destinations need
         this column.
     out : path of the file or store; the suffix chooses the format:
 

@@ -255,11 +255,16 @@ def _bands(known: np.ndarray, every: float) -> np.ndarray:
 
 
 def arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
-    """Return the colour of each arc: the colour of its farther end, grey if an end is not reached."""
+    """Return the colour of each arc: the colour of its farther end, grey if an end is not reached.
+
+    Lifted arcs, such as a route, keep their colour.
+    """
     assert drawing.values is not None
+    assert drawing.lifted is not None
     ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
     colours = bar.to_rgba(np.where(np.isfinite(ends), ends, 0.0))
-    return [colour if there else "#dadce0" for colour, there in zip(colours, np.isfinite(ends).tolist(), strict=True)]
+    there, lifted, own = np.isfinite(ends).tolist(), drawing.lifted.tolist(), drawing.colours
+    return [own[arc] if lifted[arc] else colour if there[arc] else "#dadce0" for arc, colour in enumerate(colours)]
 
 
 def _draw_nodes(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,18 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
+from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.networks import open_network
+from pipelines.places.points import listed, points_from
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.tree_paths import tree_path
-from pipelines.stores import Graph, Paths, StoreError, open_graph, open_paths, store_schema
+from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
-from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList
+from pipelines.stores.vertex_names import Positions, VertexName, positions
 
 if TYPE_CHECKING:
     import folium
@@ -47,16 +51,16 @@ def picture_graph(
     out_degree: int | None = None,
     distances: Solution | Paths | str | os.PathLike[str] | None = None,
     every: float | None = None,
-    source: VertexName | None = None,
-    route: tuple[VertexName, VertexName] | None = None,
+    source: VertexOrPlace | None = None,
+    route: tuple[VertexOrPlace, VertexOrPlace] | None = None,
     values: TableLike | None = None,
     column: str | None = None,
     sample: int | None = None,
-    around: VertexName | None = None,
+    around: VertexOrPlace | None = None,
     seed: int = 0,
     title: str | None = None,
     areas: Any = None,
-    marks: VertexName | VertexNameList = (),
+    marks: Any = (),
     size: float | None = None,
     dpi: int = 150,
     cmap: str = "viridis_r",
@@ -84,21 +88,25 @@ def picture_graph(
     components : draw a frame around each weak component
     in_degree, out_degree : colour vertices with at least this many arcs in (yellow), arcs out (green), or both (blue)
     distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
-        vertices, and a ring marks the source. By default, the graph is searched
+        vertices, and a ring marks the source. By default, the graph is searched. Below a route, the streets of a map
+        have colours only if `source` is given, too
     every : colour vertices and arcs in bands of this width instead (isochrones)
     source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
-        ``tilepath.positions(17)``. By default the first vertex of `route`, else the vertex of the first row
+        ``tilepath.positions(17)``; or a place, as (lon, lat). By default the first vertex of `route`, else the
+        vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
     values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
-        `tilepath.betweenness`; a path, a pyarrow.Table or a DataFrame
-    column : the column of `values`; by default its only column of numbers
+        `tilepath.betweenness`; or a table of `tilepath.od` whose origins, or whose destinations from a single origin,
+        are vertices, of which a vertex has the least value; a path, a pyarrow.Table or a DataFrame
+    column : the column of `values`; by default the distances, or else its only column of numbers
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
     areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
-    marks : vertices with a ring around them, named as `source`
+    marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
+        Up to ten have their names beside them
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
     cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
@@ -123,14 +131,16 @@ def picture_graph(
     --------
     >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
-    whole, answers = _opened(graph)
+    answers, whole, snapping = open_network(graph)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
     _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
-    middle = None if around is None else graph.vertex(around, "around")
+    middle = None if around is None else vertex_at(whole, around, "around", snapping)
+    source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
+    ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -147,12 +157,16 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
-        _add_distances(view, whole, solution, source, route, every, wash)
+        _add_distances(view, whole, solution, source, ends, every, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
         view.cover(areas, cmap)
-    view.mark(_marked(graph, marks))
+    if np.size(marks):
+        points = points_from(listed(marks), whole, "mark", snapping=snapping)
+        if points.warning:
+            warnings.warn(points.warning, stacklevel=2)
+        view.mark(points.vertices, points.ids.to_pylist() if points.snapped is not None else None)
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
     return write_drawing(drawing, path, seed, title, overwrite, background)
@@ -309,37 +323,26 @@ def _check_bands(every: float | None, source: Any, distances: Any, coloured: boo
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
 
 
-def _opened(network: Graph | HierarchyStore | str | os.PathLike[str]) -> tuple[Graph, Graph | HierarchyStore]:
-    """Return the graph to draw, and what answers distances without a store of distances."""
-    graph = network.graph() if isinstance(network, HierarchyStore) else open_graph(network)
-    return graph, network if isinstance(network, HierarchyStore) else graph
-
-
 def _add_distances(
     view: View,
     graph: Graph,
     solution: Solution | Paths | Graph,
-    source: VertexName | None,
-    route: tuple[VertexName, VertexName] | None,
+    source: Positions | None,
+    route: list[Positions],
     every: float | None,
     wash: bool,
 ) -> None:
     """Add distances from a vertex of `graph`, or a route, to the picture of its road network."""
-    values, scale, sources = _values(solution, graph, route[0] if route and source is None else source)
+    asked = source is not None  # of a map with a route, `distances` alone only says what answers
+    values, scale, sources = _values(solution, graph, source if asked or not route else route[0])
     factor, scale = in_words(graph.weight_unit, scale, values)
     values, every = values * factor, None if every is None else every * factor
-    if route is None or not view.picture.streets:
+    if asked or not route or not view.picture.streets:
         view.colour(values, scale, every)
-    if route is None:
-        view.mark(sources)
+    if route:
+        view.lead(_route(solution, graph, route[0], route[1]), wash)
     else:
-        view.lead(_route(solution, graph, *route), wash)
-
-
-def _marked(graph: Graph, marks: VertexName | VertexNameList) -> Any:
-    """Return the positions of marked vertices: one name, or a list."""
-    one = isinstance(marks, str | int) or (isinstance(marks, Positions) and np.ndim(marks.indices) == 0)
-    return graph.vertex(marks, "mark") if one else graph.vertices(marks, "mark")  # type: ignore[arg-type]
+        view.mark(sources)
 
 
 def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:

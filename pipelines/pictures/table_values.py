@@ -7,11 +7,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipelines.files.tables import column_names, column_numbers, column_vertices, read_columns, select_columns
+from pipelines.files.figures import WORDS
+from pipelines.files.tables import (
+    column_names,
+    column_numbers,
+    column_vertices,
+    frame_table,
+    read_columns,
+    select_columns,
+)
 from pipelines.stores import Graph
 
 TableLike: TypeAlias = pa.Table | str | os.PathLike[str]
+DISTANCES = ("travel_time", "distance")  # columns of distances in a table of `tilepath.od`
+KEYS = ("vertex", "origin", "destination", "path")  # columns that are no values
 
 
 def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) -> tuple[np.ndarray, str]:
@@ -20,9 +31,11 @@ def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) ->
     Parameters
     ----------
     table : pyarrow.Table, DataFrame, or path of a table
-        With the column `vertex`. A vertex without a row, or without an entry, has the value NaN.
+        With the column `vertex`, or a table of `tilepath.od` with the column `origin`, or with `destination` if all
+        rows have the same origin. Of several rows of a vertex, the least value counts. A vertex without a row, or
+        without an entry, has the value NaN.
     column : str or None
-        The column of the values; None for the only column beside `vertex`.
+        The column of the values; None for the distances, or else for the only column of values.
     graph : Graph
 
     Raises
@@ -30,16 +43,35 @@ def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) ->
     ValueError
         A column is missing, or an entry is not a vertex or not a number; the message names the row.
     """
-    in_memory = None if isinstance(table, str | os.PathLike) else pa.table(table)
+    in_memory = None if isinstance(table, str | os.PathLike) else frame_table(table)
     name = os.fspath(table) if in_memory is None else "values"
     names = column_names(table) if in_memory is None else in_memory.column_names
+    key = "vertex" if "origin" not in names or "vertex" in names else "origin"
     if column is None:
-        others = [each for each in names if each.strip().casefold() != "vertex"]
+        others = [each for each in names if each.strip().casefold() not in KEYS and not each.endswith("_snapped")]
+        others = [each for each in DISTANCES if each in others] or others
         if len(others) != 1:
             raise ValueError(f"{name}: name the column (column, --column): {', '.join(others) or 'there is none'}")
         (column,) = others
-    wanted = ("vertex", column)
-    read = read_columns(table, wanted) if in_memory is None else select_columns(in_memory, wanted, name)
+    wanted = ("vertex", column) if key == "vertex" else ("origin", "destination", column)
+    optional = ("destination",)
+    read = (
+        read_columns(table, wanted, optional)
+        if in_memory is None
+        else select_columns(in_memory, wanted, name, optional)
+    )
+    if key == "origin" and "destination" in read.column_names and pc.count_distinct(read["origin"]).as_py() == 1:
+        key = "destination"
+    found = column_numbers(read, column, name, optional=True)
     values = np.full(graph.n, np.nan)
-    values[column_vertices(read["vertex"], graph, name)] = column_numbers(read, column, name, optional=True)
-    return values, column
+    np.fmin.at(values, _vertices(read[key], graph, name), found)
+    label = column.replace("_", " ").capitalize() if column in DISTANCES else column
+    unit = getattr(table, "attrs", {}).get("unit", "") if column in DISTANCES else ""
+    return values, f"{label}, {WORDS.get(unit, unit)}" if unit else label
+
+
+def _vertices(column: Any, graph: Graph, name: str) -> np.ndarray:
+    try:
+        return column_vertices(column, graph, name)
+    except ValueError as error:
+        raise ValueError(f"{error}; colours are of vertices: name them, not places, in the table") from None

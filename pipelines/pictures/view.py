@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.analysis.structure import out_and_in_degrees
 from pipelines.files.figures import TIME
 from pipelines.files.layers import metres_of
@@ -32,6 +31,7 @@ from pipelines.pictures.drawing import (
 )
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
+from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division
@@ -160,9 +160,13 @@ class View:
         if in_degree is not None and out_degree is not None:
             picture.legend.append((BLUE, "both"))
 
-    def mark(self, vertices: Any) -> None:
-        """Mark vertices of the graph by rings, if they are drawn."""
-        self.picture.marks += np.flatnonzero(np.isin(self.part.vertices, vertices)).tolist()
+    def mark(self, vertices: Any, names: list[str] | None = None) -> None:
+        """Mark vertices of the graph by rings, if they are drawn; `names` replace their labels."""
+        nodes = np.flatnonzero(np.isin(self.part.vertices, vertices)).tolist()
+        self.picture.marks += nodes
+        for node in nodes if names is not None else []:
+            places = np.flatnonzero(np.asarray(vertices) == self.part.vertices[node]).tolist()
+            self.picture.names[node] = ", ".join(names[place] for place in places)  # type: ignore[index]
 
     def colour(self, values: np.ndarray, scale: str, every: float | None = None) -> None:
         """Colour vertices by distances: smoothly, or with their arcs in bands of the width `every`."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.pictures.canvas import arc_colours, dots_of, node_colours
+from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours
 from pipelines.pictures.drawing import INK, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
 from pipelines.pictures.streets import one_of_each_street, street_points
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 DIGITS = 100_000  # coordinates are whole numbers of this part of a degree, about a metre
 WIDER = 1.3  # lines of a page are this many times as wide as on paper, in pixels for points
+SHARE = 0.8  # opacity of areas, on the map and in the legend: the background map shows through
 STOPS = 9  # colours in the legend of a scale
+ZOOM_STEP = 0.25  # so that a map fills its page; whole steps may leave half of the page empty
 LOADED = "The background map is loaded from {}. Everything else is in this file."
 MISSING = "The background map cannot be loaded from {}. Everything else is in this file."
 NOTHING = "Nothing is loaded from a network."
@@ -47,12 +49,22 @@ SCRIPT = """
       return line;
     });
   };
-  const add = (layer, text) => (text ? layer.bindTooltip(text, { sticky: true }) : layer).addTo(map);
+  const pane = map.createPane("areas");  // as a whole translucent: areas that overlap do not darken each other
+  Object.assign(pane.style, { zIndex: 350, opacity: data.share });
+  const add = (layer, text, options = { sticky: true }) =>
+    (text ? layer.bindTooltip(text, options) : layer).addTo(map);
   for (const [style, text, polygons] of data.areas) add(L.polygon(polygons.map(decoded), style), text);
   for (const [style, rows] of data.lines) add(L.polyline(decoded(rows), style));
   for (const [style, text, rows] of data.dots)
-    for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text);
-  map.fitBounds(data.bounds);
+    for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text, style.tooltip);
+  if (!data.tiles) map.getContainer().style.background = "white";
+  let moved = false;  // a cell of a notebook may get its size late; until a reader moves the map, it fills its place
+  const fit = () => moved || map.fitBounds(data.bounds, { padding: [8, 8], animate: false });
+  for (const kind of ["pointerdown", "wheel", "keydown"])
+    map.getContainer().addEventListener(kind, () => (moved = true), { capture: true, passive: true });
+  map.on("resize", fit);
+  new ResizeObserver(() => map.invalidateSize({ animate: false })).observe(map.getContainer());
+  fit();
   map.attributionControl.setPrefix("Leaflet");
   if (data.attribution) map.attributionControl.addAttribution("Roads: " + data.attribution);
   map.eachLayer((layer) => {
@@ -112,9 +124,10 @@ def web_map(drawing: Drawing, background: str | None) -> folium.Map:
 
         def __init__(self) -> None:
             super().__init__()
-            self._name, self.data = "Contents", json.dumps(_contents(drawing) | {"missing": MISSING.format(host)})
+            loaded = {"missing": MISSING.format(host), "tiles": host}
+            self._name, self.data = "Contents", json.dumps(_contents(drawing) | loaded)
 
-    page, host = folium.Map(tiles=None, prefer_canvas=True, control_scale=True), ""
+    page, host = folium.Map(tiles=None, prefer_canvas=True, control_scale=True, zoom_snap=ZOOM_STEP), ""
     if background is not None:
         attribution = urlsplit(background).netloc.replace("{s}.", "") or None  # that of a name is known to folium
         try:
@@ -149,7 +162,7 @@ def _contents(drawing: Drawing) -> dict[str, Any]:
     for area in drawing.areas:
         rings = [[_latitudes_first(drawing, ring) for ring in polygon] for polygon in area.polygons]
         every += [ring for polygon in rings for ring in polygon]
-        style = {"color": area.colour, "weight": 1.5, "fillColor": area.colour, "fillOpacity": 0.6}
+        style = {"color": area.colour, "weight": 1.5, "fillColor": area.colour, "fillOpacity": 1, "pane": "areas"}
         areas.append([style, html.escape(area.text), [_coded(polygon) for polygon in rings]])
     low, high = (np.vstack([limit(part, axis=0) for part in every if len(part)]) for limit in (np.nanmin, np.nanmax))
     return {
@@ -158,6 +171,7 @@ def _contents(drawing: Drawing) -> dict[str, Any]:
         "dots": [*_dots(drawing, colours, places), *_marks(drawing, places)],
         "bounds": [low.min(axis=0).tolist(), high.max(axis=0).tolist()],
         "digits": DIGITS,
+        "share": SHARE,
         "attribution": html.escape(drawing.attribution),
     }
 
@@ -207,6 +221,8 @@ def _dots(drawing: Drawing, colours: list[Any], places: np.ndarray) -> list[Any]
 
 def _marks(drawing: Drawing, places: np.ndarray) -> list[Any]:
     style = {"radius": 6, "color": INK, "weight": 3, "fillColor": PAPER, "fillOpacity": 1}
+    if len(drawing.marks) <= NAMED_MARKS:
+        style["tooltip"] = {"permanent": True, "direction": "right", "offset": [8, 0]}
     return [[style, html.escape(drawing.names[v]), _coded([places[v : v + 1]])] for v in drawing.marks]
 
 
@@ -228,7 +244,8 @@ def _legend(drawing: Drawing, host: str) -> str:
     """Return the box with the title, the legend, and what is loaded from a network: the background map from a host."""
     rows = [f"<b>{html.escape(drawing.title)}</b>"] if drawing.title else []
     square = '<span style="display:inline-block;width:10px;height:10px;background:{};border:1px solid {}"></span> {}'
-    rows += [square.format(colour, INK, html.escape(text)) for colour, text in drawing.legend]
+    opacity = {area.colour: f"{round(255 * SHARE):02x}" for area in drawing.areas}
+    rows += [square.format(each + opacity.get(each, ""), INK, html.escape(text)) for each, text in drawing.legend]
     _, bar = node_colours(drawing)
     if bar is not None:
         from matplotlib.colors import to_hex
@@ -236,9 +253,8 @@ def _legend(drawing: Drawing, host: str) -> str:
         low, high = bar.get_clim()
         stops = ",".join(to_hex(bar.to_rgba(value)) for value in np.linspace(low, high, STOPS))
         strip = f'<div style="height:8px;background:linear-gradient(to right,{stops})"></div>'
-        ends = (
-            f'<div style="display:flex;justify-content:space-between"><span>{low:g}</span><span>{high:g}</span></div>'
-        )
+        ends = "".join(f"<span>{limit:.3g}</span>" for limit in (low, high))
+        ends = f'<div style="display:flex;justify-content:space-between">{ends}</div>'
         rows.append(html.escape(drawing.scale) + strip + ends)
     rows.append(f'<small id="loaded">{html.escape(LOADED.format(host) if host else NOTHING)}</small>')
     style = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.by_place import EARTH_RADIUS
+from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.reach.reached import Cut
 
 AREAS = ("concave", "convex", "buffers")

@@ -11,11 +11,11 @@ import numpy as np
 
 from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
 from pipelines.files.output_file import check_free
-from pipelines.files.tables import DELIMITERS, PARQUET, vertex_names
-from pipelines.od_tables.given import NetworkLike, open_network
-from pipelines.od_tables.points import Points, points_from
+from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
+from pipelines.places.networks import NetworkLike, open_network
+from pipelines.places.points import Points, listed, points_from
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -44,9 +44,10 @@ class Reach:
         *,
         together: bool = False,
         snap_limit: float | None = None,
+        crs: Any = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
-        _, opened, snapping = open_network(network, graph)
+        _, opened, snapping = open_network(network, graph, crs)
         self.limits: Limits = parse_limits(within, opened.weight_unit)
         places = opened.coordinates()
         if places is None:
@@ -57,7 +58,7 @@ class Reach:
         if opened.weight_min < 0:
             raise ValueError(f"{opened.path} has negative weights; isochrones need weights of 0 or more")
         self.graph, self.places, self.in_degrees = opened, places, are_geographic(opened, places)
-        self.points: Points = points_from(_listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
+        self.points: Points = points_from(listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
         indptr, self.heads, self.weights = opened.indptr(), opened.indices(), opened.weights()
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)
@@ -161,6 +162,7 @@ def isochrones(
     concavity: float = 0.3,
     width: float | None = None,
     snap_limit: float | None = None,
+    crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> geopandas.GeoDataFrame:
     """Return the isochrones of some places: the areas, or the pieces of streets, that are reached within limits.
@@ -181,7 +183,7 @@ def isochrones(
     width : float, optional
         Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
         streets if coordinates are not longitudes and latitudes.
-    snap_limit, graph : as for `pipelines.od`
+    snap_limit, crs, graph : as for `pipelines.od`
 
     Returns
     -------
@@ -219,7 +221,7 @@ def isochrones(
     """
     check_kind(kind, concavity, width)
     need_geopandas("isochrones")
-    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, graph=graph)
+    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
     if reach.points.warning:
         warnings.warn(reach.points.warning, stacklevel=2)
     return reach.edges() if kind == "edges" else reach.areas(kind, concavity, width)
@@ -285,14 +287,3 @@ def check_kind(kind: str, concavity: float, width: float | None) -> None:
         raise ValueError(f"concavity (--concavity) is {concavity:g}; give a number from 0 to 1")
     if width is not None and not 0 < width < np.inf:
         raise ValueError(f"width (--width) is {width:g}; give a distance above 0")
-
-
-def _listed(sources: Any) -> Any:
-    """Return sources as `points_from` takes them; a single place or name becomes a list of one."""
-    if isinstance(sources, tuple) and len(sources) == 2 and all(isinstance(each, float | int) for each in sources):
-        return np.array([sources], np.float64)
-    if isinstance(sources, int | np.integer):
-        return [int(sources)]
-    if isinstance(sources, str) and not sources.lower().endswith((*DELIMITERS, *PARQUET)):
-        return [sources]
-    return sources

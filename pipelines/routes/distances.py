@@ -17,7 +17,7 @@ from pipelines.stores import Distances, Graph, Paths, open_graph, store_schema
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_matrix import NamedMatrix
-from pipelines.stores.schema import kind_of
+from pipelines.stores.schema import check_path, kind_of
 from pipelines.stores.solutions import Solution, SolutionLike, open_solution
 from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.negative_cycle import named_cycle
@@ -179,6 +179,8 @@ def distances_between(
         rows, columns = names.vertices(sources, "source"), names.vertices(targets, "target")
         return _searched(searched, rows, columns)
     if not isinstance(store, NamedMatrix):
+        if not hasattr(store, "path"):
+            check_path(store)
         raise ValueError(f"{getattr(store, 'path', store)} holds no distances; give a graph, or what was made of one")
     if graph is not None and isinstance(store, Distances | Paths):
         store = replace(store, graph_path=os.fspath(graph.path if isinstance(graph, Graph) else graph))

@@ -10,14 +10,15 @@ import numpy as np
 
 from gpuops import k_shortest_paths as k_shortest
 from gpuops.errors import WeightRangeError
+from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.snapping import Snapping
 from pipelines.routes.along import arcs_along
 from pipelines.routes.paths import NoPathError, Path
 from pipelines.stores import Graph, open_graph
-from pipelines.stores.vertex_names import VertexName
 
 
 def k_shortest_paths(
-    graph: Graph | str | os.PathLike[str], source: VertexName, target: VertexName, k: int
+    graph: Graph | str | os.PathLike[str], source: VertexOrPlace, target: VertexOrPlace, k: int
 ) -> list[Path]:
     """Return the k shortest of all paths that visit no vertex twice, by the algorithm of Yen.
 
@@ -53,7 +54,8 @@ def k_shortest_paths(
     """
     if not isinstance(graph, Graph):
         graph = open_graph(graph)
-    s, t = graph.vertex(source, "source"), graph.vertex(target, "target")
+    snapping = Snapping(graph)
+    s, t = vertex_at(graph, source, "source", snapping), vertex_at(graph, target, "target", snapping)
     if k < 1:
         raise ValueError(f"k is {k}; give a whole number from 1 (--k)")
     if graph.weighted and graph.weight_min < 0:
@@ -77,5 +79,5 @@ def k_shortest_paths(
         if junctions is not None:
             _, passed, roads = junctions.roads_of(np.array([hops]), passed)
             steps = junctions.weights_of(roads, steps)
-        found.append(Path(tuple(passed.tolist()), tuple(steps.tolist()), length, total))
+        found.append(Path(graph, tuple(passed.tolist()), length, tuple(steps.tolist()), total))
     return found

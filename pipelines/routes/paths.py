@@ -27,6 +27,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, no_type_check
 
 import numpy as np
@@ -39,12 +40,15 @@ from gpuops.errors import VerificationError
 from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
 from gpuops.numbers import distance_limit
 from pipelines.files.tables import check_output, write_table
+from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.snapping import Snapping
 from pipelines.routes.along import arcs_along
 from pipelines.routes.distances import RowsLike, open_rows
 from pipelines.routes.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
+from pipelines.routes.route import Route
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.vertex_names import VertexName, VertexNameList
+from pipelines.stores.vertex_names import VertexNameList
 
 UNREACHABLE, UNATTAINED = -1, -2
 # Time for a vertex of a path in a hierarchy, in entries of a row; time for the tables that rows need, in rows.
@@ -55,16 +59,21 @@ class NoPathError(ValueError):
     """There is no path between two vertices."""
 
 
-@dataclass(frozen=True)
-class Path:
-    """A shortest path."""
+@dataclass(frozen=True, repr=False)
+class Path(Route):
+    """A shortest path, with the weights of its arcs.
 
-    vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
-    # Weights of the arcs, as in the graph; of parallel arcs the smallest weight. The cost of a turn counts with the arc
-    # behind the turn.
+    Attributes
+    ----------
+    weights : tuple of numbers
+        Weights of the arcs, as in the graph; of parallel arcs the smallest weight. The cost of a turn counts with the
+        arc behind the turn.
+    total : int or float
+        The exact sum of `weights`, for floats rounded once.
+    """
+
     weights: tuple[Any, ...]
-    distance: Any  # the distance as stored, or as `distances_between` returns it
-    length: Any  # the exact sum of `weights`, for floats rounded once
+    total: Any
 
 
 class Walker:
@@ -147,8 +156,15 @@ class PathFinder(Walker):
         super().__init__(opened, self.distances.dtype)
         self._row: tuple[int, np.ndarray | Climbed] = (-1, np.empty(0))
 
-    def path(self, source: VertexName, target: VertexName) -> Path:
+    @cached_property
+    def _snapping(self) -> Snapping:
+        store = self.distances
+        return Snapping(self.graph, store.by_place(self.graph) if isinstance(store, HierarchyStore) else None)
+
+    def path(self, source: VertexOrPlace, target: VertexOrPlace) -> Path:
         """Return a shortest path between two vertices, named by text, int or `tilepath.positions` (`Graph.vertex`).
+
+        A place, such as (lon, lat), means the nearest vertex of the largest strongly connected component.
 
         Raises
         ------
@@ -161,18 +177,19 @@ class PathFinder(Walker):
         NegativeCycleError
             In a graph that is searched, the source reaches a negative cycle.
         """
-        s, t = self.graph.vertex(source, "source"), self.graph.vertex(target, "target")
+        s = vertex_at(self.graph, source, "source", self._snapping)
+        t = vertex_at(self.graph, target, "target", self._snapping)
         if self._row[0] != s:
             self._row = (s, self.row_of(s))
         distances, hops, vertices = self.paths(*self._row, np.array([t]))
         if hops[0] == UNREACHABLE:
             raise NoPathError(f"no path leads from vertex {self.graph.label(s)} to vertex {self.graph.label(t)}")
         weights = self.weights(vertices)
-        length = math.fsum(weights.tolist()) if self.graph.weight_dtype.kind == "f" else sum(weights.tolist())
+        total = math.fsum(weights.tolist()) if self.graph.weight_dtype.kind == "f" else sum(weights.tolist())
         if self.junctions is not None:
             _, vertices, roads = self.junctions.roads_of(hops, vertices)
             weights = self.junctions.weights_of(roads, weights)
-        return Path(tuple(vertices.tolist()), tuple(weights.tolist()), distances[0].item(), length)
+        return Path(self.graph, tuple(vertices.tolist()), distances[0].item(), tuple(weights.tolist()), total)
 
     def row_of(self, source: int) -> np.ndarray | Climbed:
         """Return the row of a source, or in a hierarchy store the source after its climb."""
@@ -208,8 +225,8 @@ class PathFinder(Walker):
 
 def shortest_path(
     distances: RowsLike,
-    source: VertexName,
-    target: VertexName,
+    source: VertexOrPlace,
+    target: VertexOrPlace,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Path:
@@ -219,13 +236,14 @@ def shortest_path(
     ----------
     distances, graph : as for `PathFinder`
     source, target : vertices by label (by position if the graph has no labels), as text or int; or by position, as
-        "#17" or ``tilepath.positions(17)``
+        "#17" or ``tilepath.positions(17)``; or places, as (lon, lat), which are moved to the nearest vertex
+        (`tilepath.od` says in which coordinates; `tilepath.vertices_at` says how far they are moved)
 
     Returns
     -------
     Path
-        The path. Its `vertices` are positions; `Graph.names` turns them into names. In a graph with turns they are
-        vertices of the road network.
+        The path, with its distance, the names of its vertices, and its geometry (`Path.to_geodataframe`). Its
+        `vertices` are positions. In a graph with turns they are vertices of the road network.
 
     Examples
     --------

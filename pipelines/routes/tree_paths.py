@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, no_type_check
+from typing import no_type_check
 
 import numpy as np
 import pyarrow as pa
@@ -13,30 +12,23 @@ from numba import njit
 
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import check_output, write_table
+from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.routes.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.routes.paths import NoPathError
+from pipelines.routes.route import Route
 from pipelines.stores import Graph, Paths, StoreError, open_paths
 from pipelines.stores.distances import BATCH_BYTES
-from pipelines.stores.vertex_names import VertexName
 
 UNREACHABLE, CYCLE = -1, -2
 
 
-@dataclass(frozen=True)
-class TreePath:
-    """A shortest path of a paths store."""
-
-    vertices: tuple[int, ...]  # positions, from source to target; one vertex if source and target are the same
-    distance: Any  # the distance as stored
-
-
 def tree_path(
     paths: Paths | str | os.PathLike[str],
-    source: VertexName | None,
-    target: VertexName,
+    source: VertexOrPlace | None,
+    target: VertexOrPlace,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
-) -> TreePath:
+) -> Route:
     """Return the path from `source` to `target` in a paths store.
 
     Parameters
@@ -62,7 +54,8 @@ def tree_path(
     paths, graph = _open(paths, graph)
     if source is None and not paths.together:
         raise StoreError(f"{paths.path}: holds a row for each source; name the source of the path")
-    source, target = None if source is None else graph.vertex(source, "source"), graph.vertex(target, "target")
+    source = None if source is None else vertex_at(graph, source, "source")
+    target = vertex_at(graph, target, "target")
     row = 0 if source is None else int(rows_of(paths, np.array([source]), graph)[0])
     distance = paths.distances((row, target))
     label = graph.label
@@ -75,7 +68,7 @@ def tree_path(
         raise _other_begin(paths, graph, source, vertices[0], target)
     if (junctions := graph.junctions()) is not None:
         vertices = junctions.roads_of(np.array([len(vertices) - 1]), vertices)[1]
-    return TreePath(tuple(vertices.tolist()), distance.item())
+    return Route(graph, tuple(vertices.tolist()), distance.item())
 
 
 def tree_paths_of_pairs(

@@ -21,7 +21,9 @@ from gpuops.numbers import distance_limit
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines
+from pipelines.stores.named_roads import ends_of
 from pipelines.stores.road_classes import RoadClasses
+from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
 
 
@@ -68,6 +70,9 @@ class ChangedHierarchy(HierarchyStore):
 
     base: HierarchyStore
     changed: ChangedGraph
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, changed to {counted(self.changed.m, 'arc')}>"
 
     @property
     def digest(self) -> str:
@@ -158,7 +163,7 @@ def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, 
         for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
             raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
         return arcs
-    tails, heads = _ends(graph, closed, "closed")
+    tails, heads = ends_of(graph, closed, "closed")
     ends, numbers = _roads(graph, rows)
     first, last = arcs_between(ends, tails, heads)
     if not one_way or not graph.directed:
@@ -195,7 +200,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         return found
     if not weights:
         return rows[2]
-    tails, heads = _ends(graph, list(weights), "weights")
+    tails, heads = ends_of(graph, list(weights), "weights")
     values = np.array(list(weights.values()))
     if values.dtype.kind not in "iuf" or np.isnan(values).any():
         raise ValueError("weights: a weight is not a number")
@@ -209,17 +214,6 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         _refuse_missing(graph, tails, heads, first == last, "weights")
         found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
-
-
-def _ends(graph: Graph, pairs: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vertices at both ends of arcs that are named by pairs of vertices."""
-    given = np.asarray(pairs.indices) if isinstance(pairs, Positions) else np.array(list(pairs), object)
-    given = given.reshape(-1, 2) if given.size == 0 else given
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise ValueError(f"{what} has the shape {given.shape}; name each road by its two ends, as [('a', 'b')]")
-    wrap = Positions if isinstance(pairs, Positions) else list
-    tails, heads = (graph.vertices(wrap(given[:, k]), what) for k in (0, 1))
-    return tails, heads
 
 
 def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:

@@ -67,7 +67,16 @@ from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import TEXT, StoreError, check_array, counted, number, open_store, recorded_dtype
+from pipelines.stores.schema import (
+    TEXT,
+    StoreError,
+    check_array,
+    check_path,
+    counted,
+    number,
+    open_store,
+    recorded_dtype,
+)
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
 
 OPTIONAL = ("coordinates", "labels", "through", "junctions")
@@ -359,9 +368,11 @@ class Graph(NamedRows, OpenedStore):
             The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
             the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
             to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
-        closed : list of pairs, or positions, optional
+        closed : list of pairs, data frame, geometries, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
-            single arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
+            rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a
+            GeoDataFrame of them: all roads that a polygon or a line meets, and the road nearest to a point; or single
+            arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 
@@ -493,6 +504,7 @@ def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None)
     """
     if isinstance(store, Graph):
         return store if weight is None else store.weighted_by(weight)
+    check_path(store)
     if generate := generator_of(store):
         return cast(Graph, generate(os.fspath(store)))
     path, name = weights_named_in(store)

@@ -23,7 +23,7 @@ others            int32 (r)        the other vertices, sorted by place
 
 `gpuops.Hierarchy` and `gpuops.HierarchyStructure` describe the arrays. Unreachable is +inf, or, as the tables are in
 inside form, `gpuops.numbers.infinity` of an integer dtype. `component` and `others` are k-d trees
-(`pipelines.analysis.by_place`) of the vertices that have coordinates, to find vertices near a place; they are left out
+(`pipelines.places.by_place`) of the vertices that have coordinates, to find vertices near a place; they are left out
 if no vertex has coordinates. The order is committed first, then the structure, which does not depend on the weights,
 and then the tables.
 """
@@ -286,6 +286,10 @@ class HierarchyStore(FinishedStore, OfGraph):
         part[between] += np.arange(others)  # each vertex is a separate part
         counts = f"{counted(count, 'brick')}, {counted(others, 'vertex', 'vertices')} between them"
         return Division(part, between, count + others, ("between bricks", counts))
+
+    def __repr__(self) -> str:
+        own, graph = (os.path.basename(path) for path in (self.path, self.graph_path))
+        return f"<hierarchy {own}: {self.dtype} distances of {graph}, {counted(self.n, 'vertex', 'vertices')}>"
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""

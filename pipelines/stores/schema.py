@@ -94,6 +94,15 @@ def store_schema(path: str | os.PathLike[str]) -> str:
     return found
 
 
+def check_path(store: Any) -> None:
+    """Raise ValueError if `store`, which is no opened store, is no path either, such as a table of arcs."""
+    if not isinstance(store, str | os.PathLike):
+        raise ValueError(
+            f"a {type(store).__name__} is no graph store, nor the path of one; import what it holds first, such as "
+            "tilepath.import_graph(edges, 'graph.zarr'), and pass the result"
+        )
+
+
 def kind_of(path: str | os.PathLike[str]) -> Kind:
     """Return the kind of the store at `path`; raises StoreError if this version does not know its schema."""
     schema = store_schema(path)

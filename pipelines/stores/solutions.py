@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pipelines.stores.distances import Distances, open_distances
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
-from pipelines.stores.schema import kind_of
+from pipelines.stores.schema import check_path, kind_of
 
 Solution: TypeAlias = Distances | HierarchyStore
 SolutionLike: TypeAlias = Solution | str | os.PathLike[str]
@@ -21,4 +21,6 @@ def open_solution(
     if isinstance(solution, str | os.PathLike):
         computed = kind_of(solution).schema == SCHEMA
         solution = open_hierarchy(solution) if computed else open_distances(solution)
+    if not isinstance(solution, Solution):
+        check_path(solution)
     return solution, solution.graph(graph)

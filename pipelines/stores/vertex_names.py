@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -33,9 +33,34 @@ _NAME = "give a label, or a position if there are no labels, as text or int; or 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Vertices given by their positions, regardless of their labels; created by `positions`."""
+    """Vertices given by their positions, regardless of their labels; created by `positions`.
+
+    An item, a slice and an element of an iteration are `Positions`, too. NumPy takes them as the array `indices`, and
+    ``int(found)`` is a single position.
+    """
 
     indices: Any
+
+    def __repr__(self) -> str:
+        return f"positions({np.array2string(np.asarray(self), separator=', ', threshold=12)})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.indices.get() if is_cupy(self.indices) else np.asarray(self.indices)
+        return found.astype(dtype or found.dtype, copy=bool(copy))
+
+    def __len__(self) -> int:
+        if not self.indices.ndim:
+            raise TypeError("one position has no length")
+        return len(self.indices)
+
+    def __getitem__(self, key: Any) -> Positions:
+        return positions(self.indices[key])
+
+    def __iter__(self) -> Iterator[Positions]:
+        return (self[i] for i in range(len(self)))
+
+    def __int__(self) -> int:
+        return int(self.indices)
 
 
 VertexName: TypeAlias = "str | int | Positions"
@@ -131,6 +156,8 @@ class VertexNames:
             if entries.ndim != 1:
                 raise ValueError(f"the {what}s have the shape {entries.shape}; give a list of vertices")
             found = np.where((entries >= 0) & (entries < self.n), entries, UNKNOWN)
+        elif isinstance(given, list | tuple) and given and all(isinstance(each, Positions) for each in given):
+            return self.vertices(positions([int(each) for each in given]), what)
         else:
             entries = _entries(what, given)
             found = self._named(entries)
@@ -275,6 +302,8 @@ def _is_missing(entry: Any) -> bool:
 def _cure(entry: Any) -> str:
     if _is_missing(entry):
         return "fill in the vertex that is missing, or leave it out"
+    if isinstance(entry, tuple) or hasattr(entry, "geom_type"):
+        return "tilepath.vertices_at(network, places).vertices are the vertices nearest to places"
     if isinstance(entry, float | np.floating) and entry.is_integer():
         return 'floats do not name vertices; convert them to ints, such as by .astype("int64")'
     return _NAME

@@ -115,7 +115,14 @@ def add_turns(
         found = free.add_rows(indptr, heads, rows)
         for row in np.flatnonzero(found != FINE)[:1].tolist():
             raise ValueError(_no_such_turn(graph, rows, row, way_in=found[row] == NO_WAY_IN))
-    return _write(graph, out, split_junctions(indptr, heads, free), source, overwrite)
+    said = _of_u_turns(0.0 if angles is None else angles.u_turn, graph.weight_unit)
+    return _write(graph, out, split_junctions(indptr, heads, free), f"{source}, {said}", overwrite)
+
+
+def _of_u_turns(cost: float, unit: str) -> str:
+    if cost == np.inf:
+        return "U-turns forbidden except at dead ends"
+    return f"a U-turn costs {cost:g} {unit}".rstrip() if cost else "U-turns allowed"
 
 
 def _refuse_what_cannot_fit(graph: Graph, indptr: np.ndarray, heads: np.ndarray, chosen: np.ndarray) -> None:

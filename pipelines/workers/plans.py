@@ -17,9 +17,9 @@ _asked: ContextVar[bool] = ContextVar("asked", default=False)  # whether the pla
 _disk: ContextVar[int] = ContextVar("disk", default=0)  # bytes of the disk that the run has stated
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
-    """The method, memory, disk and time of a run, as estimated before it begins.
+    """The method, memory, disk and time of a run, as estimated before it begins; it prints as its text.
 
     Attributes
     ----------
@@ -38,6 +38,9 @@ class Plan:
     memory_bytes: int
     disk_bytes: int
     seconds: float | None
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 class _Stated(Exception):

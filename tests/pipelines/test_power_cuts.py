@@ -35,8 +35,8 @@ from pipelines.apsp.methods import Request
 from pipelines.apsp.out_of_core.super_stages import SuperStages
 from pipelines.apsp.solve import _job
 from pipelines.files.output_file import GrowingFile, is_growing
-from pipelines.od_tables.points import points_from
 from pipelines.od_tables.write import write_od_table
+from pipelines.places.points import points_from
 from pipelines.stores import StoreError, create_distances, write_graph
 from pipelines.stores.place import clear_leftovers, growing_beside
 from pipelines.stores.samples import write_samples

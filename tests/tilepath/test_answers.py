@@ -150,6 +150,12 @@ def test_measures_of_some_rows_say_so(tilepath, solve):
     assert "only" not in tilepath("stats", whole.path)
 
 
+def test_an_undefined_radius_of_a_graph_is_said_as_that_of_distances(tilepath, tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\na,b\nc,b\n")
+    tilepath("import", "e.csv", "g.zarr", "--labels")
+    assert "radius             undefined: no vertex reaches all others\n" in tilepath("stats", "g.zarr")
+
+
 def test_each_weak_component_has_its_own_radius(tilepath, solve):
     apart, _ = solve(6, ([0, 1, 3, 4, 4], [1, 2, 4, 3, 4], [3, 4, 1, 2, 9]), "int32")
     assert tilepath("stats", apart.path).splitlines()[1:] == [

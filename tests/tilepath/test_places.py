@@ -66,7 +66,7 @@ def test_pairs_of_floats_are_places(network):
     found = tilepath.od(network, [(-0.0101, 51.5), (0, 51.5)], [(0.011, 51.5)])
     assert found["distance"].tolist() == [11, 6]
     with pytest.raises(ValueError, match=r"is \(0.1, 51.5\); tilepath.vertices_at\(network, place\).vertices"):
-        tilepath.shortest_path(network, (0.1, 51.5), "c")
+        network.vertex((0.1, 51.5))
 
 
 def test_a_wrong_place_is_named(network):

@@ -177,7 +177,7 @@ def _stats_of_graph(store: str, hops: bool, out: str | None, overwrite: bool, as
         }
         click.echo(json.dumps(in_full, allow_nan=False))
     else:
-        no_radius = "none, as no vertex reaches all others"
+        no_radius = "undefined: no vertex reaches all others"
         click.echo(f"{'diameter':18} {number(found.diameter)}{unit}, from {first} to {last}")
         click.echo(f"{'radius':18} {no_radius if math.isnan(found.radius) else number(found.radius) + unit}")
         if len(found.center):

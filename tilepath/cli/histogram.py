@@ -7,7 +7,7 @@ import click
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
 
@@ -20,6 +20,7 @@ from tilepath.cli.weights import chosen_weight
     default="By default, every vertex.",
 )
 @click.option("--unit", metavar="UNIT", help="Unit of distances and of W: s, min or h; or m, km, mi or ft.")
+@CRS
 @SNAP_LIMIT
 @GRAPH
 @OVERWRITE
@@ -32,6 +33,7 @@ def histogram(
     destinations: str | None,
     unit: str | None,
     snap_limit: float | None,
+    crs: str | None,
     graph: str | None,
     overwrite: bool,
 ) -> None:
@@ -41,15 +43,16 @@ def histogram(
     of distances is in memory at a time. The last row, from inf to inf, counts the pairs that no path joins.
     """
     from pipelines.files.tables import check_output, write_table
-    from pipelines.od_tables.given import given_or_everywhere, open_network
+    from pipelines.od_tables.given import given_or_everywhere
     from pipelines.od_tables.histogram import histogram_table
     from pipelines.od_tables.units import measured
+    from pipelines.places.networks import open_network
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted
 
     refuse_inputs(out, [path for path in (origins, destinations) if path])
     check_output(out, overwrite)
-    network = open_network(store, graph)
+    network = open_network(store, graph, crs)
     value = measured(network.graph.weight_unit, unit)
     given = given_or_everywhere(network, origins, destinations, snap_limit, every_destination=True)
     for warning in given.warnings:

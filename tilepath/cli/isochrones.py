@@ -11,7 +11,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import BACKGROUND, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE
+from tilepath.cli.shared_options import BACKGROUND, CRS, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE
 from tilepath.cli.weights import chosen_weight
 
 SAID = 3  # up to this many places, the command says how far each place was moved
@@ -59,6 +59,7 @@ SAID = 3  # up to this many places, the command says how far each place was move
     help="Distance from a street to the edge of its buffer; by default 50 m for degrees, else a hundredth of the "
     "diagonal of the reached streets.",
 )
+@CRS
 @SNAP_LIMIT
 @TITLE
 @BACKGROUND
@@ -73,6 +74,7 @@ def isochrones(
     within: str,
     together: bool,
     snap_limit: float | None,
+    crs: str | None,
     graph: str | None,
     **options: Any,
 ) -> None:
@@ -89,8 +91,8 @@ def isochrones(
     check_isochrones(out, options["kind"], options["overwrite"])
     if bool(sources) == (from_file is not None):
         raise click.UsageError("name the sources, either with --from or with --from-file")
-    given = from_file if from_file is not None else _sources(network, graph, sources)
-    reach = Reach(network, given, within, together=together, snap_limit=snap_limit, graph=graph)
+    given = from_file if from_file is not None else _sources(network, graph, crs, sources)
+    reach = Reach(network, given, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
     _say_moved(reach)
     rows = write_isochrones(reach, out, **options)
     limits = ", ".join(f"{limit:g}" for limit in reach.limits.given)
@@ -100,12 +102,12 @@ def isochrones(
     click.echo(f"{out}: {counted(rows, what[:-1])} within {limits}{unit} of {of}")
 
 
-def _sources(network: str, graph: str | None, names: tuple[str, ...]) -> Any:
+def _sources(network: str, graph: str | None, crs: str | None, names: tuple[str, ...]) -> Any:
     """Return the sources: a table of places, each named by its text, or a list of names of vertices."""
     import pyarrow as pa
 
-    from pipelines.od_tables.given import open_network
-    from pipelines.stores.coordinates import are_geographic
+    from pipelines.places.networks import open_network
+    from pipelines.places.systems import axes_of_pairs
 
     opened = open_network(network, graph).graph
     found = [None if opened.find([name])[0] >= 0 else place_in(name) for name in names]
@@ -114,9 +116,7 @@ def _sources(network: str, graph: str | None, names: tuple[str, ...]) -> Any:
         return list(names)
     if len(places) < len(names):
         raise click.UsageError("--from has places and names of vertices; give only places, or only names")
-    coordinates = opened.coordinates()
-    axes = ("lon", "lat") if coordinates is None or are_geographic(opened, coordinates) else ("x", "y")
-    columns = dict(zip(axes, zip(*places, strict=True), strict=True))
+    columns = dict(zip(axes_of_pairs(opened, crs), zip(*places, strict=True), strict=True))
     return pa.table({"id": [name.strip() for name in names], **columns})
 
 
@@ -124,7 +124,7 @@ def _say_moved(reach: Any) -> None:
     points = reach.points
     if points.snapped is None:
         return
-    unit = " m" if points.on_the_globe else ""
+    unit = f" {points.unit}".rstrip()
     for name, vertex, moved in list(zip(points.ids, points.vertices, points.snapped, strict=True))[:SAID]:
         say(f"source {name}: moved {moved:,.1f}{unit} to vertex {reach.graph.label(int(vertex))}", err=True)
     if len(points.snapped) > SAID:

@@ -12,7 +12,7 @@ from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
 
@@ -56,6 +56,7 @@ from tilepath.cli.weights import chosen_weight
     is_flag=True,
     help="Add the vertices along a shortest path, and its length by the coordinates of the graph.",
 )
+@CRS
 @SNAP_LIMIT
 @GRAPH
 @RESUME
@@ -71,6 +72,7 @@ def od(
     reduce: str | None,
     also: tuple[str, ...],
     snap_limit: float | None,
+    crs: str | None,
     graph: str | None,
     open_client: OpenClient,
     **options: Any,
@@ -85,14 +87,15 @@ def od(
     workers of that cluster make the table; this needs --reduce and a hierarchy store.
     """
     from pipelines.files.tables import has_column
-    from pipelines.od_tables.given import open_network, read_given
+    from pipelines.od_tables.given import read_given
     from pipelines.od_tables.write import refuse_workers, write_od_table
+    from pipelines.places.networks import open_network
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted
 
     asked = is_asked_for()
     refuse_inputs(out, [path for path in (origins, destinations, pairs) if path])
-    network = open_network(store, graph)
+    network = open_network(store, graph, crs)
     if asked:
         refuse_workers(network.source, reduce)
     given = read_given(

@@ -55,7 +55,8 @@ ALWAYS = (
     type=click.Path(),
     metavar="STORE",
     help="Colour vertices by their distances in a row of this store: a store of distances or paths, or "
-    "a hierarchy store. By default, the graph is searched.",
+    "a hierarchy store. By default, the graph is searched. Below a --route, the streets of a map stay grey without "
+    "--from.",
 )
 @click.option(
     "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of distances of width T: isochrones."

@@ -47,18 +47,12 @@ class AtPlaces:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
         if not isinstance(name, str) or (place := place_in(name)) is None or self.graph.find([name])[0] >= 0:
             return name
-        import numpy as np
-
         from pipelines import positions
-        from pipelines.od_tables.places import described
-        from pipelines.od_tables.points import points_from
-        from pipelines.od_tables.snapping import Snapping
+        from pipelines.places.at import described, point_at
+        from pipelines.places.snapping import Snapping
 
         self._snapping = self._snapping or Snapping(self.graph)
-        try:
-            points = points_from(np.array([place]), self.graph, what, snapping=self._snapping)
-        except ValueError as error:
-            raise ValueError(str(error).replace(f"the {what}s, row 1", name.strip())) from None
+        points = point_at(self.graph, place, what, name.strip(), self._snapping)
         say(described(points, name, self.graph), err=True)
         return positions(points.vertices[0])
 
@@ -70,7 +64,7 @@ class AtPlaces:
         """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
         from pipelines.files.tables import DELIMITERS, PARQUET, has_column
-        from pipelines.od_tables.points import read_points
+        from pipelines.places.points import read_points
         from pipelines.stores.schema import counted
 
         table = file.lower().endswith((*DELIMITERS, *PARQUET))
@@ -100,7 +94,7 @@ class AtPlaces:
         """Say how far places were moved, and a warning if there is one."""
         from pipelines.stores.schema import counted
 
-        places, unit = counted(len(points.vertices), "place"), " m" if points.on_the_globe else ""
+        places, unit = counted(len(points.vertices), "place"), f" {points.unit}".rstrip()
         say(f"{of}: {places} moved by at most {points.snapped.max():,.1f}{unit}{to}", err=True)
         if points.warning:
             say(points.warning, err=True)

@@ -12,8 +12,8 @@ from tilepath.cli.quantities import NUMBER
 F = TypeVar("F", bound=Callable[..., Any])
 
 POINTS = (
-    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id is "
-    "optional."
+    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id "
+    "or name is optional."
 )
 DESTINATIONS = "A table like --origins, with a column destination instead; by default, the origins."
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
@@ -30,6 +30,12 @@ SNAP_LIMIT = click.option(
     type=NUMBER,
     metavar="METRES",
     help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
+)
+CRS = click.option(
+    "--crs",
+    metavar="NAME",
+    help="Coordinate system of places in columns x and y, such as EPSG:4326; by default that of the network. Places "
+    "that are plainly longitudes and latitudes, with a network in metres, are taken for such, and a line says so.",
 )
 BACKGROUND = click.option(
     "--background",

@@ -8,7 +8,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import GRAPH, OVERWRITE, SNAP_LIMIT, point_options
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
 
@@ -16,7 +16,10 @@ from tilepath.cli.weights import chosen_weight
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
 @click.option(
-    "--closed", type=click.Path(exists=True), help="A table of roads: the columns source and target name vertices."
+    "--closed",
+    type=click.Path(exists=True),
+    help="The roads to close: a table whose columns source and target name vertices; or a layer (.gpkg, .geojson, ...) "
+    "of arcs with such columns, or of polygons, lines or points, for the roads that they meet.",
 )
 @click.option(
     "--weights",
@@ -32,6 +35,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
 @point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
+@CRS
 @SNAP_LIMIT
 @GRAPH
 @OVERWRITE
@@ -48,6 +52,7 @@ def what_if(
     pairs: str | None,
     unit: str | None,
     snap_limit: float | None,
+    crs: str | None,
     graph: str | None,
     overwrite: bool,
 ) -> None:
@@ -57,14 +62,13 @@ def what_if(
     With --each and without --origins and --destinations, all pairs of vertices are compared.
     """
     from pipelines.files.tables import check_output, write_table
-    from pipelines.od_tables.given import given_or_everywhere, open_network, read_given
+    from pipelines.od_tables.given import given_or_everywhere, read_given
     from pipelines.od_tables.units import measured
-    from pipelines.od_tables.what_if import change_table, criticality_table
-    from pipelines.routes.pairs import read_pairs
+    from pipelines.od_tables.what_if import change_table, criticality_table, roads_in
+    from pipelines.places.networks import open_network
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs
     from pipelines.stores.schema import counted
-    from pipelines.stores.vertex_names import positions
 
     if closed is None and (each or weights is None):
         raise click.UsageError(
@@ -74,7 +78,7 @@ def what_if(
         raise click.UsageError("--each closes one road at a time; leave out --weights and --pairs")
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
-    network = open_network(store, graph)
+    network = open_network(store, graph, crs)
     value = measured(network.graph.weight_unit, unit)
     if each:
         given = given_or_everywhere(network, origins, destinations, snap_limit)
@@ -86,14 +90,12 @@ def what_if(
     compared = counted(count if pairs else count * width, "pair")
     unit_text = f", in {value.unit}" if value.unit else ""
     if each:
-        table: Any = criticality_table(given, closed, value, one_way=one_way)
+        assert closed is not None
+        table: Any = criticality_table(given, roads_in(closed, network.graph), value, one_way=one_way)
         write_table(table, out, overwrite)
         click.echo(f"{out}: {counted(len(table), 'road')}, each closed alone, {compared} compared{unit_text}")
         return
-    roads = None
-    if closed is not None:
-        named = read_pairs(closed, network.graph)
-        roads = positions(list(zip(named.sources.tolist(), named.targets.tolist(), strict=True)))  # type: ignore[union-attr]
+    roads = None if closed is None else roads_in(closed, network.graph)
     options: Any = {"closed": roads, "one_way": one_way}
     options |= {"graph": network.graph} if isinstance(network.source, HierarchyStore) else {}
     table = change_table(given, network.source.with_weights(weights, **options), value, pairs=pairs is not None)

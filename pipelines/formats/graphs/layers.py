@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import need_geopandas, read_layer, with_known_crs
+from pipelines.files.layers import line_lengths, need_geopandas, read_layer, with_known_crs
 from pipelines.formats.arc_sort import ArcStream, FormatError
 from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
 from pipelines.formats.graphs.edge_lines import stored_order
@@ -222,6 +222,7 @@ class _Roads:
         if name is None:
             others = [each for each in self.names if each not in taken]
             known = well_known_weights(others)
+            known = ["weight"] if "weight" in known else known  # as in exported arcs, which have a length, too
             if len(known) > 1:
                 raise FormatError(
                     f"{self.name}: it is unclear which column holds the weights; columns are {listed(self.names)}; "
@@ -248,21 +249,12 @@ class _Roads:
         return lengths, unit, f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
 
     def _lengths(self) -> tuple[np.ndarray, str]:
-        starts, stops = self.points[:-1], self.points[1:]
-        if self.crs == DEGREES:
-            from pyproj import Geod
-
-            _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
-            unit = "m"
-        else:
-            steps = np.hypot(*(stops - starts).T)
+        unit = "m"
+        if self.crs != DEGREES:
             units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
             unit = units.pop() if len(units) == 1 else ""
             unit = "m" if unit == "metre" else unit
-        sums = np.concatenate([[0.0], np.cumsum(steps)])
-        within = np.ones(len(steps), bool)
-        within[self.offsets[1:-1] - 1] = False  # from the last point of a line to the first of the next
-        return np.add.reduceat(np.where(within, steps, 0.0), self.offsets[:-1]) if len(sums) > 1 else sums, unit
+        return line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), unit
 
     def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
         """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""

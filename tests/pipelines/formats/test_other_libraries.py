@@ -204,7 +204,7 @@ def test_ids_in_data_frames_name_vertices_and_a_stray_large_number_does_not(load
     edges, remarks = pd.DataFrame({"u": u, "v": v, "length": w}), []
     graph = load(edges, columns=("u", "v", "length"), report=remarks.append)
     assert graph.labels().tolist() == ["25400010", "10004200", "9930071152", "7"]
-    assert shortest_path(graph, u[0], 7).length == 7
+    assert shortest_path(graph, u[0], 7).total == 7
     assert graph.vertices(edges.v).tolist() == [1, 2, 3]
     assert "they become labels" in remarks[-1]
     stray = pd.DataFrame({"u": np.arange(9), "v": np.append(np.arange(8), 10_004_200)})

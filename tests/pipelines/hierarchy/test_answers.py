@@ -103,7 +103,7 @@ def test_routes_and_predecessors_follow_from_rows(client, roads, tmp_path, dtype
     store = store if dtype == store.dtype else build_hierarchy(client, graph, tmp_path / "h", dtype=dtype)
     found = shortest_path(store.path, "v3", "#390")
     assert (found.vertices[0], found.vertices[-1]) == (3, 390)
-    assert found.length == found.distance == expected[3, 390]
+    assert found.total == found.distance == expected[3, 390]
     table = paths_of_pairs(store, positions([[3, 390], [9, 9], [77, 0]]))
     assert table["distance"].to_pylist() == [expected[3, 390], 0, expected[77, 0]]
     indptr, indices, weights = graph.rows()

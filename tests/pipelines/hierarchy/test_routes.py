@@ -70,7 +70,7 @@ def test_one_route_needs_no_row(solved, graphs, no_rows):
         else:
             path = finder.path(positions(s), positions(t))
             assert (path.vertices[0], path.vertices[-1]) == (s, t)
-            assert sum(path.weights) == path.length == path.distance == matrix[s, t]
+            assert sum(path.weights) == path.total == path.distance == matrix[s, t]
 
 
 @pytest.mark.parametrize("signed", [False, pytest.param(True, marks=SLOW)])
@@ -86,7 +86,7 @@ def test_rounded_distances(solved, no_rows, signed):
             assert path.distance == row[t]
             # Each arc fits within the tolerance of at most 64 arcs: 64 eps of the distance, or of the spread.
             scale = spread if signed else row[t]
-            assert abs(path.length - row[t]) <= 64 * np.finfo("float32").eps * scale * max(1, len(path.weights))
+            assert abs(path.total - row[t]) <= 64 * np.finfo("float32").eps * scale * max(1, len(path.weights))
 
 
 def test_tables_of_another_graph_are_no_path(solved):

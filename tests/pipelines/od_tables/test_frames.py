@@ -13,8 +13,8 @@ from gpuops import memory
 from pipelines import StoreError, build_hierarchy, generate, od, positions
 from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
-from pipelines.od_tables.points import read_points
 from pipelines.od_tables.write import write_od_table
+from pipelines.places.points import read_points
 
 # The homes are far from the streets of so small a network.
 pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")
@@ -155,3 +155,11 @@ def test_names_in_csv_are_text_and_places_are_numbered(roads, tmp_path):
     HOMES[["x", "y"]].to_csv(tmp_path / "places.csv", index=False)
     assert od(roads / "hierarchy", tmp_path / "named.csv", [5])["origin"].tolist() == ["70", "3", "11"]
     assert od(roads / "hierarchy", tmp_path / "places.csv", [5])["origin"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("run", ["od", "shortest_path", "picture_graph", "distances_between", "open_graph"])
+def test_a_frame_is_no_graph(run):
+    edges = pd.DataFrame({"source": [0], "target": [1]})
+    arguments = {"od": [[0]], "shortest_path": [0, 1], "distances_between": [[0], [1]]}.get(run, [])
+    with pytest.raises(ValueError, match=r"a DataFrame is no graph store.*import_graph\(edges, 'graph.zarr'\)"):
+        getattr(pipelines, run)(edges, *arguments)

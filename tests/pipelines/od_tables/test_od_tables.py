@@ -17,16 +17,17 @@ import zarr
 from click.testing import CliRunner
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
-from pipelines.analysis.by_place import EARTH_RADIUS
 from pipelines.files.output_file import growing_file
-from pipelines.od_tables import forms, on_workers, plan, snapping
+from pipelines.od_tables import forms, on_workers, plan
 from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
-from pipelines.od_tables.points import points_from, read_points
-from pipelines.od_tables.snapping import Snapping
 from pipelines.od_tables.write import write_od_table
+from pipelines.places import snapping
+from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.places.points import points_from, read_points
+from pipelines.places.snapping import Snapping
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
 from pipelines.workers.capacity import DoesNotFitError, measure_workers

@@ -131,7 +131,7 @@ def test_points_in_degrees_need_a_network_in_degrees(tmp_path):
     points = gpd.GeoSeries(gpd.points_from_xy([0.0], [4999.0]))
     assert od(plain, points, [0])["distance"].tolist() == [1]
     with pytest.raises(ValueError, match="are longitudes and latitudes, and the coordinates of .* no known system"):
-        od(plain, points.set_crs(4326), [0])
+        od(plain, gpd.GeoSeries(gpd.points_from_xy([0.0], [49.0]), crs=4326), [0])
 
 
 def test_points_are_brought_to_the_system_of_the_network(tmp_path):

@@ -19,17 +19,18 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from PIL import Image
 
-from pipelines import build_hierarchy, import_graph, write_graph
+from pipelines import build_hierarchy, import_graph, positions, write_graph
 from pipelines.files import figures
 from pipelines.files.figures import in_words
 from pipelines.files.layers import write_layers
 from pipelines.od_tables.frames import od
-from pipelines.od_tables.given import open_network, read_given
+from pipelines.od_tables.given import read_given
 from pipelines.od_tables.what_if import changes
 from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
 from pipelines.pictures.drawing import RED, Drawing
 from pipelines.pictures.graphs import picture_graph
+from pipelines.places.networks import open_network
 from pipelines.reach.solve import isochrones
 from pipelines.routes.distances import SearchedDistances
 from tilepath.cli import tilepath
@@ -157,6 +158,35 @@ def test_a_table_of_values_colours_the_vertices_by_name(city, tmp_path):
             drawn(graph, **options)
 
 
+def test_a_table_of_distances_colours_the_vertices(city, tmp_path):
+    graph, store = city
+    schools = pandas.DataFrame({"vertex": ["0", "300"], "name": ["north", "south"]})
+    nearest = od(store, None, schools, nearest=2, unit="min")
+    nearest.to_csv(tmp_path / "od.csv", index=False)
+    expected = np.minimum(*(od(store, None, [v], unit="min")["travel_time"] for v in ("0", "300")))
+    for values, label in ((nearest, "Travel time, minutes"), (tmp_path / "od.csv", "Travel time")):
+        picture = drawn(graph, values=values)
+        assert picture.scale == label
+        np.testing.assert_allclose(picture.values, expected)
+    away = od(store, ["7"], [*map(str, range(100))], also={"hops": np.ones(graph.m, np.int64)})
+    assert drawn(graph, values=away).values[:100].tolist() == away["travel_time"].tolist()
+    assert drawn(graph, values=away, column="hops").values[:100].tolist() == away["hops"].tolist()
+    with pytest.raises(ValueError, match="row 1: .*there is no vertex 'north'.* name them, not places"):
+        drawn(graph, values=od(store, schools, ["7"]))
+
+
+def test_marks_have_the_names_of_their_places(city):
+    graph, _ = city
+    schools = pandas.DataFrame({"lon": [13.0001, 13.0101, 13.0102], "lat": 52.0001, "name": ["north", "south", "east"]})
+    picture = drawn(graph, marks=schools)
+    assert [picture.names[v] for v in picture.marks] == ["north", "south, east"]
+    (axes,) = picture_graph(graph, marks=schools).axes
+    assert {"north", "south, east"} <= {text.get_text() for text in axes.texts}
+    assert [drawn(graph, marks=one).marks for one in ((13.0001, 52.0001), positions(0), "0")] == [[0]] * 3
+    with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
+        drawn(graph, marks=[(13.5, 52.0)])
+
+
 def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     graph, store = city
     picture = drawn(graph, distances=store, route=("0", "300"))
@@ -168,6 +198,11 @@ def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     for network in store, graph:  # a hierarchy answers itself, and a graph is searched
         same = drawn(network, route=("0", "300"))
         assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
+    above = drawn(graph, distances=store, route=("0", "300"), source="0", every=None)
+    assert above.scale.startswith("Travel time from 0")
+    _, lines = collections_of(above)
+    assert lines[-1][:2] == (4, RED)  # the route keeps its colour above streets with colours
+    assert len({colour for _, colour, *_ in lines}) > 50
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SearchedDistances, "search", lambda *_: pytest.fail("searched"))
         drawn(store, route=("0", "300"))

@@ -87,8 +87,12 @@ def test_areas_and_marks_are_where_they_belong(city, tmp_path):
         (rings,) = polygons
         assert shapely.Polygon(decoded(rings, found["digits"])[0]).symmetric_difference(area).area < 0.02 * area.area
         assert style["fillColor"] == style["color"]
+        assert (style["fillOpacity"], style["pane"]) == (1, "areas")
+        shade = f"{style['fillColor']}{round(255 * found['share']):02x}"  # of the pane, and of the legend
+        assert f"background:{shade};" in (tmp_path / "m.html").read_text()
     (at, other), places = [rows for _, _, rows in found["dots"]], graph.coordinates()
     assert [text for _, text, _ in found["dots"]] == ["0", "300"]
+    assert all(style["tooltip"]["permanent"] for style, _, _ in found["dots"])
     expected = geopandas.GeoSeries(geopandas.points_from_xy(*places[[0, 300]].T), crs=graph.crs).to_crs(4326)
     shown = [decoded(rows, found["digits"])[0][0] for rows in (at, other)]
     np.testing.assert_allclose(shown, shapely.get_coordinates(expected), atol=1e-5)
@@ -172,3 +176,12 @@ def test_a_browser_without_a_network_shows_the_streets(city, tmp_path):
     shown = [(np.abs(image - np.array(colour)).max(axis=2) < 0.1).sum() for colour in map(to_rgb, (RED, "#b8bcc2"))]
     assert shown[0] > 150, shown  # the route
     assert shown[1] > 1000, shown  # the other streets
+    picture_graph(graph, tmp_path / "n.html", areas=areas, background=None)
+    page = f"file://{tmp_path / 'n.html'}"
+    subprocess.run([*command, f"--screenshot={tmp_path / 'n.png'}", page], **options)
+    image = imread(tmp_path / "n.png")[:, :, :3]
+    for style, _, _ in contents(tmp_path / "n.html")["areas"]:  # as strong as in the legend, over white paper
+        mixed = 0.8 * np.array(to_rgb(style["fillColor"])) + 0.2
+        assert (np.abs(image - mixed).max(axis=2) < 0.02).sum() > 500
+    rows = np.flatnonzero((image < 0.9).any(axis=2).sum(axis=1) > 50)
+    assert rows[-1] - rows[0] > 0.75 * len(image)  # the map fills the page

@@ -265,8 +265,8 @@ def test_the_command(cross, tmp_path):
     told = run(out, "--from", "1,2", "--from", "-99,0", "--within", "3,6")
     assert told.exit_code == 0, told.output
     assert told.output.splitlines() == [
-        "source 1,2: moved 2.2 to vertex 0",
-        "source -99,0: moved 1.0 to vertex 3",
+        "source 1,2: moved 2.2 m to vertex 0",
+        "source -99,0: moved 1.0 m to vertex 3",
         f"{out}: 4 areas within 3, 6 s of 2 sources",
     ]
     assert geopandas.list_layers(out)["name"].tolist() == ["areas", "edges"]

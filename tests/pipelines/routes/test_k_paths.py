@@ -18,7 +18,7 @@ def test_paths_have_the_weights_of_their_arcs(tmp_path):
     found = k_shortest_paths(store, "a", "d", 9)
     assert [path.vertices for path in found] == [(0, 1, 2, 3), (0, 2, 3)]
     assert [path.weights for path in found] == [(1, 1, 1), (2.5, 1)]
-    assert [(path.distance, path.length) for path in found] == [(3, 3), (3.5, 3.5)]
+    assert [(path.distance, path.total) for path in found] == [(3, 3), (3.5, 3.5)]
     assert found[:1] == k_shortest_paths(store.path, "#0", "d", 1) == [shortest_path(store, "a", "d")]
     assert k_shortest_paths(store, "b", "b", 3)[0].vertices == (1,)
     with pytest.raises(NoPathError, match="no path leads from vertex a to vertex e"):

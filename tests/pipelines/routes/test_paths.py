@@ -74,7 +74,7 @@ def test_all_paths(solve, graphs, case, dtype):
             assert all(through[v] for v in path.vertices[1:-1])
             steps = zip(path.vertices[:-1], path.vertices[1:], strict=True)
             assert path.weights == tuple(weight[step] for step in steps)
-            assert path.length == sum(path.weights) == path.distance == matrix[s, t]
+            assert path.total == sum(path.weights) == path.distance == matrix[s, t]
 
 
 def test_a_graph_is_searched_for_what_its_distances_say(solve, graphs, case):
@@ -159,7 +159,7 @@ def test_rounded_distances(solve, dtype, signed):
             path = finder.path(s, int(t))
             # each arc fits within the tolerance of at most 64 arcs, 64 eps of the distance (of the spread, if signed)
             scale = spread if signed else matrix[s, t]
-            assert abs(path.length - matrix[s, t]) <= 64 * unit * scale * max(1, len(path.weights))
+            assert abs(path.total - matrix[s, t]) <= 64 * unit * scale * max(1, len(path.weights))
     trees = trees_of(distances, graph, range(n))
     assert ((trees >= 0).sum(axis=1) == np.isfinite(matrix).sum(axis=1) - 1).all()
 
@@ -203,12 +203,12 @@ def test_a_long_walk_remembers_where_it_was(tmp_path):
 def test_the_smallest_of_parallel_arcs(solve):
     arcs = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 1, 1, 2]), np.array([7.5, 2.5, 2.5000001, 0.0, 1.0])
     path = route(*solve(3, arcs, "float32"), 0, 2)
-    assert (path.vertices, path.weights, path.distance, path.length) == ((0, 1, 2), (2.5, 1.0), 3.5, 3.5)
+    assert (path.vertices, path.weights, path.distance, path.total) == ((0, 1, 2), (2.5, 1.0), 3.5, 3.5)
 
 
 def test_trivial_path(solve):
     path = route(*solve(2, ([0], [0], [3]), "int32"), 0, 0)
-    assert (path.vertices, path.weights, path.distance, path.length) == ((0,), (), 0, 0)
+    assert (path.vertices, path.weights, path.distance, path.total) == ((0,), (), 0, 0)
 
 
 def test_labels_paths_and_a_graph_found_by_itself(solve):

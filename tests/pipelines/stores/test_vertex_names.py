@@ -151,6 +151,7 @@ def test_an_int_is_an_index_where_there_are_no_labels(tmp_path):
         ([0, True], "source 2 of the list is True"),
         (np.zeros(20, bool), r"the sources are a mask; give positions\(np.flatnonzero\(mask\)\)"),
         ([b"10"], "source 1 of the list is b'10'"),
+        ([(13.4, 52.5)], r"source 1 of the list is \(13.4, 52.5\); tilepath.vertices_at\(network, places\).vertices"),
     ],
 )
 def test_what_names_no_vertex_is_refused_with_its_place(tmp_path, labels, given, message):
@@ -171,6 +172,16 @@ def test_positions_are_integers():
     for wrong in ([1.5], ["1"], [None], [True], "1"):
         with pytest.raises(ValueError, match="position"):
             positions(wrong)
+
+
+def test_positions_are_used_as_an_array(tmp_path):
+    graph, several = named(tmp_path / "g", [str(10 * i) for i in range(20)]), positions([3, 1, 4])
+    assert (len(several), np.asarray(several).tolist(), np.add(several, 1).tolist()) == (3, [3, 1, 4], [4, 2, 5])
+    assert (repr(several), repr(several[0])) == ("positions([3, 1, 4])", "positions(3)")
+    assert (graph.vertex(several[-1]), int(several[-1]), graph.vertices(several[:2]).tolist()) == (4, 4, [3, 1])
+    assert graph.vertices(list(several)).tolist() == [3, 1, 4]  # not the labels 3, 1 and 4
+    with pytest.raises(TypeError, match="one position has no length"):
+        len(several[0])
 
 
 def test_ints_that_are_labels_of_several_or_are_written_otherwise(tmp_path):

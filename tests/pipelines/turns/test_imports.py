@@ -51,7 +51,7 @@ def test_restrictions_of_openstreetmap(town, tmp_path):
         f"{town}: left out 1 restriction of turns, over several ways or without a member",
         f"{town}: forbids 4 turns",  # to 11; and from 12 to 11, 12 and 13
     ]
-    assert graph.source == str(town)
+    assert graph.source == f"{town}, U-turns allowed"
     assert graph.attribution == plain.attribution
     found = od(graph, [1], [3], also="length")
     assert found["length"].tolist() == [to_2 + by_5]
@@ -69,7 +69,9 @@ def test_a_table_at_an_import_and_by_the_command(tilepath, tmp_path):
     (tmp_path / "t.csv").write_text("from,via,to,cost\na,b,c,no\n")
     assert "turns at 1 junction" in tilepath("import", "e.csv", "one.zarr", "--undirected", "--turns=t.csv")
     tilepath("import", "e.csv", "g.zarr", "--undirected")
-    assert "from g.zarr with turns" in tilepath("graph", "turns", "g.zarr", "two.zarr", "--turns", "t.csv")
+    assert "from g.zarr with turns, U-turns allowed" in tilepath(
+        "graph", "turns", "g.zarr", "two.zarr", "--turns", "t.csv"
+    )
     assert open_graph("one.zarr").digest == open_graph("two.zarr").digest
     assert tilepath("path", "one.zarr", "a", "c") == "a -> c: 7 seconds over 3 arcs\na -> b -> d -> c\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.csv", "g.zarr", "one.zarr", "t.csv", "two.zarr"]

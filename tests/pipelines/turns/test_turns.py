@@ -37,7 +37,7 @@ def turned(streets, tmp_path):
 
 def route(graph, source, target):
     path = PathFinder(graph).path(source, target)
-    assert sum(path.weights) == path.length == path.distance
+    assert sum(path.weights) == path.total == path.distance
     return "".join(graph.names(path.vertices)), path.distance
 
 

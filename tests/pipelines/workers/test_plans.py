@@ -62,6 +62,7 @@ def test_a_plan_is_that_of_the_run_and_writes_nothing(client, graph, tmp_path, c
     before, out = sorted(tmp_path.iterdir()), tmp_path / "out"
     plan = RUNS[method](planned, graph, client, out)
     assert isinstance(plan, Plan)
+    assert str(plan) == repr(plan) == plan.text  # as the command line prints it
     assert plan.method == method
     assert plan.memory_bytes > 0
     assert plan.disk_bytes > 0

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import write_graph
-from pipelines.analysis.by_place import EARTH_RADIUS, nearest, vertices_by_place
+from pipelines.places.by_place import EARTH_RADIUS, nearest, vertices_by_place
 
 
 def sorted_by_place(folder, coordinates, outside=0):

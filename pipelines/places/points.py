@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pipelines.analysis.by_place import EARTH_RADIUS
+from pipelines.files.layers import crs_named
 from pipelines.files.tables import (
+    DELIMITERS,
+    PARQUET,
     column_names,
     column_numbers,
     column_vertices,
@@ -21,20 +22,14 @@ from pipelines.files.tables import (
     select_columns,
     vertex_names,
 )
-from pipelines.od_tables.geo_points import placed_table
-from pipelines.od_tables.snapping import (
-    Network,
-    Snapping,
-    far_away,
-    moved_on,
-    on_sphere,
-    refuse_exchanged,
-    refuse_far,
-    refuse_off_the_globe,
-)
+from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.places.geo_points import placed_table
+from pipelines.places.row_names import INDEX, row_names, text_of, with_index
+from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
+from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
-from pipelines.stores.vertex_names import Positions
+from pipelines.stores.vertex_names import Positions, positions
 
 
 class Points(NamedTuple):
@@ -43,19 +38,22 @@ class Points(NamedTuple):
     Attributes
     ----------
     ids : (k,) text
-        Names of the points: the column `id` of the table, else the names of the vertices, else, for places, the numbers
-        of the rows from 1.
+        Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
+        numbers of the rows from 1.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
-        Distance of a place from its vertex: in metres on a sphere for longitude and latitude, else in units of the
-        coordinates.
+        Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
+        units of the coordinates.
     columns : dict of (k,) float64
         The further columns that were asked for.
     on_the_globe : bool or None
-        Whether places were given by longitude and latitude; None if vertices were named.
+        Whether distances are measured on the globe; None if vertices were named.
+    unit : str
+        Unit of `snapped`: "m", or "" if it is not known.
     warning : str or None
-        A line about places that are so far from every vertex that they are probably wrong, and a line about places that
-        have a nearer vertex outside the largest strongly connected component; None if there are no such places.
+        A line about the coordinate system of the places, if it was not named; a line about places that are so far from
+        every vertex that they are probably wrong; and a line about places that have a nearer vertex outside the largest
+        strongly connected component. None if there is no such line.
     numbered : bool
         Whether the points were named by integers, or are places without names, which are numbered.
     everywhere : bool
@@ -67,6 +65,7 @@ class Points(NamedTuple):
     snapped: np.ndarray | None
     columns: dict[str, np.ndarray]
     on_the_globe: bool | None = None
+    unit: str = ""
     warning: str | None = None
     numbered: bool = False
     everywhere: bool = False
@@ -105,8 +104,8 @@ def read_points(
     Parameters
     ----------
     path : table in CSV, TSV or Parquet. Its columns are `what` or ``vertex``; or else ``lon`` and ``lat``; or else
-        ``x`` and ``y``. A column ``id`` may name the points. Case and blanks in names of columns do not matter, and
-        other usual names are known (`pipelines.files.tables`).
+        ``x`` and ``y``. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not
+        matter, and other usual names are known (`pipelines.files.tables`).
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
     snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates; None for any
@@ -136,30 +135,31 @@ def points_from(
     Parameters
     ----------
     given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or a
-        GeoDataFrame or GeoSeries of points, which are brought to longitude and latitude; or an array (k, 2) of floats,
-        or a list of pairs of floats, longitude and latitude if the coordinates of the graph are degrees, else x and y;
-        or a list of names of vertices, or `tilepath.positions`
+        GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a list of pairs of floats; or a list of
+        names of vertices, or `tilepath.positions`. `pipelines.places.systems` says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
     if isinstance(given, str | os.PathLike):
         return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
     name = f"the {what}s"
+    if isinstance(given, list) and given and all(map(is_point, given)):
+        given = np.array([(each.x, each.y) for each in given])
     if isinstance(given, list) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        table = placed_table(given, graph, name)
+        snapping = _in_system(given, snapping or Snapping(graph), name)
+        table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
     elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
-        places = graph.coordinates()
-        axes = ("lon", "lat") if places is not None and are_geographic(graph, places) else ("x", "y")
+        axes = axes_of_pairs(graph, None if snapping is None else snapping.crs)
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
         numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
-        ids = _text(vertex_names(graph).take(pa.array(vertices)))
+        ids = text_of(vertex_names(graph).take(pa.array(vertices)))
         return Points(ids, vertices, None, {}, numbered=numbered)
-    chosen = select_columns(table, (*_known(what), *columns), name, _known(what))
+    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
@@ -169,10 +169,30 @@ def is_place(given: Any) -> bool:
     return both and any(isinstance(each, float) for each in given)
 
 
+def is_point(given: Any) -> bool:
+    """Return whether `given` is a single point of shapely; of a frame of GeoPandas, `geom_type` is a column."""
+    return isinstance(kind := getattr(given, "geom_type", None), str) and kind == "Point"
+
+
+def listed(given: Any) -> Any:
+    """Return points as `points_from` takes them: a single place or name becomes a list of one."""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
+        return np.array([given], np.float64)
+    if is_point(given):
+        return [given]
+    if isinstance(given, int | np.integer):
+        return [int(given)]
+    if isinstance(given, Positions) and not given.indices.ndim:
+        return positions(given.indices[None])
+    if isinstance(given, str) and not given.lower().endswith((*DELIMITERS, *PARQUET)):
+        return [given]
+    return given
+
+
 def every_vertex(graph: Graph) -> Points:
     """Return all vertices as points, without those that were added for turns."""
     count = graph.road_vertices
-    return Points(_text(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
+    return Points(text_of(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
 
 
 def points_in_table(
@@ -189,7 +209,7 @@ def points_in_table(
 
 
 def _known(what: str) -> tuple[str, ...]:
-    return ("id", what, "vertex", "lon", "lat", "x", "y")
+    return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y")
 
 
 def _points_in(
@@ -211,27 +231,27 @@ def _points_in(
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
     if named is not None:
         vertices = column_vertices(table[named], graph, name)
-        ids = _ids(table, name, vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, numbers, numbered=_are_integers(table, named))
-    axes = next((axes for axes in (("lon", "lat"), ("x", "y")) if {*axes} <= {*table.column_names}), None)
+        own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
+        plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
+        ids, numbered = row_names(plain, name, own, numbered=integers)
+        return Points(ids, vertices, None, numbers, numbered=numbered)
+    axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
             f"{', '.join(others())}; rename them"
         )
-    places = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
-    on_the_globe = axes == ("lon", "lat")
-    if on_the_globe:
-        refuse_off_the_globe(places, name)
+    given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     snapping = snapping or Snapping(graph)
-    vertices, snapped, passed = snapping.snap(places, on_the_globe=on_the_globe)
-    network = Network(snapping.coordinates, on_the_globe)
-    refuse_exchanged(places, snapped, axes, network, name)
+    found = snapping.located(given, axes, name)
+    vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
+    network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
+    refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
-    ids = _ids(table, name, pa.array(np.arange(1, len(table) + 1)))
-    warnings = [text for text in (far_away(snapped, network, name), moved_on(passed, name)) if text]
-    numbered = _are_integers(table, None)
-    return Points(ids, vertices, snapped, numbers, on_the_globe, "\n".join(warnings) or None, numbered)
+    ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
+    warnings = [text for text in (found.note, far_away(snapped, network, name), moved_on(passed, name)) if text]
+    warning = "\n".join(warnings) or None
+    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
 
 
 def length_of(
@@ -240,14 +260,13 @@ def length_of(
     """Return a function for distances between vertices in a straight line or on the sphere, and the unit of distances.
 
     The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
-    The unit is "m" on the globe, else "", as the unit of the coordinates is not known. With `on_the_globe` None,
-    `are_geographic` decides.
+    The unit is "m" on the globe and in planes with metres, else "". With `on_the_globe` None, `are_geographic` decides.
     """
     places = graph.coordinates()
     if places is None:
         return None, ""
     if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
-        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), ""
+        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), unit_of(graph, on_the_globe=False)
     spots = on_sphere(places)
 
     def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -256,23 +275,12 @@ def length_of(
     return metres, "m"
 
 
-def _are_integers(table: pa.Table, named: str | None) -> bool:
-    """Return whether the column that names the points has integers; without such a column, places are numbered."""
-    column = "id" if "id" in table.column_names else named
-    return column is None or pa.types.is_integer(table[column].type)
-
-
-def _ids(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
-    """Return the names of the points as text: the column `id` if the table has one, else `otherwise`."""
-    if "id" not in table.column_names:
-        return _text(otherwise)
-    found = _text(table["id"])
-    empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
-    for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
-        raise ValueError(f"{name}, row {row + 1}: `id` is missing; fill it in or leave the row out")
-    return found
-
-
-def _text(column: Any) -> pa.Array:
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return found.cast(pa.large_string())
+def _in_system(given: Any, snapping: Snapping, name: str) -> Snapping:
+    """Return `snapping` for the points of GeoPandas, which may record their coordinate system."""
+    if given.crs is None:
+        return snapping
+    if snapping.crs is not None and not given.crs.equals(crs_named(snapping.crs), ignore_axis_order=True):
+        raise ValueError(
+            f"{name}: their coordinate system is {given.crs.to_string()}, not {snapping.crs}; leave out crs (--crs)"
+        )
+    return snapping.of(given.crs)

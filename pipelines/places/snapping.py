@@ -1,21 +1,23 @@
 """Snap places to the nearest vertices of a network, and find places that are probably wrong.
 
-A place is probably wrong if it is off the globe, has its two numbers exchanged, or is far from every road.
+A place is probably wrong if its two numbers are exchanged, or if it is far from every road.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from pipelines.analysis.by_place import nearest, vertices_by_place
+from pipelines.places.by_place import nearest, vertices_by_place
+from pipelines.places.systems import Located, located
 from pipelines.stores import Graph
-from pipelines.stores.coordinates import are_degrees
 from pipelines.stores.schema import counted
 
-FAR_METRES = 1000.0  # a place this far from its vertex is far, if places are longitudes and latitudes
+FAR_METRES = 1000.0  # a place this far from its vertex is far, if distances are in metres
 FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the network
 
 
@@ -25,10 +27,17 @@ class Snapping:
     Parameters
     ----------
     by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
+    crs : coordinate system of the places, as pyproj reads it; None if it is not named
     """
 
-    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None):
-        self.graph, self._by_place = graph, by_place
+    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None, crs: Any = None):
+        self.graph, self._by_place, self.crs = graph, by_place, crs
+
+    def of(self, crs: Any) -> Snapping:
+        """Return the same for places of another coordinate system; what was read or sorted is used again."""
+        other = copy(self)
+        other.crs = crs
+        return other
 
     @cached_property
     def coordinates(self) -> np.ndarray:
@@ -44,6 +53,10 @@ class Snapping:
     def by_place(self) -> tuple[np.ndarray, np.ndarray]:
         """The vertices of the component, and the other vertices, sorted by place."""
         return self._by_place or vertices_by_place(self.graph, self.coordinates)
+
+    def located(self, places: np.ndarray, axes: tuple[str, str], name: str) -> Located:
+        """Return places in the coordinates of the graph (`pipelines.places.systems.located`)."""
+        return located(places, axes, self.crs, self.graph, self.coordinates, name)
 
     def snap(self, places: np.ndarray, *, on_the_globe: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the nearest vertices.
@@ -62,16 +75,11 @@ class Snapping:
         Raises
         ------
         ValueError
-            The graph has no coordinates, or they are not longitudes and latitudes.
+            The graph has no coordinates.
         ImportError
             SciPy is not installed, and the vertices are not sorted by place.
         """
         coordinates = self.coordinates
-        if on_the_globe and not are_degrees(coordinates):
-            raise ValueError(
-                f"{self.graph.path}: its coordinates are not degrees, since {np.nanmax(np.abs(coordinates)):g} is among"
-                " them; give places by x and y"
-            )
         component, others = self.by_place
         if not len(component):
             raise ValueError(
@@ -90,10 +98,16 @@ def on_sphere(degrees: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The vertices of a network as points: (n, 2) coordinates, NaN for a vertex without coordinates (but not all)."""
+    """The vertices of a network as points.
+
+    Attributes
+    ----------
+    coordinates : (n, 2) float64, NaN for a vertex without coordinates (but not all)
+    unit : unit of distances, "m" or ""
+    """
 
     coordinates: np.ndarray
-    on_the_globe: bool
+    unit: str
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -110,29 +124,21 @@ class Network:
     def far(self) -> float:
         """The distance from its vertex beyond which a place is far."""
         low, high = self.box
-        return FAR_METRES if self.on_the_globe else FAR_SHARE * float(np.linalg.norm(high - low))
+        return FAR_METRES if self.unit else FAR_SHARE * float(np.linalg.norm(high - low))
 
     def say(self, distance: float) -> str:
-        """Return a distance as text, with its unit on the globe."""
-        if not self.on_the_globe:
+        """Return a distance as text, with its unit if it is known."""
+        if not self.unit:
             return f"{distance:,.6g}"
         return f"{distance:,.0f} m" if distance < 10_000 else f"{distance / 1000:,.0f} km"
 
 
-def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
-    """Raise ValueError if (k, 2) places are not longitudes and latitudes; the message names the row of table `name`."""
-    for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
-        lon, lat = places[row].tolist()
-        hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
-        raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
-
-
 def refuse_exchanged(
-    places: np.ndarray, snapped: np.ndarray, axes: tuple[str, str], network: Network, name: str
+    given: np.ndarray, found: Located, snapped: np.ndarray, axes: tuple[str, str], network: Network, name: str
 ) -> None:
     """Raise ValueError if a place is far outside the box of the network, but inside with its two numbers exchanged."""
-    for row in np.flatnonzero(~network.has(places, 1.0) & network.has(places[:, ::-1], 0.0))[:1].tolist():
-        first, second = places[row].tolist()
+    for row in np.flatnonzero(~network.has(found.places, 1.0) & network.has(found.exchanged, 0.0))[:1].tolist():
+        first, second = given[row].tolist()
         raise ValueError(
             f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is {network.say(snapped[row])} from"
             " the nearest vertex, and with the two numbers exchanged it is within the network; exchange them"

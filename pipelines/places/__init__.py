@@ -1,0 +1,1 @@
+"""Places, such as longitude and latitude: tables of places, their coordinate system, and the nearest vertices."""

@@ -1,0 +1,60 @@
+"""The names of the rows of a table of places or vertices, by which a result refers to them.
+
+The names are the column `id`; else the column `name`, if no entry is missing and no two entries are equal; else, for
+places, the index of a pandas frame, if the index has a name or is no plain range; else names that the caller gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+INDEX = "\0index"  # column with the index of a pandas frame, which has names
+
+
+def with_index(table: pa.Table, frame: Any) -> pa.Table:
+    """Return the table of a data frame, with the column `INDEX` if the index of the frame names its rows.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"x": [1.5]}, index=pandas.MultiIndex.from_tuples([("node", 7)]))
+    >>> with_index(pa.table({"x": [1.5]}), frame)[INDEX].to_pylist()
+    ['node/7']
+    """
+    if not hasattr(frame, "iloc"):
+        return table
+    index, count = frame.index, len(frame)
+    if index.names == [None] and index.dtype.kind == "i" and (index == np.arange(count)).all():
+        return table
+    if index.nlevels > 1:  # such as element and id of the features of OSMnx
+        index = ["/".join(map(str, each)) for each in index]
+    return table.append_column(INDEX, pa.array(index))
+
+
+def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:
+    """Return the names of the rows as text, and whether the names are integers; by default `otherwise` and `numbered`.
+
+    Raises
+    ------
+    ValueError
+        An entry of `id` is missing; the message names the table `name` and the row.
+    """
+    for column in ("id", "name", INDEX):
+        if column not in table.column_names:
+            continue
+        found = text_of(table[column])
+        empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
+        if column == "name" and (pc.any(empty).as_py() or pc.count_distinct(found).as_py() < len(found)):
+            continue
+        for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
+            raise ValueError(f"{name}, row {row + 1}: `{column}` is missing; fill it in or leave the row out")
+        return found, pa.types.is_integer(table[column].type)
+    return text_of(otherwise), numbered
+
+
+def text_of(column: Any) -> pa.Array:
+    """Return a column as text."""
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return found.cast(pa.large_string())

@@ -1,0 +1,57 @@
+"""By which names a table of distances calls the rows of the tables that it was asked for."""
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pipelines import od, write_graph
+
+AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+PLACES = pd.DataFrame(AT, columns=["x", "y"])
+POINTS = gpd.GeoDataFrame(geometry=gpd.points_from_xy(*AT.T))
+NAMES = ["north", "south", "east"]
+FEATURES = pd.MultiIndex.from_tuples([("node", 5), ("way", 5), ("way", 6)], names=["element", "id"])
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ring") / "g"
+    return write_graph(path, np.array([0, 1, 2, 3]), np.array([1, 2, 0]), np.array([5, 6, 7]), coordinates=AT * 1000)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (PLACES.assign(name=NAMES), NAMES),
+        (PLACES.assign(Name=NAMES, id=[7, 8, 9]), [7, 8, 9]),
+        (PLACES.assign(name=["a", None, "b"]), [1, 2, 3]),
+        (PLACES.assign(name=["a", "b", "a"]), [1, 2, 3]),
+        (PLACES.set_axis([4, 9, 2]), [4, 9, 2]),
+        (PLACES.set_axis(NAMES).assign(name=["a", "a", "a"]), NAMES),
+        (PLACES.rename_axis("osmid"), [0, 1, 2]),
+        (PLACES, [1, 2, 3]),
+        (PLACES[::-1], [2, 1, 0]),
+        (POINTS.assign(name=NAMES), NAMES),
+        (POINTS.set_axis(NAMES), NAMES),
+        (POINTS.geometry.set_axis(FEATURES), ["node/5", "way/5", "way/6"]),
+        (pa.table({"x": AT[:, 0], "y": AT[:, 1], "name": NAMES}), NAMES),
+        (pd.DataFrame({"vertex": [2, 0]}, index=["a", "b"]), [2, 0]),
+        (pd.DataFrame({"vertex": [2, 0], "name": ["a", "b"]}), ["a", "b"]),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:.*farther than")
+def test_rows_have_the_names_of_the_frame(ring, given, expected):
+    found = od(ring, given, [0])
+    assert found["origin"].tolist() == expected
+    assert found["origin"].dtype == ("int64" if isinstance(expected[0], int) else "object")
+
+
+def test_a_file_has_names_too(ring, tmp_path):
+    PLACES.assign(NAME=NAMES).to_csv(tmp_path / "o.csv", index=False)
+    PLACES.assign(id=["a", "", "c"]).to_csv(tmp_path / "n.csv", index=False)
+    assert od(ring, tmp_path / "o.csv", [0])["origin"].tolist() == NAMES
+    with pytest.raises(ValueError, match=r"n.csv, row 2: `id` is missing"):
+        od(ring, tmp_path / "n.csv", [0])

@@ -1,0 +1,92 @@
+"""A route as analysts use it: between places, with names, a unit, and its geometry."""
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+
+import pipelines
+from pipelines import StoreError, build_hierarchy, import_graph, k_shortest_paths, shortest_path, tree_path, write_turns
+
+HOME, SCHOOL = (13.0001, 52.0001), shapely.Point(13.0199, 52.0101)
+
+
+@pytest.fixture(scope="module", params=["EPSG:4326", "EPSG:32633"])
+def town(request, tmp_path_factory):
+    """Streets a-b-c with a bend, and a footway c-a; in longitudes and latitudes, or in metres."""
+    lines = gpd.GeoDataFrame(
+        {"u": ["a", "b", "c"], "v": ["b", "c", "a"], "time": [60, 90, 500], "highway": ["primary", None, "footway"]},
+        geometry=[
+            shapely.LineString([(13, 52), (13.01, 52)]),
+            shapely.LineString([(13.01, 52), (13.01, 52.01), (13.02, 52.01)]),
+            shapely.LineString([(13.02, 52.01), (13, 52)]),
+        ],
+        crs=4326,
+    )
+    folder = tmp_path_factory.mktemp("town")
+    graph = import_graph(lines.to_crs(request.param), folder / "g", weight="time", unit="s")
+    return graph, lines
+
+
+@pytest.mark.filterwarnings("ignore:.*taken for longitudes")
+def test_a_route_between_places_is_a_frame_and_a_line(town):
+    graph, lines = town
+    route = shortest_path(graph, HOME, SCHOOL)
+    assert (route.names, route.distance, route.unit, len(route)) == (["a", "b", "c"], 150, "s", 2)
+    assert repr(route) == "<route from a to c: 150 s over 2 arcs>"
+    assert (route.weights, route.total) == ((60, 90), 150)
+    assert not hasattr(route, "length")  # would be mistaken for metres
+    frame = route.to_geodataframe()
+    assert frame[["source", "target", "weight", "highway"]].to_numpy().tolist() == [
+        ["a", "b", 60, "primary"],
+        ["b", "c", 90, None],
+    ]
+    expected = lines.geometry[:2].to_crs(32633).length
+    np.testing.assert_allclose(frame["length"], expected, rtol=1e-3)  # metres; the plane is true to scale up to 0.04 %
+    assert frame.to_crs(4326).geometry.iloc[1].equals_exact(lines.geometry[1], 1e-9)
+    back = shortest_path(graph, "c", "b").to_geodataframe().to_crs(4326).geometry.iloc[0]
+    assert back.equals_exact(lines.geometry[2], 1e-9)
+    shape = shapely.geometry.shape(route.__geo_interface__["geometry"])
+    assert shape.equals_exact(shapely.LineString([(13, 52), (13.01, 52), (13.01, 52.01), (13.02, 52.01)]), 1e-9)
+    assert route.__geo_interface__["properties"] == {"source": "a", "target": "c", "distance": 150, "unit": "s"}
+    (again, *_) = k_shortest_paths(graph, HOME, SCHOOL, 2)
+    assert again == route
+    homes = pd.DataFrame([["Ann", *HOME], ["Bob", 13.0101, 52.0]], columns=["name", "lon", "lat"])
+    rows = gpd.GeoDataFrame(homes, geometry=gpd.points_from_xy(homes.lon, homes.lat))[["name", "geometry"]]
+    for frame in homes, homes.rename(columns={"lon": "x", "lat": "y"}), rows:
+        assert shortest_path(graph, frame.loc[0], frame.loc[1]).names == ["a", "b"]
+
+
+@pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
+def test_a_route_without_arcs(town):
+    route = shortest_path(town[0], "a", "a")
+    assert (len(route), bool(route), len(route.to_geodataframe())) == (0, True, 0)
+    assert len(route.__geo_interface__["geometry"]["coordinates"]) == 2
+
+
+@pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
+def test_routes_of_other_stores(town, client, tmp_path):
+    graph, _ = town
+    expected = shortest_path(graph, "a", "c").to_geodataframe()
+    hierarchy = build_hierarchy(client, graph, tmp_path / "h")
+    trees = pipelines.single_source_shortest_paths(client, graph, tmp_path / "t", ["a"])
+    turns = pd.DataFrame([["a", "b", "c", 5]], columns=["from", "via", "to", "cost"])
+    turned = write_turns(graph, tmp_path / "turned", turns)
+    near = tuple(graph.coordinates()[0] + 1e-6)
+    for route in (
+        shortest_path(hierarchy, near, "c"),
+        tree_path(trees, near, "c"),
+        shortest_path(turned, near, "c"),
+    ):
+        assert route.names == ["a", "b", "c"]
+        assert route.to_geodataframe().drop(columns="weight").equals(expected.drop(columns="weight"))
+
+
+def test_who_has_no_places_is_told(tmp_path):
+    bare = pipelines.import_graph([(0, 1, 2.5)], tmp_path / "g")
+    assert repr(shortest_path(bare, 0, 1)) == "<route from 0 to 1: 2.5 over 1 arc>"
+    with pytest.raises(StoreError, match=r"g has no coordinates; import it with coordinates"):
+        shortest_path(bare, 0, 1).to_geodataframe()
+    with pytest.raises(ValueError, match="has no coordinates; name vertices, or import it with coordinates"):
+        shortest_path(bare, (0.5, 1), 1)
