@@ -1,4 +1,5 @@
 import functools
+import gc
 import importlib.util
 import itertools
 import os
@@ -14,8 +15,28 @@ from hypothesis import settings
 settings.register_profile("tilepath", deadline=None)
 settings.load_profile("tilepath")
 
+# What Dask measures of itself for its dashboard, several times a second in every scheduler and worker of the tests. The
+# processes that tests start inherit it.
+os.environ |= {
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "1h",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+}
+
 SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
 DEVICES = itertools.count(1000, 1000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage while thousands of tests are found, all of which stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -40,6 +61,17 @@ def no_waiting_for_disks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def garbage():
+    """Collect the garbage of a module at its end, and let no later collection look at what is left.
+
+    The compiled functions of a test process are a million objects, and all of them would be looked at again and again.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
