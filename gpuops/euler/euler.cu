@@ -12,6 +12,10 @@
 //   mark_rows                              the first arc of every row
 //   propose_links, accept_links            a round of Boruvka: every tree of circuits adds its least link to the forest
 //   components                             the least arc of every component: for every label, and listed
+//   narrow                                 arc numbers in the type ARC
+//   propose_none                           no proposal for any tree
+//   join                                   the predecessors after circuits are joined by links
+//   relabel                                labels of components, for every arc
 //   measure                                the length of every way, and the way before it
 //   leap                                   the distance from every splitter back to a start, by pointer doubling
 //   measure_circuits, write_order          the lengths of circuits, and every arc at its place
@@ -74,6 +78,10 @@ extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, co
     if (w * 32 >= m) return;
     int i = before[w];
     for (Word word = splitters[w]; word; word &= word - 1) arcs[i++] = (ARC)(w * 32 + __ffs((int)word) - 1);
+}
+
+extern "C" __global__ void narrow(ARC* numbers, const long long* wide, long long m) {
+    for (long long a = thread_number(); a < m; a += all_threads()) numbers[a] = (ARC)wide[a];
 }
 
 // --- Labels -------------------------------------------------------------------------------------------------------
@@ -144,6 +152,10 @@ __device__ inline void lower(ARC* address, ARC value) {
     if (value < __ldcg(address)) atomicMin(address, value);
 }
 
+extern "C" __global__ void propose_none(ARC* best, long long m) {
+    for (long long c = thread_number(); c < m; c += all_threads()) best[c] = NONE;
+}
+
 // If `listed`, `slots` (count) are the links to choose from; otherwise every arc that is not the first of its row is.
 extern "C" __global__ void propose_links(int* found, ARC* best, ARC* trees, const ARC* labels,
                                          const unsigned char* first, const ARC* slots, long long count, int listed) {
@@ -179,6 +191,28 @@ extern "C" __global__ void components(ARC* starts, Word* count, ARC* trees, cons
         flatten(trees, (ARC)c);
         if (trees[c] == c) starts[atomicAdd(count, 1u)] = (ARC)c;
     }
+}
+
+// --- Joined circuits ----------------------------------------------------------------------------------------------
+
+// slots (count) are links, ascending. For consecutive links s..t, the predecessor of s - 1 moves to t, and every other
+// predecessor one place down. The place of t follows from a binary search: slots[j] - j never falls.
+extern "C" __global__ void join(ARC* joined, const ARC* predecessors, const ARC* slots, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        const ARC s = slots[i];
+        joined[s - 1] = predecessors[s];
+        if (i && slots[i - 1] == s - 1) continue;
+        long long last = i, beyond = count;
+        while (beyond - last > 1) {
+            const long long middle = last + (beyond - last) / 2;
+            (slots[middle] - s == (ARC)(middle - i) ? last : beyond) = middle;
+        }
+        joined[slots[last]] = predecessors[s - 1];
+    }
+}
+
+extern "C" __global__ void relabel(ARC* result, const ARC* components, const ARC* labels, long long m) {
+    for (long long a = thread_number(); a < m; a += all_threads()) result[a] = components[labels[a]];
 }
 
 // --- The walk -----------------------------------------------------------------------------------------------------

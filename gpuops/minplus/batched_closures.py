@@ -10,9 +10,7 @@ import functools
 import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba import njit, types
 
 from gpuops._cuda import Program
 from gpuops._threads import for_all
@@ -42,6 +40,9 @@ def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> No
 
 @functools.cache
 def _compile(dtype: np.dtype) -> Any:
+    import numba
+    from numba import njit, types
+
     batch, sizes = types.Array(numba.from_dtype(dtype), 3, "A"), types.Array(types.int32, 2, "A", readonly=True)
     return njit(types.void(batch, sizes, types.float64), nogil=True, cache=True)(_close)
 
