@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import argsort, copied
 from gpuops._cuda import Program
 
 _THREADS = 256
@@ -55,7 +56,7 @@ def pair(indptr: Any, indices: Any) -> Any:
     m = len(indices)
     arc = np.dtype(np.int32 if m < 2**31 else np.int64)
     with indices.device:
-        order = cupy.argsort(indices, kind="stable")
+        order = argsort(indices)
         wrong, n = cupy.zeros((1,), np.int32), len(indptr) - 1
         _launch_program(_PAIRING[indices.dtype.name], "check_pairing", n, (wrong, indptr, indices, order, np.int64(n)))
         if int(wrong[0]):
@@ -99,7 +100,7 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
 
     m, arc = len(labels), labels.dtype
     with labels.device:
-        trees, best = labels.copy(), cupy.empty((m,), arc)
+        trees, best = copied(labels), cupy.empty((m,), arc)
         _launch("propose_none", m, (best,), arc)
         first = cupy.zeros((m,), np.uint8)
         _launch("mark_rows", len(indptr) - 1, (first, indptr), arc)
@@ -118,13 +119,16 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
             _launch("accept_links", m, (best, trees, accepted, links, counts, labels), arc)
         _launch("components", m, (starts, counts[1:], trees, labels), arc)
         link_count, start_count = map(int, counts.get())
-        return cupy.sort(links[:link_count]), cupy.sort(starts[:start_count]), trees
+        links, starts = links[:link_count], starts[:start_count]
+        links.sort()
+        starts.sort()
+        return links, starts, trees
 
 
 def join(predecessors: Any, slots: Any) -> Any:
     """Join circuits by links; see `join_circuits`. A kernel, since CuPy compiles a dozen for the same."""
     with predecessors.device:
-        joined = predecessors.copy()
+        joined = copied(predecessors)
         _launch("join", len(slots), (joined, predecessors, slots), predecessors.dtype)
         return joined
 
@@ -189,7 +193,7 @@ class _Splitters:
         self.ends, counts_from_1 = cupy.zeros((words,), np.uint32), cupy.zeros((words + 1,), np.int32)
         if starts is not None:
             _launch("set_starts", len(starts), (self.ends, starts), arc)
-        self.bits = self.ends.copy()
+        self.bits = copied(self.ends)
         rarity = min(max((m // _WAYS).bit_length() - 1, 1), _RAREST)
         _launch_sized("choose_splitters", words, (self.bits, counts_from_1[1:], np.int32(rarity), np.int64(m)), arc)
         self.before = cupy.cumsum(counts_from_1, dtype=np.int32)
