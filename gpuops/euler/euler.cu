@@ -48,9 +48,9 @@ __device__ inline bool is_splitter(const Word* splitters, ARC a) {
     return __ldg(splitters + (a >> 5)) >> (a & 31) & 1;
 }
 
-__device__ inline int splitter_number(const Word* splitters, const int* before, ARC a) {
+__device__ inline int splitter_number(const Word* splitters, const long long* before, ARC a) {
     const Word word = splitters[a >> 5];
-    return before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
+    return (int)before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
 }
 
 // splitters: a bit for every arc. The bits of starts are already set; the kernel sets the bits of one arc in 2^rarity.
@@ -73,10 +73,10 @@ extern "C" __global__ void set_starts(Word* splitters, const ARC* starts, long l
 }
 
 // Stores the arc numbers of the splitters in `arcs`, rising.
-extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const int* before, long long m) {
+extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const long long* before, long long m) {
     const long long w = thread_number();
     if (w * 32 >= m) return;
-    int i = before[w];
+    long long i = before[w];
     for (Word word = splitters[w]; word; word &= word - 1) arcs[i++] = (ARC)(w * 32 + __ffs((int)word) - 1);
 }
 
@@ -88,7 +88,7 @@ extern "C" __global__ void narrow(ARC* numbers, const long long* wide, long long
 
 // For each way: the least arc on it, and the splitter before it.
 extern "C" __global__ void survey(int* next, ARC* least, const ARC* arcs, const ARC* predecessors,
-                                  const Word* splitters, const int* before, long long count) {
+                                  const Word* splitters, const long long* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         ARC a = arcs[i], lowest = a;
         while (!is_splitter(splitters, a = predecessors[a])) lowest = min(lowest, a);
@@ -219,7 +219,7 @@ extern "C" __global__ void relabel(ARC* result, const ARC* components, const ARC
 
 // Going back along a circuit ends at its start: if the splitter before a way is a start, `next` is -1.
 extern "C" __global__ void measure(int* next, ARC* lengths, const ARC* arcs, const ARC* predecessors,
-                                   const Word* splitters, const Word* ends, const int* before, long long count) {
+                                   const Word* splitters, const Word* ends, const long long* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         ARC a = arcs[i], length = 0;
         do {
@@ -243,7 +243,7 @@ extern "C" __global__ void leap(int* next_after, ARC* lengths_after, const int* 
 // Stores circuits[label] = k for the label of circuit k, and the lengths of the circuits.
 extern "C" __global__ void measure_circuits(long long* circuit_lengths, ARC* circuits, const ARC* starts,
                                             const ARC* labels, const ARC* lengths, const Word* splitters,
-                                            const int* before, long long count) {
+                                            const long long* before, long long count) {
     for (long long k = thread_number(); k < count; k += all_threads()) {
         circuit_lengths[k] = lengths[splitter_number(splitters, before, starts[k])];
         circuits[labels[starts[k]]] = (ARC)k;

@@ -1,6 +1,6 @@
 """Euler circuits on a GPU: the stages of `gpuops.euler.stages`, kernels in euler.cu.
 
-CuPy sorts and adds up by binaries that it ships, but compiles a kernel for each kind of elementwise operation at its
+CuPy sorts by binaries that it ships, but compiles a kernel for each kind of elementwise operation at its
 first use, in a tenth of a second. So the kernels of euler.cu do the elementwise operations.
 
 A stage reads and writes each arc a few times in order, and follows one or two random references for each arc. The
@@ -15,6 +15,7 @@ import numpy as np
 
 from gpuops._copies_cuda import argsort, copied
 from gpuops._cuda import Program
+from gpuops._scan_cuda import scan
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 20  # the kernels use grid-stride loops
@@ -170,7 +171,7 @@ def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
         lengths_from_1, numbers = cupy.zeros((circuits + 1,), np.int64), cupy.empty((m,), arc)
         starting = (lengths_from_1[1:], numbers, starts, labels, sublists, bits, before)
         _launch("measure_circuits", circuits, starting, arc)
-        offsets = cupy.cumsum(lengths_from_1, dtype=np.int64)
+        offsets = scan(lengths_from_1, 0, np.dtype(np.int64))
         arguments = (order, offsets, numbers, labels, arcs, sublists, predecessors, bits, ends)
         _launch("write_order", number, arguments, arc)
         return order, offsets.get()
@@ -196,7 +197,7 @@ class _Splitters:
         self.bits = copied(self.ends)
         rarity = min(max((m // _WAYS).bit_length() - 1, 1), _RAREST)
         _launch_sized("choose_splitters", words, (self.bits, counts_from_1[1:], np.int32(rarity), np.int64(m)), arc)
-        self.before = cupy.cumsum(counts_from_1, dtype=np.int32)
+        self.before = scan(counts_from_1, 0, np.dtype(np.int64))
         self.count = int(self.before[-1])
         self.arcs = cupy.empty((self.count,), arc)
         _launch_sized("number_splitters", words, (self.arcs, self.bits, self.before, np.int64(m)), arc)
