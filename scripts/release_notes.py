@@ -45,7 +45,7 @@ def notes(changelog: str, version: str, final: bool = False) -> str:
     """
     sections = re.split(r"^## ", changelog, flags=re.M)[1:]
     dated = [s for s in sections if re.match(rf"\[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n", s)]
-    open_ = [s for s in sections if re.match(rf"\[Unreleased\].*\b{re.escape(version)}\b", s)]
+    open_ = [s for s in sections if s.startswith("[Unreleased]") and version in s.partition("\n")[0].split()]
     if not dated and (final or not open_):
         raise ValueError(f'CHANGELOG.md has no section "## [{version}] - YYYY-MM-DD"; give this heading to its changes')
     _, _, body = (dated or open_)[0].partition("\n")
