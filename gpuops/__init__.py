@@ -6,11 +6,10 @@ and returned without a copy: `gpuops.arrays.of_any_library` converts the argumen
 Each name is imported at its first use: importing Numba and all operations takes most of a second.
 """
 
-from importlib import import_module
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from gpuops.faces import offered_names
+from gpuops.faces import imported, offered_names
 
 if TYPE_CHECKING:
     from gpuops.centrality import Betweenness as Betweenness
@@ -105,10 +104,10 @@ if not TYPE_CHECKING:  # type checkers read the imports above; they cannot evalu
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
-        return import_module(f"gpuops.{name}")
+        return imported(f"gpuops.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name]), name)
+    value = getattr(imported(_MODULES[name]), name)
     if isfunction(value):
         from gpuops.arrays import of_any_library
 

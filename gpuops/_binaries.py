@@ -18,6 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuops.errors import NoGpuError
+
+OLDEST = "80"  # compute capability of the oldest GPUs: kernels copy by instructions that came with NVIDIA's Ampere
+
 # As CuPy compiles its own kernels: denormal float32 values are zero, and a lambda runs where it is called.
 FLAGS = ("-ftz=true", "--device-as-default-execution-space")
 
@@ -47,7 +51,15 @@ class Text:
 
 
 def binary(text: Text, capability: str) -> Path:
-    """Return the file of a binary for a GPU of a compute capability, such as "90"; compile it if there is none."""
+    """Return the file of a binary for a GPU of a compute capability, such as "90"; compile it if there is none.
+
+    Raises
+    ------
+    NoGpuError
+        The GPU is older than the kernels allow.
+    """
+    if lack := too_old(capability):
+        raise NoGpuError(f"{lack}; use the CPU (device='cpu')")
     if (file := shipped(text, capability)) is not None:
         return file
     if not (file := kept(text, capability)).exists():
@@ -57,6 +69,14 @@ def binary(text: Text, capability: str) -> Path:
         whole.write_bytes(content)
         whole.replace(file)  # another process may compile the same
     return file
+
+
+def too_old(capability: str) -> str:
+    """Return why a GPU of a compute capability cannot run the kernels; "" if it can."""
+    if int(capability) >= int(OLDEST):
+        return ""
+    given, least = (f"{number[:-1]}.{number[-1]}" for number in (capability, OLDEST))
+    return f"this GPU has compute capability {given}, and tilepath needs {least} or later"
 
 
 def origin(text: Text, capability: str) -> str:

@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
 
-import numba
-
 # Fewest relaxations for which waking another thread saves time, about 100 microseconds of work.
 _SERIAL_RELAXATIONS = 2**22
 # Parts of an array: more than there are threads, so that no thread waits long for the last one.
@@ -32,7 +30,7 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
     """
     waiting = list(tasks)
     remaining = iter(waiting)  # next(remaining) is atomic, so that each task goes to one thread
-    threads = min(numba.config.NUMBA_NUM_THREADS, len(waiting), relaxations // _SERIAL_RELAXATIONS)
+    threads = min(_most(), len(waiting), relaxations // _SERIAL_RELAXATIONS)
     if threads < 2 or getattr(_here, "busy", False):
         for task in remaining:
             step(task)
@@ -70,8 +68,16 @@ _here = threading.local()  # busy: this thread works on a call of `for_all` that
 
 
 @functools.cache
+def _most() -> int:
+    """Return how many threads Numba is set to use."""
+    import numba  # takes a quarter of a second, which an operation on a GPU need not spend
+
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+@functools.cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS, thread_name_prefix="gpuops")
+    return ThreadPoolExecutor(_most(), thread_name_prefix="gpuops")
 
 
 # A forked process inherits the pool object without its threads.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuops._binaries import too_old
 from gpuops.errors import NoGpuError
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -20,7 +21,7 @@ def array_library(device: str) -> Any:
     ValueError
         There is no such `device`.
     ImportError, NoGpuError
-        `device` is "gpu", and CuPy or a GPU is missing.
+        `device` is "gpu", and CuPy or a GPU is missing, or the GPU is too old.
     """
     if device not in DEVICES:
         raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
@@ -37,7 +38,11 @@ def array_library(device: str) -> Any:
             ) from error
         return np
     if cupy.cuda.is_available():
-        return cupy
+        if not (lack := too_old(cupy.cuda.Device().compute_capability)):
+            return cupy
+        if device == "gpu":
+            raise NoGpuError(f"{lack}; pass device 'cpu' or 'auto'")
+        return np
     if device == "gpu":
         raise NoGpuError("device is 'gpu', but CuPy finds no GPU; pass 'cpu' or 'auto'")
     return np

@@ -4,10 +4,9 @@ All public functions and classes can be imported from this package. Each is load
 importing Dask and Numba takes a second, and reading a store needs neither.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpuops.faces import offered_names
+from gpuops.faces import imported, offered_names
 from pipelines.stores.displays import PICTURES
 from pipelines.stores.generated_names import OPENERS
 
@@ -130,7 +129,7 @@ if not TYPE_CHECKING:  # type checkers use the imports above and cannot evaluate
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+        return getattr(imported(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

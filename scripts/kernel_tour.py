@@ -335,7 +335,7 @@ def betweenness_sums(xp: Any) -> None:
                 gpuops.betweenness(indptr, indices, lengths)
 
 
-@operation("csr/csr.cu", "euler/euler.cu", "euler/pairing.cu")
+@operation("csr/csr.cu", "euler/euler.cu", "euler/pairing.cu", "compaction/scan.cu")
 def euler_circuits(xp: Any) -> None:
     rng = np.random.default_rng(10)
     for kind in np.int32, np.int64:

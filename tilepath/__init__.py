@@ -9,11 +9,10 @@ This package is the thin outermost layer. It holds the command line (`tilepath.c
 scikit-learn, so ``from tilepath import *`` leaves them out.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pipelines
-from gpuops.faces import offered_names
+from gpuops.faces import imported, offered_names
 
 if TYPE_CHECKING:
     from clusters import ClusterError as ClusterError
@@ -31,7 +30,7 @@ if not TYPE_CHECKING:  # type checkers read the imports above; they cannot evalu
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+        return getattr(imported(_MODULES[name]), name)
     if name == "__version__":
         from importlib.metadata import version  # which takes longer to import than all of this
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.compaction import compaction_cuda, compaction_numba, distinct_cuda, distinct_numba
+from gpuops.compaction import compaction_cuda, distinct_cuda
 
 ORDERS = ("value", "first")
 
@@ -80,7 +80,7 @@ def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = Fals
     if len(x) == 0:
         nothing = [xp.empty((0,), np.int64) if wanted else None for wanted in (return_counts, return_inverse)]
         return Distinct(xp.empty((0,), x.dtype), *nothing)
-    half: Any = distinct_cuda if is_cupy(x) else distinct_numba
+    half = _half(x, "distinct")
     x = x if x.flags.c_contiguous else x.copy()
     keys = half.keys(x)
     values, counts, inverse = half.distinct(keys, return_counts, return_inverse, first)
@@ -120,7 +120,7 @@ def compact(x: Any, keep: Any) -> Any:
         raise TypeError(f"x is {x.dtype}; elements of 1, 2, 4 or 8 bytes can be compacted")
     if len(x) != len(keep):
         raise ValueError(f"x has {len(x)} elements and keep has {len(keep)}; give one for each")
-    half: Any = compaction_cuda if is_cupy(x) else compaction_numba
+    half = _half(x, "compaction")
     words = (x if x.flags.c_contiguous else x.copy()).view(f"u{x.dtype.itemsize}")
     return half.compact(words, keep if keep.flags.c_contiguous else keep.copy()).view(x.dtype)
 
@@ -182,8 +182,17 @@ def _scan(x: Any, shift: int) -> Any:
     if x.dtype == np.float16:
         raise TypeError("x is float16, which has too few digits for sums; convert it to float32")
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind, x.dtype)
-    half: Any = compaction_cuda if is_cupy(x) else compaction_numba
+    half = _half(x, "compaction")
     return half.scan(x if x.flags.c_contiguous else x.copy(), shift, np.dtype(wide))
+
+
+def _half(x: Any, name: str) -> Any:
+    """Return the module of the operations "distinct" or "compaction" for the library of `x`."""
+    if is_cupy(x):
+        return distinct_cuda if name == "distinct" else compaction_cuda
+    from gpuops.compaction import compaction_numba, distinct_numba  # a program on a GPU need not import Numba
+
+    return distinct_numba if name == "distinct" else compaction_numba
 
 
 def _check_dtype(dtype: np.dtype) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from gpuops._cuda import Program, Told
+from gpuops._scan_cuda import scan as scan
+from gpuops._scan_cuda import tiles_of
 
 _THREADS = 256
 # Threads of a block by the bytes of an element. Smaller tiles are done sooner, but look-back passes more tiles.
 _THREADS_OF_COMPACTION = {1: 256, 2: 256, 4: 128, 8: 256}
-_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # elements of a thread, as in compaction.cu; always 16 in scan.cu
+_ITEMS, _ITEMS_OF_8_BYTES = 16, 8  # elements of a thread, as in compaction.cu
 
 _WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 _COMPACTIONS = {
@@ -23,19 +24,6 @@ _HEADS = {  # keys of one byte have a table and are never sorted
     size: Program("compaction/compaction.cu", ("heads",), (f"WORD={word}",), threads=_THREADS)
     for size, word in _WORDS.items()
     if size > 1
-}
-
-_INTEGERS = {
-    **{"i1": "signed char", "u1": "unsigned char", "i2": "short", "u2": "unsigned short"},
-    **{"i4": "int", "u4": "unsigned", "u8": "unsigned long long"},
-}
-_SUMS = {
-    **{kind: (name, "unsigned long long") for kind, name in _INTEGERS.items()},
-    **{"f4": ("float", "float"), "f8": ("double", "double")},
-}
-_SCANS = {
-    kind: Program("compaction/scan.cu", ("scan",), (f"ELEMENT={element}", f"SUM={total}"), threads=_THREADS)
-    for kind, (element, total) in _SUMS.items()
 }
 
 
@@ -63,7 +51,7 @@ def heads(x: Any, placed: bool) -> tuple[Any, Any]:
 def _launch(programs: dict[int, Program], x: Any, arguments: tuple[Any, ...]) -> int:
     """Launch a compaction and return the number of elements kept."""
     program = programs[x.dtype.itemsize]
-    tiles, states = _tiles(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
+    tiles, states = tiles_of(program, len(x), _ITEMS_OF_8_BYTES if x.itemsize == 8 else _ITEMS)
     if tiles == 0:
         return 0
     count = Told(1)
@@ -74,24 +62,3 @@ def _launch(programs: dict[int, Program], x: Any, arguments: tuple[Any, ...]) ->
 def _first(array: Any, count: int) -> Any:
     """Return the first `count` elements; as a copy if they are less than half, which frees the rest of the memory."""
     return array[:count] if 2 * count >= len(array) else array[:count].copy()
-
-
-def scan(x: Any, shift: int, dtype: np.dtype) -> Any:
-    """Return prefix sums in `dtype` of x (n,), contiguous; inclusive with `shift` 0, exclusive with `shift` 1."""
-    import cupy
-
-    with x.device:
-        kind = "u8" if x.dtype.kind == "i" and x.itemsize == 8 else f"{x.dtype.kind}{x.itemsize}".replace("b", "u")
-        program, result = _SCANS[kind], cupy.empty((len(x),), dtype)
-        tiles, states = _tiles(program, len(x), _ITEMS, words=2)
-        if tiles:
-            program.launch("scan", tiles, (x, np.int64(len(x)), np.int32(shift), result, states))
-        return result
-
-
-def _tiles(program: Program, n: int, items: int, words: int = 1) -> tuple[int, Any]:
-    """Return the number of tiles of n elements, and the zeroed states of the look-back with `words` words a tile."""
-    import cupy
-
-    tiles = math.ceil(n / (program.threads * items))
-    return tiles, cupy.zeros((words * (tiles + 1),), np.uint64)

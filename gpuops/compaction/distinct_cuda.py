@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import copied
 from gpuops._cuda import Program, Told, multiprocessors
 from gpuops.compaction.compaction_cuda import heads
 
@@ -192,10 +193,7 @@ def _by_sorting(keys: Any, counted: bool, inverse: bool, first: bool) -> tuple[A
 
 def _sorted(keys: Any) -> Any:
     """Return a sorted copy."""
-    import cupy
-
-    result = cupy.empty((len(keys),), keys.dtype)
-    result.data.copy_from_device_async(keys.data, keys.nbytes)  # takes half the time of ndarray.copy or of cupy.sort's
+    result = copied(keys)
     result.sort()
     return result
 

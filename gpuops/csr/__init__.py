@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.csr import csr_cuda, csr_numba
+from gpuops.csr import csr_cuda
 
 
 def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
@@ -46,7 +46,7 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
         rises, least, largest = bounds
     else:
         rises = n >= 0 and int(indptr[0]) == 0 and int(indptr[-1]) == m and bool((indptr[1:] >= indptr[:-1]).all())
-        least, largest = csr_numba.bounds(indices) if m else (0, -1)
+        least, largest = _half(indices).bounds(indices) if m else (0, -1)
     if not rises:
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
     for name, array in of_arcs.items():
@@ -109,8 +109,7 @@ def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
     -------
     (arcs,) array of `dtype`
     """
-    half: Any = csr_cuda if is_cupy(indptr) else csr_numba
-    return half.tails(contiguous(indptr), arcs, np.dtype(dtype))
+    return _half(indptr).tails(contiguous(indptr), arcs, np.dtype(dtype))
 
 
 def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
@@ -128,8 +127,7 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     arcs : (m,) array
         The number of each arc in the given graph: ``indices[arcs]`` rises.
     """
-    half: Any = csr_cuda if is_cupy(indptr) else csr_numba
-    return half.transpose(contiguous(indptr), contiguous(indices))
+    return _half(indptr).transpose(contiguous(indptr), contiguous(indices))
 
 
 def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, Any]:
@@ -145,7 +143,7 @@ def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, 
     indptr, indices, weights : (n + 1,), (2 m,), (2 m,) arrays
         With the dtypes of the arguments. Arcs of a row are in the order of their numbers in the given graph.
     """
-    return csr_numba.both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
+    return _half(indptr).both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
 
 
 def occurrences(vertices: Any, n: int) -> Any:
@@ -173,3 +171,12 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
 def contiguous(array: Any) -> Any:
     """Return `array` if it is C-contiguous, else a contiguous copy."""
     return array if array.flags.c_contiguous else array.copy()
+
+
+def _half(array: Any) -> Any:
+    """Return the module with the kernels for the library of `array`."""
+    if is_cupy(array):
+        return csr_cuda
+    from gpuops.csr import csr_numba  # a program on a GPU need not import Numba
+
+    return csr_numba

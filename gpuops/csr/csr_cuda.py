@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import argsort
 from gpuops._cuda import Program, struct
 
 _THREADS, _ITEMS = 256, 11  # as in csr.cu
@@ -79,7 +80,7 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     with indptr.device:
         if m == 0:
             return cupy.zeros((n + 1,), indptr.dtype), cupy.empty((0,), indices.dtype), cupy.empty((0,), indptr.dtype)
-        order = cupy.argsort(indices)  # stable, like all sorts of CuPy
+        order = argsort(indices)  # stable
         starts = cupy.searchsorted(indices[order], cupy.arange(n + 1, dtype=indices.dtype))
         sources = tails(indptr, m, indices.dtype)[order]
         return starts.astype(indptr.dtype), sources, order.astype(indptr.dtype)

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops._inner_numba import inner
 from gpuops._threads import by_parts, for_all
 
 _TASKS = 64
@@ -110,7 +111,7 @@ def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int
     return [(r, a, b) for r, a, b in zip(rows.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=True) if a < b]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _expand(indptr, row, first, last, block):
     """Store the tails of arcs `first` to `last` - 1 in `block`, and return the last one; `first` is in `row` or later.
 

@@ -30,14 +30,13 @@ import numpy as np
 
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
-from gpuops.euler import euler_numba
 from gpuops.euler.balance import closing_arc, odd_edge, refuse_unbalanced
 from gpuops.euler.certificate import verify_circuit as verify_circuit
 from gpuops.euler.orientation import mates_of as mates_of
 from gpuops.euler.orientation import orient
 from gpuops.euler.stages import CircuitGraph as CircuitGraph
 from gpuops.euler.stages import LinkForest as LinkForest
-from gpuops.euler.stages import check_arcs
+from gpuops.euler.stages import check_arcs, half_of
 from gpuops.euler.stages import circuit_graph as circuit_graph
 from gpuops.euler.stages import cycle_labels as cycle_labels
 from gpuops.euler.stages import join_circuits as join_circuits
@@ -173,7 +172,7 @@ class _Circuits:
         forest = spanning_links(indptr, labels)
         self.watch("span", len(forest.slots))
         predecessors = join_circuits(predecessors, forest.slots)
-        labels, starts = forest.components[labels], forest.starts
+        labels, starts = half_of(labels).relabel(forest.components, labels), forest.starts
         self.watch("join", len(starts))
         if first is not None:
             starts[library_of(starts).searchsorted(starts, labels[first])] = first
@@ -184,7 +183,7 @@ class _Circuits:
     def _by_hierholzer(self, indptr: np.ndarray, indices: np.ndarray, first: int | None) -> EulerCircuit:
         if not isinstance(indices, np.ndarray):
             raise TypeError("Hierholzer's algorithm takes NumPy arrays; use cupy.asnumpy, or method='stages'")
-        found = euler_numba.hierholzer(indptr, indices)
+        found = half_of(indices).hierholzer(indptr, indices)
         if found is None:
             refuse_unbalanced(indptr, indices)
         arcs, offsets = found

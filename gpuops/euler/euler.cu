@@ -12,6 +12,10 @@
 //   mark_rows                              the first arc of every row
 //   propose_links, accept_links            a round of Boruvka: every tree of circuits adds its least link to the forest
 //   components                             the least arc of every component: for every label, and listed
+//   narrow                                 arc numbers in the type ARC
+//   propose_none                           no proposal for any tree
+//   join                                   the predecessors after circuits are joined by links
+//   relabel                                labels of components, for every arc
 //   measure                                the length of every way, and the way before it
 //   leap                                   the distance from every splitter back to a start, by pointer doubling
 //   measure_circuits, write_order          the lengths of circuits, and every arc at its place
@@ -44,9 +48,9 @@ __device__ inline bool is_splitter(const Word* splitters, ARC a) {
     return __ldg(splitters + (a >> 5)) >> (a & 31) & 1;
 }
 
-__device__ inline int splitter_number(const Word* splitters, const int* before, ARC a) {
+__device__ inline int splitter_number(const Word* splitters, const long long* before, ARC a) {
     const Word word = splitters[a >> 5];
-    return before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
+    return (int)before[a >> 5] + __popc(word & ((1u << (a & 31)) - 1));
 }
 
 // splitters: a bit for every arc. The bits of starts are already set; the kernel sets the bits of one arc in 2^rarity.
@@ -69,18 +73,22 @@ extern "C" __global__ void set_starts(Word* splitters, const ARC* starts, long l
 }
 
 // Stores the arc numbers of the splitters in `arcs`, rising.
-extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const int* before, long long m) {
+extern "C" __global__ void number_splitters(ARC* arcs, const Word* splitters, const long long* before, long long m) {
     const long long w = thread_number();
     if (w * 32 >= m) return;
-    int i = before[w];
+    long long i = before[w];
     for (Word word = splitters[w]; word; word &= word - 1) arcs[i++] = (ARC)(w * 32 + __ffs((int)word) - 1);
+}
+
+extern "C" __global__ void narrow(ARC* numbers, const long long* wide, long long m) {
+    for (long long a = thread_number(); a < m; a += all_threads()) numbers[a] = (ARC)wide[a];
 }
 
 // --- Labels -------------------------------------------------------------------------------------------------------
 
 // For each way: the least arc on it, and the splitter before it.
 extern "C" __global__ void survey(int* next, ARC* least, const ARC* arcs, const ARC* predecessors,
-                                  const Word* splitters, const int* before, long long count) {
+                                  const Word* splitters, const long long* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         ARC a = arcs[i], lowest = a;
         while (!is_splitter(splitters, a = predecessors[a])) lowest = min(lowest, a);
@@ -144,6 +152,10 @@ __device__ inline void lower(ARC* address, ARC value) {
     if (value < __ldcg(address)) atomicMin(address, value);
 }
 
+extern "C" __global__ void propose_none(ARC* best, long long m) {
+    for (long long c = thread_number(); c < m; c += all_threads()) best[c] = NONE;
+}
+
 // If `listed`, `slots` (count) are the links to choose from; otherwise every arc that is not the first of its row is.
 extern "C" __global__ void propose_links(int* found, ARC* best, ARC* trees, const ARC* labels,
                                          const unsigned char* first, const ARC* slots, long long count, int listed) {
@@ -181,11 +193,33 @@ extern "C" __global__ void components(ARC* starts, Word* count, ARC* trees, cons
     }
 }
 
+// --- Joined circuits ----------------------------------------------------------------------------------------------
+
+// slots (count) are links, ascending. For consecutive links s..t, the predecessor of s - 1 moves to t, and every other
+// predecessor one place down. The place of t follows from a binary search: slots[j] - j never falls.
+extern "C" __global__ void join(ARC* joined, const ARC* predecessors, const ARC* slots, long long count) {
+    for (long long i = thread_number(); i < count; i += all_threads()) {
+        const ARC s = slots[i];
+        joined[s - 1] = predecessors[s];
+        if (i && slots[i - 1] == s - 1) continue;
+        long long last = i, beyond = count;
+        while (beyond - last > 1) {
+            const long long middle = last + (beyond - last) / 2;
+            (slots[middle] - s == (ARC)(middle - i) ? last : beyond) = middle;
+        }
+        joined[slots[last]] = predecessors[s - 1];
+    }
+}
+
+extern "C" __global__ void relabel(ARC* result, const ARC* components, const ARC* labels, long long m) {
+    for (long long a = thread_number(); a < m; a += all_threads()) result[a] = components[labels[a]];
+}
+
 // --- The walk -----------------------------------------------------------------------------------------------------
 
 // Going back along a circuit ends at its start: if the splitter before a way is a start, `next` is -1.
 extern "C" __global__ void measure(int* next, ARC* lengths, const ARC* arcs, const ARC* predecessors,
-                                   const Word* splitters, const Word* ends, const int* before, long long count) {
+                                   const Word* splitters, const Word* ends, const long long* before, long long count) {
     for (long long i = thread_number(); i < count; i += all_threads()) {
         ARC a = arcs[i], length = 0;
         do {
@@ -209,7 +243,7 @@ extern "C" __global__ void leap(int* next_after, ARC* lengths_after, const int* 
 // Stores circuits[label] = k for the label of circuit k, and the lengths of the circuits.
 extern "C" __global__ void measure_circuits(long long* circuit_lengths, ARC* circuits, const ARC* starts,
                                             const ARC* labels, const ARC* lengths, const Word* splitters,
-                                            const int* before, long long count) {
+                                            const long long* before, long long count) {
     for (long long k = thread_number(); k < count; k += all_threads()) {
         circuit_lengths[k] = lengths[splitter_number(splitters, before, starts[k])];
         circuits[labels[starts[k]]] = (ARC)k;

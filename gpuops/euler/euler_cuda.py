@@ -1,5 +1,8 @@
 """Euler circuits on a GPU: the stages of `gpuops.euler.stages`, kernels in euler.cu.
 
+CuPy sorts by binaries that it ships, but compiles a kernel for each kind of elementwise operation at its
+first use, in a tenth of a second. So the kernels of euler.cu do the elementwise operations.
+
 A stage reads and writes each arc a few times in order, and follows one or two random references for each arc. The
 random references take the time: each reads 32 bytes of memory for the 4 bytes it needs. docs/euler.md counts them.
 """
@@ -10,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import argsort, copied
 from gpuops._cuda import Program
+from gpuops._scan_cuda import scan
 
 _THREADS = 256
 _MOST_BLOCKS = 1 << 20  # the kernels use grid-stride loops
@@ -26,9 +31,13 @@ _ENTRIES = (
     "label_unite",
     "label_flatten",
     "mark_rows",
+    "narrow",
+    "propose_none",
     "propose_links",
     "accept_links",
     "components",
+    "join",
+    "relabel",
     "set_starts",
     "choose_splitters",
     "number_splitters",
@@ -38,11 +47,7 @@ _ENTRIES = (
     "write_order",
 )
 _PROGRAMS = {arc: Program("euler/euler.cu", _ENTRIES, (f"ARC={name}",)) for arc, name in _TYPES.items()}
-_PAIRING = {
-    (arc, head): Program("euler/pairing.cu", ("check_pairing",), (f"ARC={_TYPES[arc]}", f"HEAD={_TYPES[head]}"))
-    for arc in _TYPES
-    for head in _TYPES
-}
+_PAIRING = {head: Program("euler/pairing.cu", ("check_pairing",), (f"HEAD={name}",)) for head, name in _TYPES.items()}
 
 
 def pair(indptr: Any, indices: Any) -> Any:
@@ -52,11 +57,16 @@ def pair(indptr: Any, indices: Any) -> Any:
     m = len(indices)
     arc = np.dtype(np.int32 if m < 2**31 else np.int64)
     with indices.device:
-        predecessors = cupy.argsort(indices, kind="stable").astype(arc)
-        wrong, program = cupy.zeros((1,), np.int32), _PAIRING[arc.name, indices.dtype.name]
-        arguments = (wrong, indptr, indices, predecessors, np.int64(len(indptr) - 1))
-        _launch_program(program, "check_pairing", len(indptr) - 1, arguments)
-        return None if int(wrong[0]) else predecessors
+        order = argsort(indices)
+        wrong, n = cupy.zeros((1,), np.int32), len(indptr) - 1
+        _launch_program(_PAIRING[indices.dtype.name], "check_pairing", n, (wrong, indptr, indices, order, np.int64(n)))
+        if int(wrong[0]):
+            return None
+        if arc == order.dtype:
+            return order
+        predecessors = cupy.empty((m,), arc)
+        _launch("narrow", m, (predecessors, order), arc)
+        return predecessors
 
 
 def label(predecessors: Any) -> Any:
@@ -66,7 +76,7 @@ def label(predecessors: Any) -> Any:
     m, arc = len(predecessors), predecessors.dtype
     with predecessors.device:
         labels = cupy.empty((m,), arc)
-        labels[...] = -1
+        labels.data.memset_async(0xFF, labels.nbytes)  # -1
         if m == 0:
             return labels
         splitters = _Splitters(m, arc)
@@ -91,8 +101,8 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
 
     m, arc = len(labels), labels.dtype
     with labels.device:
-        trees, best = labels.copy(), cupy.empty((m,), arc)
-        best[...] = np.iinfo(arc).max
+        trees, best = copied(labels), cupy.empty((m,), arc)
+        _launch("propose_none", m, (best,), arc)
         first = cupy.zeros((m,), np.uint8)
         _launch("mark_rows", len(indptr) - 1, (first, indptr), arc)
         # There are at most as many links as circuits, and at most as many circuits as arcs.
@@ -110,7 +120,28 @@ def span(indptr: Any, labels: Any, slots: Any) -> tuple[Any, Any, Any]:
             _launch("accept_links", m, (best, trees, accepted, links, counts, labels), arc)
         _launch("components", m, (starts, counts[1:], trees, labels), arc)
         link_count, start_count = map(int, counts.get())
-        return cupy.sort(links[:link_count]), cupy.sort(starts[:start_count]), trees
+        links, starts = links[:link_count], starts[:start_count]
+        links.sort()
+        starts.sort()
+        return links, starts, trees
+
+
+def join(predecessors: Any, slots: Any) -> Any:
+    """Join circuits by links; see `join_circuits`. A kernel, since CuPy compiles a dozen for the same."""
+    with predecessors.device:
+        joined = copied(predecessors)
+        _launch("join", len(slots), (joined, predecessors, slots), predecessors.dtype)
+        return joined
+
+
+def relabel(components: Any, labels: Any) -> Any:
+    """Return the label of the component of each arc, ``components[labels]``."""
+    import cupy
+
+    with labels.device:
+        result = cupy.empty((len(labels),), labels.dtype)
+        _launch("relabel", len(labels), (result, components, labels), labels.dtype)
+        return result
 
 
 def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
@@ -137,11 +168,10 @@ def walk(predecessors: Any, labels: Any, starts: Any) -> tuple[Any, np.ndarray]:
             farther, longer = cupy.empty((number,), np.int32), cupy.empty((number,), arc)
             _launch("leap", number, (farther, longer, following, sublists), arc)
             following, sublists = farther, longer
-        circuit_lengths, numbers = cupy.empty((circuits,), np.int64), cupy.empty((m,), arc)
-        starting = (circuit_lengths, numbers, starts, labels, sublists, bits, before)
+        lengths_from_1, numbers = cupy.zeros((circuits + 1,), np.int64), cupy.empty((m,), arc)
+        starting = (lengths_from_1[1:], numbers, starts, labels, sublists, bits, before)
         _launch("measure_circuits", circuits, starting, arc)
-        offsets = cupy.zeros((circuits + 1,), np.int64)
-        offsets[1:] = cupy.cumsum(circuit_lengths, dtype=np.int64)
+        offsets = scan(lengths_from_1, 0, np.dtype(np.int64))
         arguments = (order, offsets, numbers, labels, arcs, sublists, predecessors, bits, ends)
         _launch("write_order", number, arguments, arc)
         return order, offsets.get()
@@ -154,21 +184,21 @@ class _Splitters:
     ----------
     arcs : (count,) arc numbers of the splitters, ascending
     bits, ends : a bit for each arc: whether it is a splitter, whether it is a start. All starts are splitters.
-    before : for each word of `bits`, the number of splitters in the words before it
+    before : for each word of `bits`, the number of splitters in the words before it, and at last `count`
     """
 
     def __init__(self, m: int, arc: np.dtype, starts: Any = None):
         import cupy
 
         words = -(-m // 32)
-        self.ends, counts = cupy.zeros((words,), np.uint32), cupy.empty((words,), np.int32)
+        self.ends, counts_from_1 = cupy.zeros((words,), np.uint32), cupy.zeros((words + 1,), np.int32)
         if starts is not None:
             _launch("set_starts", len(starts), (self.ends, starts), arc)
-        self.bits = self.ends.copy()
+        self.bits = copied(self.ends)
         rarity = min(max((m // _WAYS).bit_length() - 1, 1), _RAREST)
-        _launch_sized("choose_splitters", words, (self.bits, counts, np.int32(rarity), np.int64(m)), arc)
-        after = cupy.cumsum(counts, dtype=np.int32)
-        self.count, self.before = int(after[-1]), after - counts
+        _launch_sized("choose_splitters", words, (self.bits, counts_from_1[1:], np.int32(rarity), np.int64(m)), arc)
+        self.before = scan(counts_from_1, 0, np.dtype(np.int64))
+        self.count = int(self.before[-1])
         self.arcs = cupy.empty((self.count,), arc)
         _launch_sized("number_splitters", words, (self.arcs, self.bits, self.before, np.int64(m)), arc)
 

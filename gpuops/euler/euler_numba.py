@@ -87,6 +87,23 @@ def _least_arcs(labels, trees):
     return starts[:count].copy()
 
 
+def join(predecessors: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Join circuits by links; see `join_circuits`."""
+    joined = predecessors.copy()
+    if len(slots):
+        apart = slots[1:] != slots[:-1] + 1
+        begins, ends = np.ones(len(slots), bool), np.ones(len(slots), bool)
+        begins[1:], ends[:-1] = apart, apart
+        joined[slots - 1] = predecessors[slots]
+        joined[slots[ends]] = predecessors[slots[begins] - 1]
+    return joined
+
+
+def relabel(components: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the label of the component of each arc."""
+    return components[labels]
+
+
 def walk(predecessors: np.ndarray, labels: Any, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the arcs of each circuit in order, from its start, and where each circuit begins in them."""
     arcs, offsets = np.empty_like(predecessors), np.zeros(len(starts) + 1, np.int64)

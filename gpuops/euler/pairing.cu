@@ -4,10 +4,10 @@
 // indptr[v + 1] is right if its first and its last arc are. If a row is wrong, `wrong` is set to 1. Launch: any number
 // of threads.
 //
-// Macros: ARC, the type of arc numbers, and HEAD, the type of heads: int or long long.
+// Macro HEAD, the type of heads: int or long long.
 
 extern "C" __global__ void check_pairing(int* wrong, const long long* indptr, const HEAD* heads,
-                                         const ARC* predecessors, long long n) {
+                                         const long long* predecessors, long long n) {
     const long long threads = (long long)gridDim.x * blockDim.x;
     for (long long v = (long long)blockIdx.x * blockDim.x + threadIdx.x; v < n; v += threads) {
         const long long first = indptr[v], last = indptr[v + 1] - 1;

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.euler import euler_cuda, euler_numba
+from gpuops.euler import euler_cuda
 from gpuops.euler.balance import refuse_unbalanced
 
 
@@ -158,15 +158,8 @@ def join_circuits(predecessors: Any, slots: Any) -> Any:
     -------
     (m,) arc numbers
     """
-    xp = library_of(predecessors)
-    joined = predecessors.copy()
-    if len(slots):
-        apart = slots[1:] != slots[:-1] + 1
-        begins, ends = xp.ones(len(slots), bool), xp.ones(len(slots), bool)
-        begins[1:], ends[:-1] = apart, apart
-        joined[slots - 1] = predecessors[slots]
-        joined[slots[ends]] = predecessors[slots[begins] - 1]
-    return joined
+    predecessors = _arc_numbers("predecessors", predecessors)
+    return half_of(predecessors).join(predecessors, _arc_numbers("slots", slots, predecessors.dtype))
 
 
 def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> tuple[Any, np.ndarray]:
@@ -220,4 +213,8 @@ def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
 
 def half_of(array: Any) -> Any:
     """Return the module with the kernels for the library of `array`."""
-    return euler_cuda if is_cupy(array) else euler_numba
+    if is_cupy(array):
+        return euler_cuda
+    from gpuops.euler import euler_numba  # a program on a GPU need not import Numba
+
+    return euler_numba

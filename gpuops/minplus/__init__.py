@@ -19,15 +19,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
-from gpuops.minplus import product_cuda, product_numba
+from gpuops.minplus import product_cuda
 from gpuops.minplus.packed import Packed as Packed
-from gpuops.minplus.product_numba import ROWS as ROWS  # for benchmarks
-from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile
+
+if TYPE_CHECKING:
+    from gpuops.minplus.product_numba import ROWS as ROWS  # for benchmarks
+    from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile
 
 
 def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
@@ -187,7 +189,7 @@ def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
 
 def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     """Return the bytes of memory that `pack` needs for rows of the shape (p, n), on a GPU or a CPU."""
-    return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else product_numba.LINE)
+    return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else _half(gpu).LINE)
 
 
 def packed_columns(dtype: Any, gpu: bool) -> int:
@@ -196,4 +198,14 @@ def packed_columns(dtype: Any, gpu: bool) -> int:
 
 
 def _half(gpu: bool) -> Any:
-    return product_cuda if gpu else product_numba
+    if gpu:
+        return product_cuda
+    from gpuops.minplus import product_numba  # a program on a GPU need not import Numba
+
+    return product_numba
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ROWS", "relax_register_tile"):
+        return getattr(_half(False), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

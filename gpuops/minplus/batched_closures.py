@@ -10,9 +10,7 @@ import functools
 import math
 from typing import Any
 
-import numba
 import numpy as np
-from numba import njit, types
 
 from gpuops._cuda import Program
 from gpuops._threads import for_all
@@ -42,6 +40,9 @@ def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> No
 
 @functools.cache
 def _compile(dtype: np.dtype) -> Any:
+    import numba
+    from numba import njit, types
+
     batch, sizes = types.Array(numba.from_dtype(dtype), 3, "A"), types.Array(types.int32, 2, "A", readonly=True)
     return njit(types.void(batch, sizes, types.float64), nogil=True, cache=True)(_close)
 
@@ -54,12 +55,14 @@ def _close(batch, sizes, tolerance):
         for k in range(n):
             closed[k, k] = min(closed[k, k], d.dtype.type(0))
         pivot_row = np.empty(n, d.dtype)
+        # Arrays are copied in loops: with the text of its errors, a copy by slices takes seconds to compile.
         for k in range(inside):
             # d[k, k] counts as 0 in step k. It can be less than 0 by rounding, which must not accumulate, or because of
             # a negative cycle, whose negative value is put back after the step.
             cycle = closed[k, k]
             closed[k, k] = 0
-            pivot_row[:] = closed[k]
+            for j in range(n):
+                pivot_row[j] = closed[k, j]
             for i in range(n):
                 row, to_pivot = closed[i], closed[i, k]
                 for j in range(n):
@@ -70,7 +73,9 @@ def _close(batch, sizes, tolerance):
         for k in range(n):
             if -tolerance <= closed[k, k] < 0:
                 closed[k, k] = 0
-        d[:] = closed
+        for i in range(n):
+            for j in range(n):
+                d[i, j] = closed[i, j]
 
 
 # --- CUDA: tile_closures.cu, batched_closures.cu ----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import copied
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
@@ -102,7 +103,8 @@ def floyd_warshall(
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
-    distances = d if in_place else d.copy(order="C")
+    plain = is_cupy(d) and d.flags.c_contiguous
+    distances = d if in_place else copied(d) if plain else d.copy(order="C")
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
     if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)

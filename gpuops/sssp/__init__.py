@@ -26,7 +26,7 @@ from gpuops.arrays import is_cupy, like
 from gpuops.csr import check_vertices, contiguous
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import sssp_cuda, sssp_numba
+from gpuops.sssp import sssp_cuda
 from gpuops.sssp.graph_layout import SearchGraph
 
 
@@ -285,7 +285,11 @@ def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _half(graph: SearchGraph) -> Any:
-    return sssp_cuda if is_cupy(graph.weights) else sssp_numba
+    if is_cupy(graph.weights):
+        return sssp_cuda
+    from gpuops.sssp import sssp_numba  # a program on a GPU need not import Numba
+
+    return sssp_numba
 
 
 @contextlib.contextmanager

@@ -24,13 +24,10 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops._threads import by_parts
 from gpuops.arrays import check_vectors, is_cupy
 from gpuops.errors import NegativeCycleError
-from gpuops.sssp import graph_layout_cuda, graph_layout_numba
+from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.kept import Kept
-from gpuops.sssp.potentials_numba import potentials as find_potentials
-from gpuops.sssp.wheel_numba import are_short
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # a GPU sorts at least this many arcs at once, or all arcs of a smaller graph
 _STREAM = 4  # cost of reading a weight, in relaxations of a dense matrix
@@ -206,26 +203,34 @@ def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # a weight too large for the dtype becomes +inf: no path uses the arc
             converted[part] = weights[part].astype(dtype) + dtype.type(0)
 
-    by_parts(convert, len(weights), _STREAM * len(weights))
+    _by_parts(convert, len(weights), _STREAM * len(weights))
     return converted
 
 
 def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
-    return all(by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
+    return all(_by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
+
+
+def _by_parts(step: Callable[[slice], Any], size: int, relaxations: int) -> list[Any]:
+    from gpuops._threads import by_parts
+
+    return by_parts(step, size, relaxations)
 
 
 def _lay_out(
     indptr: Any, heads: Any, weights: Any, through: Any, reverse: bool, symmetric: bool, negative: bool
 ) -> _LaidOut:
     """Return the rows, the rows of the transpose, `order`, `rank` and `potentials`."""
+    from gpuops.sssp import graph_layout_numba, potentials_numba, wheel_numba  # not on a GPU: it need not import Numba
+
     n = len(indptr) - 1
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
     if loop < len(heads):
         _refuse_loop(int(heads[loop]), weights[loop].item())
     order, rank = graph_layout_numba.numbered(degrees)
     potentials = shifts = None
-    if negative and not are_short(n, int(degrees.sum()), int(degrees.max())):
-        potentials = find_potentials(rows[0], degrees, *rows[1:], through)
+    if negative and not wheel_numba.are_short(n, int(degrees.sum()), int(degrees.max())):
+        potentials = potentials_numba.potentials(rows[0], degrees, *rows[1:], through)
     if potentials is not None:
         potentials = potentials[order]
         shifts = -potentials

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
+from gpuops._copies_cuda import argsort
 from gpuops._cuda import Program, struct
 from gpuops.errors import NegativeCycleError
 
@@ -74,7 +75,7 @@ def lay_out(
         passes = cupy.empty((n if through is not None else 1,), bool)
         has_through = np.int32(through is not None)
         mask = passes if through is None else csr.contiguous(through)
-        launch("number_vertices", n, cupy.argsort(keys), np.int32(n), order, rank, mask, has_through, passes, report)
+        launch("number_vertices", n, argsort(keys), np.int32(n), order, rank, mask, has_through, passes, report)
         del keys, in_degrees
         found = _read(report)
         if found["uneven"]:
@@ -176,7 +177,7 @@ class _Sorting:
         del tails
 
         kept = int(found["kept"])
-        order = cupy.argsort(pairs)  # stable, like all sorts of CuPy
+        order = argsort(pairs)  # stable
         arcs, words = cupy.empty((m,), np.int64), cupy.empty((m,), self.word)
         launch("order_arcs", m, pairs, order, values, np.int64(m), np.int64(kept), arcs, words, report)
         del pairs, order, values
@@ -201,7 +202,7 @@ class _Sorting:
         del keys
         taken = cupy.empty((m,), np.int32)
         launch("take_vertices", m, vertices, first, np.int64(m), taken)
-        second = cupy.argsort(taken)
+        second = argsort(taken)
         row_of, heads = taken[:kept], cupy.empty((kept,), np.int32)  # the sort made a copy of `taken`
         lengths = cupy.empty((kept,), self.dtype)
         launch(
@@ -218,11 +219,11 @@ def _sorted_by(launch: Any, keys: Any, neighbours: Any) -> Any:
     import cupy
 
     if neighbours is None:
-        return cupy.argsort(keys)
+        return argsort(keys)
     m = len(keys)
-    first, by_neighbour = cupy.argsort(neighbours), cupy.empty((m,), np.int64)
+    first, by_neighbour = argsort(neighbours), cupy.empty((m,), np.int64)
     launch("take_keys", m, keys, first, np.int64(m), by_neighbour)
-    second, order = cupy.argsort(by_neighbour), by_neighbour
+    second, order = argsort(by_neighbour), by_neighbour
     launch("take_keys", m, first, second, np.int64(m), order)
     return order
 

@@ -12,11 +12,12 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops._inner_numba import inner
 from gpuops._threads import by_parts, for_all
 from gpuops.csr import equal_ranges, transpose
 from gpuops.csr.csr_numba import gather
 
-_TASKS = 64
+_TASKS, _TASK = 64, 2**12  # most tasks of a pass; arcs of a task if there are fewer tasks
 _RUN = 12  # arcs that are sorted by insertion
 _BUCKET = 2  # arcs in a bucket, if weights are spread evenly
 _CROWDED = 32  # a row with more arcs than this in one bucket is sorted by merging
@@ -41,15 +42,21 @@ def simplified(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tu
     degrees = np.empty(len(indptr) - 1, np.int64)
     loops = [len(heads)]
     arrays = indptr, heads, weights, kept_heads, kept_weights, degrees
-    ranges = equal_ranges(indptr, 4 * numba.config.NUMBA_NUM_THREADS)  # each may need an array of n entries
-    for_all(lambda rows: loops.append(_simplify(*arrays, *rows)), ranges, _WORK * len(heads))
+
+    def work(rows: tuple[int, int]) -> None:
+        loops.append(_simplify(*arrays, np.empty(len(degrees), np.int64), *rows))
+
+    # Each range may need an array of n entries, which takes memory only if a row does not rise.
+    tasks = min(4 * numba.config.NUMBA_NUM_THREADS, 1 + len(heads) // _TASK)
+    for_all(work, equal_ranges(indptr, tasks), _WORK * len(heads))
     return (indptr, kept_heads, kept_weights), degrees, min(loops)
 
 
 def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `order` and `rank` of vertices by descending degree, then by original number."""
+    """Return `order` and `rank` of vertices by descending degree, then by original number: a counting sort."""
     order, rank = np.empty((2, len(degrees)), np.int32)
-    _number(degrees, order, rank)
+    places = len(degrees) - np.cumsum(np.bincount(degrees))  # by degree: how many vertices have a greater degree
+    _number(degrees, places, order, rank)
     return order, rank
 
 
@@ -64,9 +71,19 @@ def sorted_rows(
     np.cumsum(degrees[order], out=indptr[1:])
     m = int(indptr[-1])
     indices, row_weights = np.empty(m, np.int32), np.empty(m, rows[2].dtype)
-    arrays = *rows, order, rank, shifts, indptr, indices, row_weights
-    for_all(lambda part: _lay_rows(*arrays, *part), equal_ranges(indptr, _TASKS), _WORK * m)
-    return indptr, indices, row_weights
+    result = indptr, indices, row_weights
+
+    def work(part: tuple[int, int]) -> None:
+        first, last = part
+        longest = int(np.diff(indptr[first : last + 1]).max(initial=0))
+        places, crowded = np.empty(longest // _BUCKET + 2, np.int64), np.empty(last - first, np.int64)
+        count = _lay_rows(*rows, order, rank, shifts, *result, places, crowded, first, last)
+        if count:
+            spare = np.empty(longest, np.int32), np.empty(longest, row_weights.dtype)
+            _merge_rows(*result, shifts, crowded[:count], *spare)
+
+    for_all(work, equal_ranges(indptr, min(_TASKS, 1 + m // _TASK)), _WORK * m)
+    return result
 
 
 def in_degrees(indices: np.ndarray, n: int) -> np.ndarray:
@@ -87,28 +104,27 @@ def sorted_transpose(rows: Rows, shifts: np.ndarray | None = None) -> Rows:
 
 
 @njit(nogil=True, cache=True)
-def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, first_row, last_row):
-    n, loop = indptr.size - 1, heads.size
-    seen = np.empty(0, np.int64)  # the place of the last arc that was kept, by head
+def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, seen, first_row, last_row):
+    """Keep arcs of a range of rows. `seen`, by head, is the place of the last arc that was kept, or anything."""
+    loop = heads.size
     for row in range(first_row, last_row):
         begin, end = indptr[row], indptr[row + 1]
         rises = True
         for arc in range(begin + 1, end):
             rises &= heads[arc] >= heads[arc - 1]
-        if not rises and seen.size == 0:
-            seen = np.full(n, -1, np.int64)
         at = begin
         for arc in range(begin, end):
             head, weight = heads[arc], weights[arc]
             if head == row:
-                if weight < 0:
-                    loop = min(loop, arc)
+                if weight < 0 and arc < loop:
+                    loop = arc
                 continue
             if not weight < np.inf:
                 continue
             place = at - 1 if rises else seen[head]
-            if place >= begin and kept_heads[place] == head:
-                kept_weights[place] = min(kept_weights[place], weight)
+            if begin <= place < at and kept_heads[place] == head:
+                if weight < kept_weights[place]:
+                    kept_weights[place] = weight
                 continue
             if not rises:
                 seen[head] = at
@@ -125,82 +141,79 @@ def _count(indices, counts):
 
 
 @njit(nogil=True, cache=True)
-def _number(degrees, order, rank):
-    """Number vertices by a counting sort, whose pass appends to hundreds of lists in memory."""
-    most = 0
-    for degree in degrees:
-        most = max(most, degree)
-    places = np.zeros(most + 2, np.int64)
-    for degree in degrees:
-        places[most - degree + 1] += 1
-    for i in range(most + 1):
-        places[i + 1] += places[i]
+def _number(degrees, places, order, rank):
     for v in range(degrees.size):
-        place = places[most - degrees[v]]
-        places[most - degrees[v]] = place + 1
+        place = places[degrees[v]]
+        places[degrees[v]] = place + 1
         order[place], rank[v] = v, place
 
 
 @njit(nogil=True, cache=True)
 def _lay_rows(
-    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, first_row, last_row,
+    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, places, crowded, first_row, last_row,
 ):  # fmt: skip
-    longest = 0
+    """Write a range of rows and sort them, except the rows with many arcs of similar weight.
+
+    Returns the number of the rows that are not sorted, which are listed in `crowded`.
+    """
+    left = 0
     for row in range(first_row, last_row):
-        longest = max(longest, indptr[row + 1] - indptr[row])
-    other_indices, other_weights = np.empty(longest, indices.dtype), np.empty(longest, weights.dtype)
-    places = np.empty(longest // _BUCKET + 2, np.int64)
-    for row in range(first_row, last_row):
-        source, begin, size = starts[order[row]], indptr[row], indptr[row + 1] - indptr[row]
-        scale = 0.0
+        source, begin, end = starts[order[row]], indptr[row], indptr[row + 1]
+        size = end - begin
+        scale, least = 0.0, 0.0
         if size > _RUN:
-            least = most = _key(weights, heads, source, rank, shifts)
-            for arc in range(source, source + size):
-                key = _key(weights, heads, arc, rank, shifts)
-                least, most = min(least, key), max(most, key)
-            buckets = size // _BUCKET
-            scale = buckets / max(np.float64(most) - np.float64(least), 1e-300)
+            least = most = np.float64(_key(weights[source], rank[heads[source]], shifts))
+            for arc in range(source + 1, source + size):
+                key = np.float64(_key(weights[arc], rank[heads[arc]], shifts))
+                if key < least:
+                    least = key
+                if key > most:
+                    most = key
+            if most > least:
+                scale = (size // _BUCKET) / (most - least)
         crowd = size
-        if scale == 0.0:  # a short row, or a range of weights that float64 does not hold
+        if not 0.0 < scale < np.inf:  # a short row, equal weights, or a range that float64 does not hold
             for i in range(size):
                 indices[begin + i], row_weights[begin + i] = rank[heads[source + i]], weights[source + i]
         else:
-            places[: buckets + 2] = 0
+            for i in range(size // _BUCKET + 2):
+                places[i] = 0
             for arc in range(source, source + size):
-                key = _key(weights, heads, arc, rank, shifts)
-                places[np.int64((np.float64(key) - least) * scale) + 1] += 1
+                key = np.float64(_key(weights[arc], rank[heads[arc]], shifts))
+                places[np.int64((key - least) * scale) + 1] += 1
             crowd = 0
-            for i in range(buckets + 1):
-                crowd = max(crowd, places[i + 1])
+            for i in range(size // _BUCKET + 1):
+                if places[i + 1] > crowd:
+                    crowd = places[i + 1]
                 places[i + 1] += places[i]
             for arc in range(source, source + size):
-                bucket = np.int64((np.float64(_key(weights, heads, arc, rank, shifts)) - least) * scale)
+                key = np.float64(_key(weights[arc], rank[heads[arc]], shifts))
+                bucket = np.int64((key - least) * scale)
                 at = begin + places[bucket]
                 places[bucket] += 1
                 indices[at], row_weights[at] = rank[heads[arc]], weights[arc]
         if crowd <= _CROWDED:
-            _insert(indices, row_weights, shifts, begin, begin + size)
+            _insert(indices, row_weights, shifts, begin, end)
         else:
-            end = begin + size
-            _sort_row(indices[begin:end], row_weights[begin:end], shifts, other_indices, other_weights)
+            crowded[left] = row
+            left += 1
+    return left
 
 
-@njit(nogil=True, cache=True)
-def _key(weights, heads, arc, rank, shifts):
-    """Return the key by which an arc is sorted; `rank` converts heads to the numbering of `shifts`, unless None."""
-    if shifts is None:
-        return weights[arc]
-    return weights[arc] + shifts[heads[arc] if rank is None else rank[heads[arc]]]
+@inner
+def _key(weight, head, shifts):
+    """Return the key by which an arc is sorted."""
+    return weight if shifts is None else weight + shifts[head]
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _insert(indices, weights, shifts, start, stop):
     """Sort a range of arcs by insertion, by weight, then by head."""
     for i in range(start + 1, stop):
         head, weight, j = indices[i], weights[i], i
-        key = _key(weights, indices, i, None, shifts)
+        key = _key(weight, head, shifts)
         while j > start:
-            other = _key(weights, indices, j - 1, None, shifts)
+            other = _key(weights[j - 1], indices[j - 1], shifts)
             if key > other or (key == other and head >= indices[j - 1]):
                 break
             indices[j], weights[j] = indices[j - 1], weights[j - 1]
@@ -209,33 +222,36 @@ def _insert(indices, weights, shifts, start, stop):
 
 
 @njit(nogil=True, cache=True)
-def _sort_row(indices, weights, shifts, other_indices, other_weights):
-    """Sort a row in place by merging: sort runs by insertion, then merge pairs of runs."""
-    size = indices.size
-    for start in range(0, size, _RUN):
-        _insert(indices, weights, shifts, start, min(start + _RUN, size))
-    width = _RUN
-    while width < size:
-        for start in range(0, size - width, 2 * width):
-            middle, end = start + width, min(start + 2 * width, size)
-            if _key(weights, indices, middle - 1, None, shifts) < _key(weights, indices, middle, None, shifts):
-                continue
-            # Copy the first run out of the row, then merge both runs into the row.
-            length = middle - start
-            for i in range(length):
-                other_indices[i], other_weights[i] = indices[start + i], weights[start + i]
-            i, j, at = 0, middle, start
-            while i < length:
-                takes = False
-                if j < end:
-                    key = _key(weights, indices, j, None, shifts)
-                    other = _key(other_weights, other_indices, i, None, shifts)
-                    takes = key < other or (key == other and indices[j] < other_indices[i])
-                if takes:
-                    indices[at], weights[at] = indices[j], weights[j]
-                    j += 1
-                else:
-                    indices[at], weights[at] = other_indices[i], other_weights[i]
-                    i += 1
-                at += 1
-        width *= 2
+def _merge_rows(indptr, all_indices, all_weights, shifts, rows, other_indices, other_weights):
+    """Sort rows in place by merging: sort runs by insertion, then merge pairs of runs."""
+    for row in rows:
+        indices, weights = all_indices[indptr[row] : indptr[row + 1]], all_weights[indptr[row] : indptr[row + 1]]
+        size = indices.size
+        for start in range(0, size, _RUN):
+            _insert(indices, weights, shifts, start, min(start + _RUN, size))
+        width = _RUN
+        while width < size:
+            for start in range(0, size - width, 2 * width):
+                middle, end = start + width, min(start + 2 * width, size)
+                before = _key(weights[middle - 1], indices[middle - 1], shifts)
+                if before < _key(weights[middle], indices[middle], shifts):
+                    continue
+                # Copy the first run out of the row, then merge both runs into the row.
+                length = middle - start
+                for i in range(length):
+                    other_indices[i], other_weights[i] = indices[start + i], weights[start + i]
+                i, j, at = 0, middle, start
+                while i < length:
+                    takes = False
+                    if j < end:
+                        key = _key(weights[j], indices[j], shifts)
+                        other = _key(other_weights[i], other_indices[i], shifts)
+                        takes = key < other or (key == other and indices[j] < other_indices[i])
+                    if takes:
+                        indices[at], weights[at] = indices[j], weights[j]
+                        j += 1
+                    else:
+                        indices[at], weights[at] = other_indices[i], other_weights[i]
+                        i += 1
+                    at += 1
+            width *= 2

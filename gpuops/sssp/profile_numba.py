@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gpuops._inner_numba import inner
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.kept import kept_with_graph
 
@@ -83,7 +83,7 @@ def never(graph: Any) -> Any:
     return outside_infinity(graph.dtype if graph.potentials is None else np.dtype(np.float64))
 
 
-@njit(nogil=True, cache=True)
+@inner
 def less(length, vertex, potentials):
     """Return `length` less the potential of `vertex`: the key of a distance, or the part of a key that an arc adds."""
     return length if potentials is None else np.float64(length) - potentials[vertex]

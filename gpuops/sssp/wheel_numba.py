@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gpuops._inner_numba import inner
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.overflow_numba import refuse_overflow
@@ -128,12 +129,12 @@ def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, far
         base += 1
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _bucket(distance, per_distance):
     return np.int64(min(distance * per_distance, _LATEST))
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _fill(distances, relaxed, per_distance, mask, first, after, vertex):
     """Put in all vertices that have to relax their arcs; return the number of entries and the first bucket."""
     used, base = 0, np.int64(2**62)
@@ -150,7 +151,7 @@ def _fill(distances, relaxed, per_distance, mask, first, after, vertex):
     return used, base
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _take(entry, base, per_distance, after, vertex, distances, relaxed, infinity, queue, found):
     """Take the vertices out of a bucket: due vertices into `queue`, vertices that have to wait longer into `found`.
 
@@ -171,7 +172,7 @@ def _take(entry, base, per_distance, after, vertex, distances, relaxed, infinity
     return size, count, repeated
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _relax(indptr, stops, indices, weights, distances, queue, size, found, count):
     """Relax the arcs of the vertices in `queue`, and append the heads that come nearer to `found`."""
     kind, one = distances.dtype.type, np.uint64(1)
@@ -190,7 +191,7 @@ def _relax(indptr, stops, indices, weights, distances, queue, size, found, count
     return count
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _put(found, count, distances, per_distance, base, mask, first, after, vertex, used):
     for i in range(count):
         v = np.uint64(found[i])

@@ -5,9 +5,12 @@ import json
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpuops import _binaries
+from gpuops.devices import array_library
+from gpuops.errors import NoGpuError
 from gpuops.warming import all_programs, is_cold
 
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -112,3 +115,14 @@ def test_a_first_use_is_cold_unless_kernels_are_there(project, cache, monkeypatc
     monkeypatch.syspath_prepend(str(project))
     _binaries.package.cache_clear()
     assert not is_cold()
+
+
+def test_an_old_gpu_is_refused_where_a_kernel_is_needed(host_shim, monkeypatch):
+    with pytest.raises(NoGpuError, match=r"this GPU has compute capability 7\.5, and tilepath needs 8\.0 or later"):
+        _binaries.binary(PROGRAM.text(), "75")
+    monkeypatch.setattr(host_shim.Device, "compute_capability", "75")
+    assert array_library("auto") is np
+    with pytest.raises(NoGpuError, match=r"7\.5.*pass device 'cpu'"):
+        array_library("gpu")
+    monkeypatch.setattr(host_shim.Device, "compute_capability", "80")
+    assert array_library("auto") is array_library("gpu") is host_shim

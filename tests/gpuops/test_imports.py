@@ -5,6 +5,8 @@ import-linter matches whole module names only, so that this contract is tested h
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,9 @@ def test_which_parts_are_private(tmp_path, text, expected):
     path = tmp_path / "module.py"
     path.write_text(text)
     assert private_parts(path) == ({expected} if expected else set())
+
+
+def test_operations_on_a_gpu_import_no_numba():
+    names = ("search_graph", "shortest_distances", "euler_circuit", "floyd_warshall", "distinct", "exclusive_scan")
+    script = f"import sys, gpuops; [getattr(gpuops, name) for name in {names}]; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

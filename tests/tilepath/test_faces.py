@@ -13,6 +13,7 @@ import clusters
 import gpuops
 import pipelines
 import tilepath
+import tilepath.cli
 
 HEAVY = {"numpy", "numba", "dask", "distributed", "zarr", "pyarrow", "cupy"}
 FACES = {"gpuops": gpuops, "pipelines": pipelines, "tilepath": tilepath}
@@ -97,3 +98,19 @@ def test_the_module_runs_as_a_command():
     done = subprocess.run(run, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Usage: python -m tilepath")
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_other_systems_are_refused_in_one_line(monkeypatch, capsys, system):
+    monkeypatch.setattr(sys, "platform", system)
+    for face, name in (tilepath, "open_graph"), (pipelines, "open_graph"), (gpuops, "minplus_update"):
+        vars(face).pop(name, None)  # as at the first use
+        with pytest.raises(ImportError, match=f"tilepath needs Linux, and this is {system}"):
+            getattr(face, name)
+    monkeypatch.setattr(sys, "argv", ["tilepath", "info", "x.zarr"])
+    with pytest.raises(SystemExit) as end:
+        tilepath.cli.main()
+    assert end.value.code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"Error: tilepath needs Linux, and this is {system}; use it in a container or WSL 2"
+    ]

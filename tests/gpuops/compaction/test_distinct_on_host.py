@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from families import one_in
 
-from gpuops import compact, distinct, exclusive_scan, inclusive_scan
+from gpuops import _scan_cuda, compact, distinct, exclusive_scan, inclusive_scan
 from gpuops._cuda import GPUOPS, Program
 from gpuops.compaction import compaction_cuda, distinct_cuda
 
 INTEGERS = list(distinct_cuda._TYPES)
 FLOATS = ["float16", "float32", "float64"]
-COMPACTION = compaction_cuda._COMPACTIONS, compaction_cuda._HEADS, compaction_cuda._SCANS
+COMPACTION = compaction_cuda._COMPACTIONS, compaction_cuda._HEADS, _scan_cuda._SCANS
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -51,6 +51,8 @@ def test_stages_are_those_of_the_cpu(cupy, case, arc, seed):
     predecessors = euler_numba.pair(indptr, indices).astype(arc)
     labels = euler_numba.label(predecessors)
     on_device = [cupy.asarray(x) for x in (indptr, predecessors)]
+    paired = euler_cuda.pair(on_device[0], cupy.asarray(indices))
+    np.testing.assert_array_equal(paired.get(), predecessors)
     found = euler_cuda.label(on_device[1])
     np.testing.assert_array_equal(found.get(), labels)
 
@@ -59,6 +61,11 @@ def test_stages_are_those_of_the_cpu(cupy, case, arc, seed):
     np.testing.assert_array_equal(links.get(), forest[0])
     np.testing.assert_array_equal(starts.get(), forest[1])
     np.testing.assert_array_equal(trees.get()[labels], forest[2][labels])
+
+    joined = euler_cuda.join(on_device[1], links)
+    np.testing.assert_array_equal(joined.get(), euler_numba.join(predecessors, forest[0]))
+    components = euler_cuda.relabel(trees, found)
+    np.testing.assert_array_equal(components.get(), forest[2][labels])
 
     arcs, offsets = euler_cuda.walk(on_device[1], found, cupy.asarray(np.unique(labels)))
     expected = euler_numba.walk(predecessors, labels, np.unique(labels))

@@ -251,7 +251,17 @@ def _check_guards(entry):
             raise KernelError(f"{entry} stored beyond the ends of an array")
 
 
+def _thrust_argsort(dtype, order, keys, _, shape):
+    """Write the stable order of keys at an address, and sort the keys, too."""
+    size = shape[0]
+    found = np.frombuffer((ctypes.c_char * (8 * size)).from_address(order), np.int64)
+    values = np.frombuffer((ctypes.c_char * (np.dtype(dtype).itemsize * size)).from_address(keys), dtype)
+    found[:] = np.argsort(values, kind="stable")
+    values[:] = values[found]
+
+
 cuda = SimpleNamespace(
+    thrust=SimpleNamespace(argsort=_thrust_argsort),
     alloc=_alloc,
     Device=Device,
     is_available=lambda: True,
