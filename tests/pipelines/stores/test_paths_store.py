@@ -95,7 +95,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="computed from another graph"):
         open_paths(tmp_path / "p").graph(other.path)
     with pytest.raises(
-        StoreError, match="is a graph store .graph/1., but a paths store .paths/1. is needed, made by `tilepath sssp"
+        StoreError, match="is a graph store .graph/1., but a paths store .paths/1. is needed; `tilepath sssp"
     ):
         open_paths(graph.path)
     with pytest.raises(StoreError, match="is a paths store"):
