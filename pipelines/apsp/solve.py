@@ -30,7 +30,7 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 
 # Of methods that take the same time, the first is chosen.
@@ -162,8 +162,10 @@ def all_pairs_shortest_paths(
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    estimate.refuse(growing_place(out, None if writer is None else writer.path))
-    state(reason, how.name, estimate.needs, estimate.seconds)
+    stated = reason, how.name, estimate.needs, estimate.seconds
+    with refusing(*stated):
+        estimate.refuse(growing_place(out, None if writer is None else writer.path))
+    state(*stated)
     if writer is None:
         writer = create_distances(
             out,

@@ -28,7 +28,7 @@ from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 
 
@@ -139,13 +139,14 @@ def single_source_shortest_paths(
     chunk = None if writer is None else writer.chunk
     ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
-    refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
-    stated = plan.describe(graph, rows, facts)
-    state(stated, f"by {plan.spread}", plan.needs, plan.seconds)
+    stated = plan.stated(graph, rows, facts)
+    with refusing(*stated):
+        refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
+    state(*stated)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
-        shown.note(stated)
+        shown.note(stated[0])
         try:
             run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):

@@ -110,8 +110,8 @@ def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
             f"store of the same graph with `{REPLACED[schema]}`"
         )
     return StoreError(
-        f"{path}: a store of schema {schema!r}, which this version of tilepath does not know; use the version that made "
-        "it, or make the store again"
+        f"{path}: a store of schema {schema!r}, which this version of tilepath does not know; use the version that "
+        "made it, or make the store again"
     )
 
 

@@ -72,9 +72,25 @@ def test_a_plan_is_that_of_the_run_and_writes_nothing(client, graph, tmp_path, c
     assert plan.text.split(": memory")[0].split(" (")[0] in said
 
 
-def test_what_the_run_refuses_the_plan_refuses(client, graph, tmp_path):
-    with pytest.raises(DoesNotFitError):
-        planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", method="out-of-core", host_memory=10)
+@pytest.mark.parametrize("short", ["memory", "disk"])
+@pytest.mark.parametrize("method", RUNS)
+def test_a_run_that_does_not_fit_is_refused_with_its_plan(client, graph, tmp_path, monkeypatch, method, short):
+    write_samples(tmp_path / "samples", np.random.default_rng(0).normal(size=(50, 3)))
+    fits = RUNS[method](planned, graph, client, tmp_path / "out")
+    if short == "memory":
+        monkeypatch.setattr("pipelines.workers.capacity.MEMORY_SHARE", 0.0)
+        monkeypatch.setattr("pipelines.sssp.plan.MEMORY_SHARE", 0.0)
+    else:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(DoesNotFitError) as refused:
+        RUNS[method](planned, graph, client, tmp_path / "out")
+    plan = refused.value.plan
+    assert (plan.method, plan.refusal) == (method, str(refused.value))
+    assert (plan.disk_bytes, plan.memory_bytes > 0, plan.text != "") == (fits.disk_bytes, True, True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_plan_takes_over_a_store(client, graph, tmp_path):
     with pytest.raises(ValueError, match="leave out resume"):
         planned(all_pairs_shortest_paths, client, graph, tmp_path / "out", resume=True)
 
@@ -104,6 +120,13 @@ def test_the_commands_print_plans(tmp_path):
     found = json.loads(call("--dry-run", "--json", "--method", "floyd-warshall").output)
     assert found["method"] == "floyd-warshall"
     assert found["disk_bytes"] == 30 * 30 * 4
+    assert found["refusal"] is None
+    refused = call("--dry-run", "--json", "--method", "out-of-core", "--host-memory", "10KB")
+    found = json.loads(refused.stdout)
+    assert found["method"] == "out-of-core"
+    assert found["memory_bytes"] > 10_000
+    assert found["refusal"] == str(refused.exception)
+    assert "limit of host_memory (--host-memory) is 9.8 KiB" in found["refusal"]
     assert "give both" in call("--json").output
     assert "leave out" in str(call("--dry-run", "--resume").exception)
     assert not (tmp_path / "d").exists()
