@@ -21,7 +21,7 @@ from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
-from pipelines.stores.place import growing_place
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
@@ -178,9 +178,11 @@ def train_som(
     facts = measure_workers(client, None)
     plan = deal(facts)
     cure = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
+    place = growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(samples, grid.units, facts)
+    stated = (stated[0] + kept_beside(out, place), *stated[1:])
     with refusing(*stated):
-        refuse_disk(disk, growing_place(out, None if writer is None else writer.path), cure)
+        refuse_disk(disk, place, cure)
     state(*stated)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1

@@ -20,7 +20,7 @@ from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equ
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
-from pipelines.stores.place import growing_place
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import distance_dtype, distances_fit, reach
@@ -139,9 +139,11 @@ def single_source_shortest_paths(
     chunk = None if writer is None else writer.chunk
     ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
+    place = growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(graph, rows, facts)
+    stated = (stated[0] + kept_beside(out, place), *stated[1:])
     with refusing(*stated):
-        refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
+        refuse_disk_of(plan, place)
     state(*stated)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)

@@ -29,7 +29,8 @@ class Plan:
     method : str
         The name of the method that the run takes.
     memory_bytes, disk_bytes : int
-        Memory of all workers together, and disk of the result and of commits before it.
+        Memory of all workers together, and disk of the result and of commits before it. A result that the run replaces
+        keeps its own disk until then, in addition.
     seconds : float or None
         Estimated time; None if the run does not estimate it.
     refusal : str or None

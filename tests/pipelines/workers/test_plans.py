@@ -2,6 +2,7 @@
 
 import errno
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,8 @@ from pipelines import (
     train_som,
     write_samples,
 )
+from pipelines.stores import store_bytes
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.errors import DiskFullError
 from tilepath.cli import tilepath
 
@@ -100,6 +103,35 @@ def test_what_states_no_plan_is_not_called():
     with pytest.raises(ValueError, match="append states no plan"):
         planned(calls.append, 1)
     assert calls == []
+
+
+@pytest.mark.parametrize("method", ["out-of-core", "batch", "by vertices"])
+def test_the_plan_names_the_disk_of_a_result_that_is_replaced(client, graph, tmp_path, method):
+    write_samples(tmp_path / "samples", np.random.default_rng(0).normal(size=(50, 3)))
+    out = tmp_path / "out"
+    first = RUNS[method](planned, graph, client, out)
+    RUNS[method](lambda run, *arguments, **options: run(*arguments, **options), graph, client, out)
+    again = RUNS[method](partial(planned, overwrite=True), graph, client, out)
+    kept = f"; {out} keeps its {size(store_bytes(out))} of disk until the new store replaces it"
+    assert (kept in again.text, kept in first.text) == (True, False)
+
+
+def test_checkpoints_take_the_disk_that_was_stated(client, tmp_path, monkeypatch):
+    """Chunks of a checkpoint are whole squares: two chunks a side take almost twice the side of 1,100 vertices."""
+    graph = store_arcs(tmp_path / "g", 1100, *random_arcs(1100, 4000), "float32")
+    monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", np.inf)
+    taken, commit = [], DistancesWriter.commit
+
+    def measured(writer, stage):
+        taken.append(sum(each.stat().st_blocks * 512 for each in (tmp_path / "d").rglob("c/**/*")))
+        return commit(writer, stage)
+
+    monkeypatch.setattr(DistancesWriter, "commit", measured)
+    options = {"method": "floyd-warshall", "commit_seconds": 0.0}
+    stated = planned(all_pairs_shortest_paths, client, graph, tmp_path / "d", **options).disk_bytes
+    all_pairs_shortest_paths(client, graph, tmp_path / "d", **options)
+    assert len(taken) > 2
+    assert 0.9 * stated < max(taken) < 1.01 * stated
 
 
 def test_a_run_after_a_plan_runs(client, graph, tmp_path):
