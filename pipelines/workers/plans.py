@@ -49,6 +49,11 @@ class _Stated(Exception):
     """Ends a run if only its plan is asked for."""
 
 
+def plan_only() -> bool:
+    """Return whether `planned` began this run, for a run that otherwise writes before it knows its plan."""
+    return _asked.get()
+
+
 def state(text: str, method: str, needs: Needs, seconds: float | None = None) -> None:
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
@@ -100,7 +105,9 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     Parameters
     ----------
     run : function
-        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `betweenness`, `train_som` or `euler_circuits`.
+        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `build_hierarchy`, `betweenness`, `link_flows`,
+        `train_som` or `euler_circuits`. The plan of a hierarchy follows from an order of the vertices, which is
+        computed for the plan.
     arguments, options : arguments of the function
         Without `resume`, since resuming takes over the store.
 

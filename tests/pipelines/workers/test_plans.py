@@ -15,6 +15,7 @@ from pipelines import (
     DoesNotFitError,
     Plan,
     all_pairs_shortest_paths,
+    build_hierarchy,
     euler_circuits,
     planned,
     single_source_shortest_paths,
@@ -49,6 +50,7 @@ RUNS = {
     "batched": lambda call, graph, client, out: call(
         all_pairs_shortest_paths, client, graph, out, method="batched", progress=True
     ),
+    "tables": lambda call, graph, client, out: call(build_hierarchy, client, graph, out, progress=True),
     "by vertices": lambda call, graph, client, out: call(
         single_source_shortest_paths, client, graph, out, [0, 5], spread="vertices", progress=True
     ),
@@ -83,6 +85,7 @@ def test_a_run_that_does_not_fit_is_refused_with_its_plan(client, graph, tmp_pat
     if short == "memory":
         monkeypatch.setattr("pipelines.workers.capacity.MEMORY_SHARE", 0.0)
         monkeypatch.setattr("pipelines.sssp.plan.MEMORY_SHARE", 0.0)
+        monkeypatch.setattr("pipelines.hierarchy.solve.refuse_ordering", lambda *_: None)  # it comes before the plan
     else:
         monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(DoesNotFitError) as refused:
