@@ -171,7 +171,7 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
             source = "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): "
     memory, disk = closing_memory(structure, cost, job.graph, job.dtype), table_bytes(cost, job.graph, job.dtype)
     most = memory if like is not None else max(memory, ordering_memory(job.graph))
-    text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(memory)} of RAM"
+    text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"
     stated = (text, "tables", Needs(host=(most,), disk=disk))
     with refusing(*stated):
         refuse_closing(structure, cost, job.graph, job.dtype, fact)

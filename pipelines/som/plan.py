@@ -62,9 +62,10 @@ class SomPlan:
             f"{on_devices(facts)}: {where}; {self.needs}"
         )
 
-    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> tuple[str, str, Needs]:
-        """Return the arguments of `pipelines.workers.plans.state`."""
-        return self.describe(samples, units, facts), "online" if self.online else "batch", self.needs
+    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts], kept: str = "") -> tuple[str, str, Needs]:
+        """Return the arguments of `pipelines.workers.plans.state`; the text ends with the clause `kept`."""
+        text = self.describe(samples, units, facts) + kept
+        return text, "online" if self.online else "batch", self.needs
 
 
 def make_som_plan(

@@ -33,6 +33,8 @@ from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
 
+FEWER_EPOCHS = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
+
 
 @takes_client
 @states_plan
@@ -176,13 +178,10 @@ def train_som(
         )
 
     facts = measure_workers(client, None)
-    plan = deal(facts)
-    cure = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
-    place = growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(samples, grid.units, facts)
-    stated = (stated[0] + kept_beside(out, place), *stated[1:])
+    plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
+    stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
     with refusing(*stated):
-        refuse_disk(disk, place, cure)
+        refuse_disk(disk, place, FEWER_EPOCHS)
     state(*stated)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1

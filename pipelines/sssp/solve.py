@@ -140,8 +140,7 @@ def single_source_shortest_paths(
     ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     place = growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(graph, rows, facts)
-    stated = (stated[0] + kept_beside(out, place), *stated[1:])
+    stated = plan.stated(graph, rows, facts, kept_beside(out, place))
     with refusing(*stated):
         refuse_disk_of(plan, place)
     state(*stated)
