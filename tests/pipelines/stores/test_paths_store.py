@@ -47,7 +47,7 @@ def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
     assert [start for start, _, _ in paths.blocks()] == [0, 1, 2]
     assert paths.graph().digest == graph.digest
     paths.verify()
-    with pytest.raises(StoreError, match="vertex 0 is not one of its 3 sources"):
+    with pytest.raises(StoreError, match="vertex 0 is not one of its 3 sources; name one of them"):
         paths.row_of(0)
 
 
