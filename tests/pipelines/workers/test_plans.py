@@ -17,6 +17,7 @@ from pipelines import (
     all_pairs_shortest_paths,
     build_hierarchy,
     euler_circuits,
+    map_samples,
     planned,
     single_source_shortest_paths,
     train_som,
@@ -37,6 +38,13 @@ def graph(tmp_path):
     return store_arcs(tmp_path / "g", n, tails, heads, np.ones(2 * n), "float32")
 
 
+def _map_of(client, folder):
+    """The path of a map of the samples of a folder."""
+    if not (folder / "map").exists():
+        train_som(client, folder / "samples", folder / "map", 3, 4, epochs=1, progress=False)
+    return folder / "map"
+
+
 RUNS = {
     "floyd-warshall": lambda call, graph, client, out: call(
         all_pairs_shortest_paths, client, graph, out, method="floyd-warshall", progress=True
@@ -55,6 +63,9 @@ RUNS = {
         single_source_shortest_paths, client, graph, out, [0, 5], spread="vertices", progress=True
     ),
     "stages": lambda call, graph, client, out: call(euler_circuits, client, graph, out, progress=True),
+    "chunks of samples": lambda call, graph, client, out: call(
+        map_samples, client, _map_of(client, out.parent), out.parent / "samples", out, progress=True
+    ),
     "batch": lambda call, graph, client, out: call(
         train_som, client, out.parent / "samples", out, 3, 4, epochs=2, progress=True
     ),
@@ -64,6 +75,7 @@ RUNS = {
 @pytest.mark.parametrize("method", RUNS)
 def test_a_plan_is_that_of_the_run_and_writes_nothing(client, graph, tmp_path, capsys, method):
     write_samples(tmp_path / "samples", np.random.default_rng(0).normal(size=(50, 3)))
+    _map_of(client, tmp_path)
     before, out = sorted(tmp_path.iterdir()), tmp_path / "out"
     plan = RUNS[method](planned, graph, client, out)
     assert isinstance(plan, Plan)
