@@ -82,8 +82,10 @@ class Stops:
 
     def return_to_copy(self):
         """Make the copy the folder, and its partial files those of a process that is gone."""
-        shutil.rmtree(self.folder)
-        self.copy.rename(self.folder)
+        while self.copy.exists():  # a worker may still write to the folder for a command that was stopped before
+            shutil.rmtree(self.folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self.copy.rename(self.folder)
         os.chdir(self.folder)
         for path in sorted(self.folder.rglob(f"*.{os.getpid()}.*"), reverse=True):
             path.rename(path.with_name(path.name.replace(f".{os.getpid()}.", ".99999999.")))

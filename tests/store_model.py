@@ -196,7 +196,7 @@ class StoreModel(RuleBasedStateMachine):
         elif changed and old is not None:
             either = None if None in (old.allowed, made.allowed) else old.allowed + made.allowed
             finished = old.finished and Path(name).exists()
-            self.stores[name] = replace(old, allowed=either, inputs=None, finished=finished)
+            self.stores[name] = replace(old, allowed=either, inputs=None, finished=finished, recorded=None)
 
     def there(self, name):
         """Whether there is a store, or one that the next command puts back after a kill between two renames."""

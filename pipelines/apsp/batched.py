@@ -49,6 +49,7 @@ def estimate(request: Request) -> Estimate:
         cause = DoesNotFitError(
             f"{fault}. Use fewer workers on a machine, free memory, or use method='out-of-core' (--method out-of-core)"
         )
+        cause.plan = error.plan and replace(error.plan, method=BATCHED.name, refusal=str(cause))
         raise Obstacle("every worker would have to hold all arcs to search, which does not fit") from cause
     return Estimate(
         seconds=plan.seconds,

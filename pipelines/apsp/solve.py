@@ -20,7 +20,7 @@ from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
 from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
-from pipelines.stores.place import growing_place
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.schema import StoreError
 from pipelines.stores.vertex_names import VertexNameList
@@ -30,7 +30,7 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 
 # Of methods that take the same time, the first is chosen.
@@ -168,8 +168,11 @@ def all_pairs_shortest_paths(
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    estimate.refuse(growing_place(out, None if writer is None else writer.path))
-    state(reason, how.name, estimate.needs, estimate.seconds)
+    place = growing_place(out, None if writer is None else writer.path)
+    stated = reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds
+    with refusing(*stated):
+        estimate.refuse(place)
+    state(*stated)
     if writer is None:
         writer = create_distances(
             out,
@@ -182,7 +185,7 @@ def all_pairs_shortest_paths(
             overwrite=overwrite,
         )
     with Progress(*estimate.work, progress) as shown:
-        shown.note(reason)
+        shown.note(stated[0])
         how.execute(client, request, estimate, writer, shown)
         if verify:
             shown.stage("verifying")

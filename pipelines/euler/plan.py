@@ -12,6 +12,7 @@ from gpuops.memory import available_memory
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, Needs, WorkerFacts, measure_workers, refuse_disk
+from pipelines.workers.plans import refusing
 from pipelines.workers.progress import size
 
 METHODS = ("stages", "hierholzer", "auto")
@@ -70,9 +71,11 @@ def make_euler_plan(
     disk = (graph.m if directed else graph.m // 2) * _arc_itemsize(graph)
     needs = Needs((memory_needed(graph, method, directed, worker.gpu),), disk=disk)
     cure = partial(_what_would_fit, graph, method, directed, worker)
-    needs.refuse_memory(f"Euler circuits of {counted(graph.m, 'arc')}", [worker], cure)
-    refuse_disk(disk, out, "walk along a smaller graph")
-    return EulerPlan(worker, method, needs)
+    plan = EulerPlan(worker, method, needs)
+    with refusing(plan.describe(graph), method, needs):
+        needs.refuse_memory(f"Euler circuits of {counted(graph.m, 'arc')}", [worker], cure)
+        refuse_disk(disk, out, "walk along a smaller graph")
+    return plan
 
 
 def memory_needed(graph: Graph, method: str, directed: bool, gpu: bool) -> int:

@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from distributed import Client, Future
 
 from gpuops.errors import WeightRangeError
-from gpuops.hierarchy import HierarchyStructure, close_hierarchy, hierarchy_structure
+from gpuops.hierarchy import Cost, HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
@@ -21,6 +21,7 @@ from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
     closing_memory,
     describe,
+    ordering_memory,
     refuse_closing,
     table_bytes,
 )
@@ -30,9 +31,12 @@ from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
 from pipelines.stores.place import take_place
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
-from pipelines.workers.capacity import WorkerFacts, refuse_disk
+from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.plans import refusing, state
 from pipelines.workers.progress import Progress, size
+
+Stated: TypeAlias = tuple[str, str, Needs]  # a plan, as `pipelines.workers.plans.state` takes it
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +80,10 @@ class Building(Attempt):
             self.shown.stage(name)
             shown = f"{self.kind}-{task.__name__.strip('_')}"
             arguments = number, task, self.job, self.out, self.fact
-            note = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
-            if note is not None:
-                self.shown.note(note)
+            stated = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
+            if stated is not None:
+                state(*stated)
+                self.shown.note(stated[0])
             self.shown.advance(1)
 
     def done(self) -> int:
@@ -110,13 +115,15 @@ def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -
     pool = ThreadPoolExecutor(1)
     try:
         by_place = pool.submit(_by_place, job.graph)  # while METIS uses one core
-        if job.like is not None:
-            order = open_hierarchy(job.like).hierarchy.structure.order
-        else:
-            order = order_vertices(job.graph, partial(held, attempt), job.thorough)
-        writer.commit_order(order, by_place.result())
+        writer.commit_order(_order_of(job, partial(held, attempt)), by_place.result())
     finally:
         pool.shutdown(wait=False)
+
+
+def _order_of(job: Job, wanted: Callable[[], object]) -> np.ndarray:
+    if job.like is not None:
+        return open_hierarchy(job.like).hierarchy.structure.order
+    return order_vertices(job.graph, wanted, job.thorough)
 
 
 def _by_place(graph: Graph) -> ByPlace | None:
@@ -127,9 +134,20 @@ def _by_place(graph: Graph) -> ByPlace | None:
     return vertices_by_place(graph, coordinates)
 
 
-def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> str:
-    """Find the structure, or take the structure of another store. Returns a line on the cost."""
+def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Stated:
     clear()
+    structure, cost, stated = _found(job, writer.order(), writer.path, fact)
+    writer.commit_structure(structure, cost)
+    return stated
+
+
+def plan_of(job: Job, out: str, fact: WorkerFacts) -> Stated:
+    """Return the plan of a hierarchy that is to be written to `out`; the order is computed for the plan."""
+    return _found(job, _order_of(job, lambda: None), out, fact)[2]
+
+
+def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[HierarchyStructure, Cost, Stated]:
+    """Find the structure on an order, or take the structure of another store; refuse a run that does not fit."""
     like = None if job.like is None else open_hierarchy(job.like)
     indptr, indices, through = job.graph.indptr(), job.graph.indices(), job.graph.through()
     missing = None if like is None else _lacks(like.hierarchy.structure, indptr, indices, through)
@@ -137,7 +155,7 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         structure, cost, source = like.hierarchy.structure, like.cost, f"the structure of {like.path}: "
     else:
         try:
-            structure, cost = hierarchy_structure(indptr, indices, writer.order(), through, limit=job.limit)
+            structure, cost = hierarchy_structure(indptr, indices, order, through, limit=job.limit)
         except ValueError as error:  # closing takes more relaxations than the limit
             fault, cure = str(error).partition(". ")[0], "Searches suit such a graph: use"
             if like is not None:
@@ -151,11 +169,14 @@ def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFact
         source = f"a new structure on the order of {like.path}, as {missing}: " if like is not None else ""
         if like is None and not has_metis():
             source = "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): "
-    refuse_closing(structure, cost, job.graph, job.dtype, fact)
-    refuse_disk(table_bytes(cost, job.graph, job.dtype), writer.path, "search instead (tilepath sssp)")
-    writer.commit_structure(structure, cost)
-    needed = size(closing_memory(structure, cost, job.graph, job.dtype))
-    return f"{source}{describe(cost, job.graph, job.dtype)}, needs {needed} of RAM"
+    memory, disk = closing_memory(structure, cost, job.graph, job.dtype), table_bytes(cost, job.graph, job.dtype)
+    most = memory if like is not None else max(memory, ordering_memory(job.graph))
+    text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"
+    stated = (text, "tables", Needs(host=(most,), disk=disk))
+    with refusing(*stated):
+        refuse_closing(structure, cost, job.graph, job.dtype, fact)
+        refuse_disk(disk, out, "search instead (tilepath sssp)")
+    return structure, cost, stated
 
 
 def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:

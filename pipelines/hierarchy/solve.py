@@ -10,7 +10,7 @@ from typing import Any
 from distributed import Client
 
 from gpuops.errors import WeightRangeError
-from pipelines.hierarchy.building import Job, build
+from pipelines.hierarchy.building import Job, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.hierarchy import (
@@ -20,16 +20,19 @@ from pipelines.stores.hierarchy import (
     open_hierarchy,
     resume_hierarchy,
 )
+from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
+from pipelines.workers.plans import plan_only, state, states_plan
 from pipelines.workers.progress import Progress
 
 
 @takes_client
+@states_plan
 def build_hierarchy(
     client: Client,
     graph: Graph | str | os.PathLike[str],
@@ -117,6 +120,8 @@ def build_hierarchy(
         if writer is None:
             if like is None:
                 refuse_ordering(graph, fact)
+            if plan_only():
+                state(*plan_of(job, growing_place(out, None), fact))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:

@@ -14,19 +14,37 @@ import numpy as np
 from distributed import Client
 
 from gpuops import best_matching_units
-from pipelines.som.shard import PIECE_BYTES, Shard
+from pipelines.som.plan import EVALUATED_BYTES, READ_BYTES
+from pipelines.som.shard import AHEAD, PIECE_BYTES, Shard
 from pipelines.stores.codebook import Codebook, open_codebook
-from pipelines.stores.mapping import SCHEMA, Mapping, MappingWriter, create_mapping, open_mapping, resume_mapping
+from pipelines.stores.mapping import (
+    SCHEMA,
+    Mapping,
+    MappingWriter,
+    create_mapping,
+    open_mapping,
+    resume_mapping,
+    rows_of_chunk,
+)
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.workers.attempts import Run, clear, held, keep, workers_of
+from pipelines.stores.schema import CHUNK_BYTES, counted
+from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_devices, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
+RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed
+# On a CPU, bytes of freed memory that the allocators of all threads keep: up to 32 MiB were measured.
+THREAD_BYTES = 32 << 20
+
 
 @takes_client
+@states_plan
 def map_samples(
     client: Client,
     codebook: Codebook | str | os.PathLike[str],
@@ -56,6 +74,8 @@ def map_samples(
 
     Raises
     ------
+    pipelines.workers.capacity.DoesNotFitError
+        Memory or disk is too small; nothing is written.
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
@@ -82,6 +102,16 @@ def map_samples(
     begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)
     if begun is not None and begun.finished:
         return open_mapping(out)
+    facts = measure_workers(client, None)
+    chunk = rows_of_chunk(samples, codebook) if begun is None else begun.chunk
+    needs = _needs(codebook, scaled, facts, chunk)
+    place = growing_place(out, None if begun is None else begun.path)
+    text = f"{counted(samples.n, 'sample')}, {counted(codebook.grid.units, 'unit')}, {on_devices(facts)}: {needs}"
+    stated = (text + kept_beside(out, place), "chunks of samples", needs)
+    with refusing(*stated):
+        needs.refuse_memory(f"chunks of {counted(chunk, 'sample')}", facts, "Free memory, or use fewer workers")
+        refuse_disk(needs.disk, place, "map fewer samples")
+    state(*stated)
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
     with Progress(samples.n, "samples", progress) as shown:
         if scaled is not samples:
@@ -89,8 +119,25 @@ def map_samples(
                 f"{samples.path} has the scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; "
                 "samples are converted to the map's"
             )
-        Run(client, workers_of(client), writer, shown).attempts(Placing, codebook, scaled)
+        shown.note(stated[0])
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(Placing, codebook, scaled)
     return open_mapping(out)
+
+
+def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk: int) -> Needs:
+    """Return the memory of the workers and the disk of the store, with chunks of that many samples."""
+    busy = min(len(facts), -(-samples.n // chunk))
+    piece = min(chunk, max(1, PIECE_BYTES // samples.row_bytes))
+    of_piece, top = piece * samples.row_bytes, min(2, codebook.grid.units)
+    row = top * (4 + codebook.dtype.itemsize) + (0 if samples.largest_weight is None else samples.dtype.itemsize)
+    counts = []
+    for fact in facts[:busy]:
+        count = min(AHEAD + 1, -(-chunk // piece)) * of_piece + RESULT_COPIES * chunk * row
+        count += codebook.grid.units * samples.row_bytes
+        if not fact.gpu:
+            count += piece * EVALUATED_BYTES + min(READ_BYTES, 3 * of_piece + 2 * CHUNK_BYTES) + THREAD_BYTES
+        counts.append(count)
+    return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
 
 
 class Placing(RowsAttempt):

@@ -10,6 +10,7 @@ from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import Needs, WorkerFacts, on_devices
+from pipelines.workers.plans import refusing
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
@@ -38,13 +39,15 @@ def epochs_together(samples: Samples, units: int) -> int:
 class SomPlan:
     """The shares of the samples: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
-    `needs` is the memory of each worker, and the disk of the store.
+    `needs` is the memory of each worker, and the disk of the store. `online` says whether the first worker learns from
+    one sample after another.
     """
 
     bounds: tuple[int, ...]
     piece_rows: int
     resident: bool
     needs: Needs
+    online: bool = False
 
     @property
     def alone(self) -> bool:
@@ -58,6 +61,11 @@ class SomPlan:
             f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, "
             f"{on_devices(facts)}: {where}; {self.needs}"
         )
+
+    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts], kept: str = "") -> tuple[str, str, Needs]:
+        """Return the arguments of `pipelines.workers.plans.state`; the text ends with the clause `kept`."""
+        text = self.describe(samples, units, facts) + kept
+        return text, "online" if self.online else "batch", self.needs
 
 
 def make_som_plan(
@@ -107,11 +115,12 @@ def make_som_plan(
 
     if resident is None:
         resident = needs(True).fits(facts)
-    plan = SomPlan(bounds, rows, resident, needs(resident))
+    plan = SomPlan(bounds, rows, resident, needs(resident), alone)
     cure = "Use a smaller map, or smaller pieces (piece_rows, --piece-rows)"
     if alone:
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (resident=False, --streamed)"
-    plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
+    with refusing(*plan.stated(samples, units, facts)):
+        plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan

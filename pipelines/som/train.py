@@ -21,17 +21,19 @@ from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
-from pipelines.stores.place import growing_place
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
+
+FEWER_EPOCHS = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
 
 
 @takes_client
@@ -182,11 +184,11 @@ def train_som(
         )
 
     facts = measure_workers(client, None)
-    plan = deal(facts)
-    cure = "train in several runs of fewer epochs, each from the map of the last (initial, --from)"
-    refuse_disk(disk, growing_place(out, None if writer is None else writer.path), cure)
-    stated = plan.describe(samples, grid.units, facts)
-    state(stated, "online" if online else "batch", plan.needs)
+    plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
+    stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
+    with refusing(*stated):
+        refuse_disk(disk, place, FEWER_EPOCHS)
+    state(*stated)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
         of_store: dict[str, Any] = {"metric": metric, "sigmas": sigmas, "options": options, "together": together}
@@ -202,7 +204,7 @@ def train_som(
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
             shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
-        shown.note(stated)
+        shown.note(stated[0])
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
 

@@ -35,6 +35,7 @@ from pipelines.workers.capacity import (
     on_devices,
     refuse_disk,
 )
+from pipelines.workers.plans import refusing
 from pipelines.workers.progress import duration
 from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
@@ -99,6 +100,18 @@ class SearchPlan:
             f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, {on_devices(facts)}, "
             f"by {self.spread} ({self.reason}){streamed}: {self.needs}, about {duration(self.seconds)}"
         )
+
+    def stated(
+        self, graph: Graph, rows: int, facts: list[WorkerFacts], kept: str = ""
+    ) -> tuple[str, str, Needs, float]:
+        """Return the arguments of `pipelines.workers.plans.state`; the text ends with the clause `kept`."""
+        return self.describe(graph, rows, facts) + kept, f"by {self.spread}", self.needs, self.seconds
+
+    def fitting(self, graph: Graph, rows: int, facts: list[WorkerFacts], what: str, cure: str) -> SearchPlan:
+        """Return the plan; raise DoesNotFitError, as `Needs.refuse_memory` does, if the memory is too small."""
+        with refusing(*self.stated(graph, rows, facts)):
+            self.needs.refuse_memory(what, facts, cure)
+        return self
 
 
 def graph_bytes(n: int, m: int, itemsize: int, *, symmetric: bool) -> int:
@@ -166,12 +179,12 @@ def make_search_plan(
 
     writing = rows * row / WRITE_RATE
     if spread == "sources":
-        needs.refuse_memory(f"{n:,} vertices and {m:,} arcs", facts, _SPREAD_CURE)
         own = -(-rows // busy)
         searches = own * max(_seconds_a_row(f, graph, width, predecessors, hops) for f in facts)
         faster, slower = sorted((searches, writing / busy))  # a chunk is written while the next is searched for
         seconds = laying_out + slower + faster / max(1, -(-own // chunk))
-        return SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
+        plan = SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
+        return plan.fitting(graph, rows, facts, f"{n:,} vertices and {m:,} arcs", _SPREAD_CURE)
 
     ring = ring_bytes(graph.ranges(count), dtype)
     fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring + chunk * row
@@ -179,11 +192,11 @@ def make_search_plan(
     room, arc = _room(fixed, facts), 4 + dtype.itemsize
     per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
     if room < per_arc:
-        needs = Needs((fixed + per_arc,) * count)
-        needs.refuse_memory(f"the distances of {n:,} vertices", facts, "Use machines with more memory")
-        raise DoesNotFitError(
-            f"the distances of {n:,} vertices leave no room for arcs; free memory, or use fewer workers"
-        )
+        needs = Needs((fixed + per_arc,) * count, disk=rows * row)
+        plan = SearchPlan("vertices", reason, chunk, max(1, -(-m // count)), False, needs, together + writing)
+        plan.fitting(graph, rows, facts, f"the distances of {n:,} vertices", "Use machines with more memory")
+        with refusing(*plan.stated(graph, rows, facts)):
+            raise DoesNotFitError(f"{n:,} distances leave no room for arcs; free memory, or use fewer workers")
     own = max(1, -(-m // count))
     arcs, transposed = min(own, piece_arcs or own), True
     if piece_arcs is None and own * per_arc > room:
@@ -194,13 +207,15 @@ def make_search_plan(
     if pieces == 1 and not transposed:
         taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
     needs = Needs((fixed + taken,) * count, disk=rows * row)
-    needs.refuse_memory(f"pieces of {arcs:,} arcs", facts, "Use smaller pieces (piece_arcs, --piece-arcs)")
-    return SearchPlan("vertices", reason, chunk, pieces, transposed, needs, together + writing)
+    plan = SearchPlan("vertices", reason, chunk, pieces, transposed, needs, together + writing)
+    return plan.fitting(graph, rows, facts, f"pieces of {arcs:,} arcs", _PIECES_CURE)
 
 
 _SPREAD_CURE = (
     "Spread them by vertices (spread='vertices', --spread vertices), or use fewer workers on a machine, or free memory"
 )
+
+_PIECES_CURE = "Use smaller pieces (piece_arcs, --piece-arcs)"
 
 
 def _choose(rows: int, count: int, fits: bool, alone: float, together: float) -> tuple[Spread, str]:

@@ -20,7 +20,7 @@ from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equ
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
-from pipelines.stores.place import growing_place
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import distance_dtype, distances_fit, reach
@@ -28,7 +28,7 @@ from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import refusing, state, states_plan
 from pipelines.workers.progress import Progress
 
 
@@ -145,13 +145,15 @@ def single_source_shortest_paths(
     chunk = None if writer is None else writer.chunk
     ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
-    refuse_disk_of(plan, growing_place(out, None if writer is None else writer.path))
-    stated = plan.describe(graph, rows, facts)
-    state(stated, f"by {plan.spread}", plan.needs, plan.seconds)
+    place = growing_place(out, None if writer is None else writer.path)
+    stated = plan.stated(graph, rows, facts, kept_beside(out, place))
+    with refusing(*stated):
+        refuse_disk_of(plan, place)
+    state(*stated)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
-        shown.note(stated)
+        shown.note(stated[0])
         try:
             run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):

@@ -181,13 +181,20 @@ class MappingWriter(RowsWriter):
 begun_mapping = MappingWriter.begun
 
 
+def rows_of_chunk(samples: Samples, codebook: Codebook) -> int:
+    """Return the rows of a chunk of a new store.
+
+    There are at least 16 chunks, to be shared by the workers, unless chunks would be too small to be worth a file.
+    """
+    most = CHUNK_BYTES // (min(2, codebook.grid.units) * codebook.dtype.itemsize)
+    return min(samples.n, most, max(LEAST_ROWS, -(-samples.n // 16)))
+
+
 def create_mapping(
     path: str | os.PathLike[str], samples: Samples, codebook: Codebook, *, overwrite: bool = False
 ) -> MappingWriter:
     """Create a mapping store in which no row is done yet."""
-    top = min(2, codebook.grid.units)
-    # Make at least 16 chunks, to be shared by the workers, unless chunks would be too small to be worth a file.
-    chunk = min(samples.n, CHUNK_BYTES // (top * codebook.dtype.itemsize), max(LEAST_ROWS, -(-samples.n // 16)))
+    top, chunk = min(2, codebook.grid.units), rows_of_chunk(samples, codebook)
     arrays = {
         "units": NewArray((samples.n, top), (chunk, top), np.int32),
         "distances": NewArray((samples.n, top), (chunk, top), codebook.dtype),

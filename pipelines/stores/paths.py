@@ -135,7 +135,10 @@ class Paths(VertexMatrix, FinishedStore, OfGraph):
         """Return the row of the vertex at the position `source`; raises StoreError if it is not one of the sources."""
         found = np.flatnonzero(self.sources == source)
         if found.size == 0:
-            raise StoreError(f"{self.path}: vertex {source} is not one of its {counted(len(self.sources), 'source')}")
+            raise StoreError(
+                f"{self.path}: vertex {source} is not one of its {counted(len(self.sources), 'source')}; "
+                "name one of them, or search again with this source (tilepath sssp)"
+            )
         return 0 if self.together else int(found[0])
 
     def row_sources(self, row: int) -> np.ndarray:

@@ -25,6 +25,7 @@ from typing import Any
 
 import zarr
 
+from gpuops.memory import size
 from pipelines.stores.contents import record, record_everything
 from pipelines.stores.durable import make_folders, sync_names, sync_tree
 from pipelines.stores.schema import (
@@ -204,6 +205,13 @@ def growing_beside(path: str | os.PathLike[str]) -> str | None:
 def growing_place(path: str | os.PathLike[str], resumed: str | None) -> str:
     """Return the path where the store for `path` grows: the path `resumed` if the run resumes a store."""
     return resumed or (_beside(path) if os.path.lexists(path) else os.fspath(path))
+
+
+def kept_beside(path: str | os.PathLike[str], growing: str) -> str:
+    """Return a clause on the disk of the result at `path` while its replacement is written to `growing`; or ""."""
+    if growing == os.fspath(path):
+        return ""
+    return f"; {path} keeps its {size(store_bytes(path))} of disk until the new store replaces it"
 
 
 def unfinished_bytes(path: str | os.PathLike[str]) -> int:

@@ -119,8 +119,8 @@ def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
             f"store of the same graph with `{REPLACED[schema]}`"
         )
     return StoreError(
-        f"{path}: a store of schema {schema}, which this version of tilepath does not know; use the version that made "
-        "it, or make the store again"
+        f"{path}: a store of schema {schema!r}, which this version of tilepath does not know; use the version that "
+        "made it, or make the store again"
     )
 
 
@@ -133,10 +133,10 @@ def open_store(path: str | os.PathLike[str], schema: str | None = None, mode: st
 
 def _opened(path: str | os.PathLike[str], schema: str | None, mode: str) -> zarr.Group:
     group, found = _declared(path, mode)
-    if schema is not None and found in REPLACED:
-        raise unknown_schema(path, found)
     if schema is not None and found != schema:
-        made = f", made by `{KINDS[schema].made_by}`" if schema in KINDS else ""
+        if found not in KINDS:
+            raise unknown_schema(path, found)
+        made = f"; `{KINDS[schema].made_by}` makes one" if schema in KINDS else ""
         raise StoreError(f"{path}: is {_called(found)}, but {_called(schema)} is needed{made}")
     with damaged_attributes(path):
         for name in dict(group.attrs.get("contents", {})):

@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from gpuops.certificates import Certificate, join_certificates, verify_paths
+from gpuops.errors import VerificationError
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.schema import counted
@@ -37,17 +38,21 @@ def certify(
     Raises
     ------
     VerificationError
-        A row is wrong; the message says where.
+        A row is wrong; the message says where. A graph that was damaged or changed also makes rows wrong.
     StoreError
         The graph is not the recorded graph, a store cannot be read, or stores of this schema have no certificates.
     """
     schema = store_schema(store)
-    if schema in PROVABLE and schema != "paths/1":
-        distances, origin = open_solution(store, graph)
-        return verify_distances(distances, origin, rows), distances.shape[0]
-    if schema == "paths/1":
-        paths = open_paths(store)
-        return certify_paths(paths, graph, rows), paths.shape[0]
+    try:
+        if schema in PROVABLE and schema != "paths/1":
+            distances, origin = open_solution(store, graph)
+            return verify_distances(distances, origin, rows), distances.shape[0]
+        if schema == "paths/1":
+            paths = open_paths(store)
+            return certify_paths(paths, graph, rows), paths.shape[0]
+    except VerificationError as error:
+        cure = "look for damage in its graph (tilepath info GRAPH --verify), then compute the store again"
+        raise VerificationError(f"{store}: {error}; {cure}") from error
     raise StoreError(f"{store}: schema {schema} has no certificates; name a store of distances or of paths")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -27,13 +28,24 @@ from pipelines.workers.attempts import Attempt, has_gpu, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import size
 
+if TYPE_CHECKING:
+    from pipelines.workers.plans import Plan
+
 MEMORY_SHARE = 0.9  # share of the free memory that a run may use; the allocator and the system need some, too
 WRITE_RATE = 0.4e9  # bytes/s of compressed chunks that one process writes, from the low end of measurements
 MEASURE_SECONDS = 300.0  # time limit of measuring: a GPU compiles, and a busy worker first finishes its tasks
 
 
 class DoesNotFitError(ValueError):
-    """The run needs more memory or disk than is free; the message says how much, and which run would fit."""
+    """The run needs more memory or disk than is free; the message says how much, and which run would fit.
+
+    Attributes
+    ----------
+    plan : pipelines.Plan or None
+        The plan of the refused run; None if the run was refused before it had a plan.
+    """
+
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
 from pipelines.stores.errors import DiskFullError
-from pipelines.workers.capacity import Needs
+from pipelines.workers.capacity import DoesNotFitError, Needs
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -28,9 +29,12 @@ class Plan:
     method : str
         The name of the method that the run takes.
     memory_bytes, disk_bytes : int
-        Memory of all workers together, and disk of the result and of commits before it.
+        Memory of all workers together, and disk of the result and of commits before it. A result that the run replaces
+        keeps its own disk until then, in addition.
     seconds : float or None
         Estimated time; None if the run does not estimate it.
+    refusal : str or None
+        Why the run is refused; None if it fits.
     """
 
     text: str
@@ -38,6 +42,7 @@ class Plan:
     memory_bytes: int
     disk_bytes: int
     seconds: float | None
+    refusal: str | None = None
 
     def __repr__(self) -> str:
         return self.text
@@ -47,11 +52,30 @@ class _Stated(Exception):
     """Ends a run if only its plan is asked for."""
 
 
+def plan_only() -> bool:
+    """Return whether `planned` began this run, for a run that otherwise writes before it knows its plan."""
+    return _asked.get()
+
+
 def state(text: str, method: str, needs: Needs, seconds: float | None = None) -> None:
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
-        raise _Stated(Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds))
+        raise _Stated(_plan(text, method, needs, seconds))
     _disk.set(needs.disk)
+
+
+@contextmanager
+def refusing(text: str, method: str, needs: Needs, seconds: float | None = None) -> Iterator[None]:
+    """Give the plan to a DoesNotFitError that the block raises, so that a refused run also shows its plan."""
+    try:
+        yield
+    except DoesNotFitError as error:
+        error.plan = replace(_plan(text, method, needs, seconds), refusal=str(error))
+        raise
+
+
+def _plan(text: str, method: str, needs: Needs, seconds: float | None) -> Plan:
+    return Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds)
 
 
 def states_plan(run: T) -> T:
@@ -84,7 +108,9 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     Parameters
     ----------
     run : function
-        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `betweenness`, `train_som` or `euler_circuits`.
+        `all_pairs_shortest_paths`, `single_source_shortest_paths`, `build_hierarchy`, `betweenness`, `link_flows`,
+        `train_som` or `euler_circuits`. The plan of a hierarchy follows from an order of the vertices, which is
+        computed for the plan.
     arguments, options : arguments of the function
         Without `resume`, since resuming takes over the store.
 
@@ -92,9 +118,10 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     ------
     ValueError
         The function states no plan, or `resume` is given.
+    pipelines.workers.capacity.DoesNotFitError
+        The run does not fit; the attribute `plan` of the error is the plan of the refused run.
     Exception
-        Whatever the function raises before it states its plan, such as
-        `pipelines.workers.capacity.DoesNotFitError`.
+        Any other error that the function raises before it states its plan.
     """
     if not getattr(run, "states_plan", False):
         raise ValueError(f"{getattr(run, '__name__', run)} states no plan; call it to run it")

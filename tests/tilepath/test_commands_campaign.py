@@ -313,7 +313,8 @@ class Commands(StoreModel):
         if all(name in self.stores and self.stores[name].sound for name in inputs_of(arguments)):
             at = max(1, self.ready.renames[number] - before)
             getattr(self, make)(**arguments, how=Run("--overwrite", "kill", at, True))
-            self.look(arguments["out"])
+            if arguments["out"] in self.stores:  # else it was renamed, and the command was refused
+                self.look(arguments["out"])
 
     @step(number=st.sampled_from(range(len(MADE))), before=st.integers(-2, 12), choice=number)
     def resume_otherwise(self, number, before, choice):

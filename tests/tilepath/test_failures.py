@@ -112,7 +112,7 @@ WRONG_CURES = "recreate|remove|damaged|correct the file|train the map again|comp
 
 
 def lines(text):
-    return text.strip().splitlines()
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def run(*arguments):

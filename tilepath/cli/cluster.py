@@ -94,10 +94,18 @@ def with_dry_run(call: Callable[..., Any]) -> Callable[..., Any]:
             if as_json:
                 raise click.UsageError("--json prints the plan of --dry-run; give both")
             return call(**options)
-        from pipelines.workers.plans import planned, states_plan
+        from pipelines.workers.capacity import DoesNotFitError
+        from pipelines.workers.plans import Plan, planned, states_plan
 
-        plan = planned(states_plan(call), **options)
-        click.echo(json.dumps(asdict(plan), indent=2) if as_json else plan.text)
+        def show(plan: Plan) -> None:
+            click.echo(json.dumps(asdict(plan), indent=2) if as_json else plan.text)
+
+        try:
+            show(planned(states_plan(call), **options))
+        except DoesNotFitError as error:
+            if error.plan is not None:
+                show(error.plan)
+            raise
 
     as_json = click.option("--json", "as_json", is_flag=True, help="Print the plan of --dry-run as JSON, for scripts.")
     dry_run = click.option("--dry-run", is_flag=True, help="Print the plan of the run, and do not begin the run.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tilepath.cli.cluster import OpenClient, on_cluster
+from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 from tilepath.cli.paths import DTYPE
 from tilepath.cli.quantities import BYTES
@@ -29,6 +29,7 @@ from tilepath.cli.weights import chosen_weight
 @RESUME
 @OVERWRITE
 @VERIFY_ROWS
+@with_dry_run
 @chosen_weight("graph")
 @on_cluster
 def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
@@ -39,6 +40,7 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     it runs. The method suits road networks and other graphs that small sets of vertices separate. `tilepath od | path |
     picture | verify` and `tilepath.distances_between` read from OUT; `tilepath od --reduce` and `distances_between` can
     answer on GPUs. Without pymetis, tables are up to 1.5 times as large, and computing them takes longer.
+    Memory and disk follow from an order of the vertices, so --dry-run computes the order.
     """
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes

@@ -263,6 +263,7 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
     type=click.Path(),
     help="Also write the units to this table (.csv, .tsv, .parquet), one row for each sample.",
 )
+@with_dry_run
 @on_cluster
 def place(
     codebook: str, samples: str, out: str, open_client: OpenClient, table: str | None, overwrite: bool, **options: Any

@@ -76,10 +76,12 @@ def make_plan(request: Request, layout: Layout) -> Plan:
     left = share_of_work(job, layout.workers) * (relaxations - request.relaxations_done(layout))
     compute = left / max(n, 1) * slowest
     result = request.rows * n * itemsize
-    # Two checkpoints if the run is long enough to commit before its end; the result is assumed not to compress.
-    checkpoints = 2 * n * n * itemsize if compute > request.commit_seconds else 0
+    # Two checkpoints if the run is long enough to commit before its end. Their chunks are whole squares, also at the
+    # edges. The result is assumed not to compress; it takes the place of one of the checkpoints.
+    edge = -(-n // chunk) * chunk if n else 0
+    checkpoints = 2 * edge**2 * itemsize if compute > request.commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, Needs(worker_bytes, disk=result + checkpoints), checkpoints, seconds, relaxations)
+    return Plan(layout, Needs(worker_bytes, disk=max(result, checkpoints)), checkpoints, seconds, relaxations)
 
 
 def estimate(request: Request) -> Estimate:

@@ -194,8 +194,9 @@ def test_workers_that_are_refused(graphs, client, monkeypatch):
     monkeypatch.setattr(
         solve, "measure_workers", lambda *_: [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
     )
-    with pytest.raises(DoesNotFitError, match=r"120 vertices and 360 arcs need .*leave out edges \(--edges\)"):
+    with pytest.raises(DoesNotFitError, match=r"120 vertices and 360 arcs need .*leave out edges \(--edges\)") as said:
         betweenness(client, store, edges=True)
+    assert said.value.plan.method == "weights"
 
 
 def test_a_wrong_sum_is_noticed(graphs, client, monkeypatch):

@@ -111,8 +111,9 @@ def test_graphs_and_workers_that_are_refused(town, client, tmp_path, monkeypatch
         link_flows(client, store, trip)
     few = [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
     monkeypatch.setattr(flows, "measure_workers", lambda *_: few)
-    with pytest.raises(DoesNotFitError, match="100 vertices and 400 arcs need"):
+    with pytest.raises(DoesNotFitError, match="100 vertices and 400 arcs need") as refused:
         link_flows(client, store, trip)
+    assert refused.value.plan.text == text
 
 
 def test_a_wrong_flow_is_noticed(town, client, monkeypatch):

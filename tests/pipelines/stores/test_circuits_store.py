@@ -117,7 +117,7 @@ def test_a_chunk_that_does_not_decode(tmp_path, circuits):
         (lambda group: group.attrs.update(count=5), "array `offsets` is int64 .3,., expected int64 .6,."),
         (
             lambda group: group.attrs.update(schema="paths/1"),
-            "is a paths store .*, but a circuits store .*is needed, made by .tilepath euler",
+            "is a paths store .*, but a circuits store .*is needed; .tilepath euler.*makes one",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_lengths_that_do_not_belong_together_are_found(store):
 def test_an_unfinished_store_names_the_command(tiny_stores):
     with pytest.raises(StoreError, match="2 of 3 steps done; repeat `tilepath hierarchy .*graph .*part-hierarchy`"):
         open_hierarchy(tiny_stores / "part-hierarchy")
-    with pytest.raises(StoreError, match=r"is a distances store .*made by `tilepath hierarchy GRAPH STORE`"):
+    with pytest.raises(StoreError, match=r"is a distances store .*; `tilepath hierarchy GRAPH STORE` makes one"):
         open_hierarchy(tiny_stores / "distances")
 
 

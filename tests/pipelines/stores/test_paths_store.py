@@ -47,7 +47,7 @@ def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
     assert [start for start, _, _ in paths.blocks()] == [0, 1, 2]
     assert paths.graph().digest == graph.digest
     paths.verify()
-    with pytest.raises(StoreError, match="vertex 0 is not one of its 3 sources"):
+    with pytest.raises(StoreError, match="vertex 0 is not one of its 3 sources; name one of them"):
         paths.row_of(0)
 
 
@@ -95,7 +95,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="computed from another graph"):
         open_paths(tmp_path / "p").graph(other.path)
     with pytest.raises(
-        StoreError, match="is a graph store .graph/1., but a paths store .paths/1. is needed, made by `tilepath sssp"
+        StoreError, match="is a graph store .graph/1., but a paths store .paths/1. is needed; `tilepath sssp"
     ):
         open_paths(graph.path)
     with pytest.raises(StoreError, match="is a paths store"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
@@ -9,7 +10,9 @@ from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 from gpuops.certificates import arcs_for, verify_row
 from gpuops.errors import VerificationError
 from gpuops.numbers import outside_infinity
+from pipelines import single_source_shortest_paths
 from pipelines.stores import StoreError
+from pipelines.validation.certificates import certify
 from pipelines.validation.distances import verify_distances
 
 
@@ -50,6 +53,20 @@ def test_rounded_distances_pass(solve, dtype, signed):
     unit = np.finfo(dtype).eps / 2
     assert certificate.relative < 10 * certificate.hops * unit
     assert certificate.absolute < 10 * certificate.hops * unit * (np.ptp(distances[:][np.isfinite(distances[:])]))
+
+
+@pytest.mark.parametrize("kind", ["distances", "paths"])
+def test_a_certificate_that_fails_names_the_store_and_the_cure(solve, client, tmp_path, kind):
+    """The arcs of the graph changed, but not the digest that both stores record."""
+    store, graph = solve(30, ring(), "int32")
+    if kind == "paths":
+        store = single_source_shortest_paths(client, graph, tmp_path / "paths", [0, 3])
+    weights = zarr.open_array(f"{graph.path}/weights", mode="r+")
+    weights[:] = weights[:][::-1]
+    with pytest.raises(
+        VerificationError, match=rf"^{store.path}: .*; look for damage in its graph .* compute the store"
+    ):
+        certify(store.path, graph.path, "all")
 
 
 def test_a_long_path_in_floats(solve):
