@@ -46,10 +46,13 @@ def simplified(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tu
     return (indptr, kept_heads, kept_weights), degrees, min(loops)
 
 
-def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `order` and `rank` of vertices by descending degree, then by original number."""
+def numbered(degrees: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `order` and `rank` of vertices by descending degree, then by original number.
+
+    All degrees from `most` on count as the same.
+    """
     order, rank = np.empty((2, len(degrees)), np.int32)
-    _number(degrees, order, rank)
+    _number(np.minimum(degrees, most), order, rank)
     return order, rank
 
 
