@@ -38,11 +38,9 @@ def bucket_of(distance, per_distance):
     return np.int64(min(distance * per_distance, _LATEST))
 
 
-@njit(nogil=True, cache=True)
-def empty_wheel(chunks):
+def empty_wheel(chunks: int) -> Wheel:
     """Return a wheel without vertices, with a number of free chunks."""
-    following = np.arange(1, chunks + 1).astype(np.int32)
-    numbers = np.array([1, chunks - 1, 0, 0], np.int64)
+    following, numbers = np.arange(1, chunks + 1, dtype=np.int32), np.array([1, chunks - 1, 0, 0])
     return Wheel(np.empty(chunks * CHUNK, np.int32), following, np.zeros(_BUCKETS, np.int64), numbers)
 
 
@@ -54,9 +52,10 @@ def with_room(wheel, count):
     old = wheel.following.size
     chunks = 2 * old + np.int64(count)
     vertices, following = np.empty(chunks * CHUNK, np.int32), np.empty(chunks, np.int32)
-    vertices[: old * CHUNK], following[:old] = wheel.vertices, wheel.following
-    for chunk in range(old, chunks):
-        following[chunk] = chunk + 1
+    for i in range(old * CHUNK):
+        vertices[i] = wheel.vertices[i]
+    for chunk in range(chunks):
+        following[chunk] = wheel.following[chunk] if chunk < old else chunk + 1
     following[chunks - 1] = wheel.numbers[_FREE]
     wheel.numbers[_FREE] = old
     wheel.numbers[_SPARE] += chunks - old
@@ -106,18 +105,17 @@ def is_open(wheel):
 
 
 @njit(nogil=True, cache=True)
-def take_chunk(wheel, distances, per_distance, due, later, later_distances):
+def take_chunk(wheel, distances, per_distance, due, dues, later, later_distances, laters):
     """Take a chunk of vertices out of the first bucket, and drop the vertices that are out of date.
 
-    Vertices that are due are written to `due`; vertices that have to wait longer are written to `later`, and their
-    distances to `later_distances`. Returns both numbers of vertices.
+    Vertices that are due are appended to the `dues` vertices of `due`; vertices that have to wait longer are appended
+    to `later`, and their distances to `later_distances`. Returns both numbers of vertices.
     """
     numbers = wheel.numbers
     base = numbers[BASE]
     slot = base & (_BUCKETS - 1)
     place = wheel.places[slot]
     chunk = (place - 1) // CHUNK
-    dues, laters = np.uint64(0), np.uint64(0)
     for i in range(chunk * CHUNK, place):
         vertex = np.uint64(wheel.vertices[i])
         distance = distances[vertex]
@@ -136,21 +134,24 @@ def take_chunk(wheel, distances, per_distance, due, later, later_distances):
 
 
 @njit(nogil=True, cache=True)
-def with_width(wheel, distances, before, per_distance, indptr):
-    """Return a wheel of buckets of another width, with the vertices of this wheel that are not out of date."""
-    size = wheel.numbers[WAITING]
-    vertices, kept = np.empty(size, np.int32), np.empty(size, distances.dtype)
-    count = 0
-    for place in wheel.places:
+def take_all(wheel, distances, per_distance):
+    """Empty the wheel; return its vertices that are not out of date, their distances, and their number."""
+    numbers, count = wheel.numbers, np.uint64(0)
+    vertices, kept = np.empty(numbers[WAITING], np.int32), np.empty(numbers[WAITING], distances.dtype)
+    for slot in range(_BUCKETS):
+        place = wheel.places[slot]
         while place:
             chunk = (place - 1) // CHUNK
             for i in range(chunk * CHUNK, place):
                 distance = distances[wheel.vertices[i]]
-                if bucket_of(distance, before) >= wheel.numbers[BASE]:
+                if bucket_of(distance, per_distance) >= numbers[BASE]:
                     vertices[count], kept[count] = wheel.vertices[i], distance
-                    count += 1
+                    count += np.uint64(1)
             after = np.int64(wheel.following[chunk])
-            place = (after + 1) * CHUNK if after else np.int64(0)
-    result = empty_wheel(count + 2 * _BUCKETS)
-    put(result, vertices, kept, count, per_distance, indptr)
-    return result
+            place = (after + 1) * CHUNK if after else 0
+            wheel.following[chunk] = numbers[_FREE]
+            numbers[_FREE] = chunk
+            numbers[_SPARE] += 1
+        wheel.places[slot] = 0
+    numbers[WAITING] = 0
+    return vertices, kept, count

@@ -41,9 +41,9 @@ from gpuops.sssp.buckets_numba import (
     is_open,
     open_next,
     put,
+    take_all,
     take_chunk,
     with_room,
-    with_width,
 )
 from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.overflow_numba import refuse_overflow
@@ -94,6 +94,8 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     threads = threads_for(_WORK * graph.n)
     rings, relaxed = rings_of(threads), np.zeros(graph.n, bool)
     bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
+    vertices = vertices.astype(np.int32)
+    starts = (vertices, distances[vertices]), (vertices[:0], distances[:0])
     taken = []
 
     def work(me: int) -> None:
@@ -101,8 +103,8 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
         taken.append(
             _turn(
                 graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed,
-                vertices[: 0 if me else None], profile.per_distance, farthest, profile.leaves,
-                max(1, graph.n // (8 * threads)), rings, me, found, found.view(bits.dtype),
+                *starts[me > 0], profile.per_distance, farthest, profile.leaves,
+                max(1, graph.n // (8 * threads)), empty_wheel(_CHUNKS), rings, me, found, found.view(bits.dtype),
             )
         )  # fmt: skip
 
@@ -131,17 +133,16 @@ def _profile(graph: Any) -> _Profile:
 
 @njit(nogil=True, cache=True)
 def _turn(
-    indptr, stops, indices, weights, distances, bits, relaxed, starts, per_distance, farthest, leaves, period, rings,
-    me, found, found_bits,
+    indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
+    wheel, rings, me, found, found_bits,
 ):  # fmt: skip
     """Do the work of one thread. The width of the buckets is looked at after every `period` vertices."""
     alone, active, waited = rings.levels.size == 1, me == 0, 0
     heads, due, queue = np.empty(found.size, np.int32), np.empty(RING, np.int32), np.empty(_SOME, np.int32)
-    wheel = empty_wheel(_CHUNKS)
     total, taken, again, empty = 0, 0, 0, 0
     if active:
-        wheel = with_room(wheel, starts.size)
-        put(wheel, starts, distances[starts], starts.size, per_distance, indptr)
+        wheel = with_room(wheel, np.uint64(starts.size))
+        put(wheel, starts, begins, np.uint64(starts.size), per_distance, indptr)
     while True:
         size = take_own(rings, me, _SOME, queue)
         if size == 0:
@@ -151,7 +152,9 @@ def _turn(
             elif empty > _IDLE * taken + _PASSED and per_distance > 1e-300:
                 per_distance = per_distance / 2
             if per_distance != before:
-                wheel = with_width(wheel, distances, before, per_distance, indptr)
+                vertices, kept, again = take_all(wheel, distances, before)
+                wheel = with_room(wheel, again)
+                put(wheel, vertices, kept, again, per_distance, indptr)
             if per_distance != before or taken > period:
                 total += taken
                 taken, again, empty = 0, 0, 0
@@ -189,13 +192,12 @@ def _open(wheel, indptr, indices, weights, distances, per_distance, due, later, 
     """Take vertices out of the first bucket into the own ring, and put vertices that have to wait in again."""
     dues, count, most = np.uint64(0), np.uint64(0), np.uint64(RING - CHUNK)
     while is_open(wheel) and dues <= most and count <= most:
-        more, longer = take_chunk(wheel, distances, per_distance, due[dues:], later[count:], found[count:])
-        for i in range(dues, dues + more):
+        begin = dues
+        dues, count = take_chunk(wheel, distances, per_distance, due, dues, later, found, count)
+        for i in range(begin, dues):
             row = indptr[np.uint64(due[i])]
             prefetch(indices, row)
             prefetch(weights, row)
-        dues += more
-        count += longer
     offer(rings, me, due, dues)
     wheel = with_room(wheel, count)
     put(wheel, later, found, count, per_distance, indptr)

@@ -71,7 +71,7 @@ def test_no_exchange_is_lost():
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_the_least_value_stays(dtype):
-    values = np.random.default_rng(1).integers(-100, 10**9, (THREADS, 300, 64)).astype(dtype)
+    values = np.random.default_rng(1).integers(-(10**9), 10**9, (THREADS, 300, 64)).astype(dtype)
     numbers = np.full(64, 2 * 10**9, dtype)
     assert _lower_often(numbers.copy(), values[0]) == 300 * 64 - rises(values[0])
     by_threads(lambda thread: _lower_often(numbers, values[thread]))

@@ -967,14 +967,17 @@ def test_a_wheel_grows_and_changes_its_width():
     wheel = buckets_numba.with_room(wheel, len(vertices))
     buckets_numba.put(wheel, vertices, distances, len(vertices), 0.01, indptr)
     for before, after in ((0.01, 1.0), (1.0, 0.1)):
-        wheel = buckets_numba.with_width(wheel, distances, before, after, indptr)
+        held, kept, count = buckets_numba.take_all(wheel, distances, before)
+        assert (wheel.numbers[buckets_numba.WAITING], count) == (0, len(vertices))
+        np.testing.assert_array_equal(kept, distances[held])
+        buckets_numba.put(wheel, held, kept, count, after, indptr)
         assert wheel.numbers[buckets_numba.WAITING] == len(vertices)
     distances[:500] = 0  # these came nearer
     due, later, kept = np.empty(32, np.int32), np.empty(32, np.int32), np.empty(32)
     found = []
     while wheel.numbers[buckets_numba.WAITING]:
         buckets_numba.open_next(wheel)
-        dues, laters = buckets_numba.take_chunk(wheel, distances, after, due, later, kept)
+        dues, laters = buckets_numba.take_chunk(wheel, distances, after, due, np.uint64(0), later, kept, np.uint64(0))
         found.extend(due[:dues].tolist())
         wheel = buckets_numba.with_room(wheel, laters)
         buckets_numba.put(wheel, later, kept, laters, after, indptr)
