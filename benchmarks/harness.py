@@ -154,7 +154,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
     """Draw sources among the vertices that the vertex with the most arcs reaches; other searches may end at once."""
-    distances = shortest_distances(graph, [int(graph.order[0])])
+    most = int((graph.indptr[1:] - graph.indptr[:-1]).argmax())
+    distances = shortest_distances(graph, [int(graph.order[most])])
     reached = distances < outside_infinity(graph.dtype)
     vertices = np.flatnonzero(reached if isinstance(reached, np.ndarray) else reached.get())
     return np.random.default_rng(seed).choice(vertices, count)

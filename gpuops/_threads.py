@@ -30,8 +30,8 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
     """
     waiting = list(tasks)
     remaining = iter(waiting)  # next(remaining) is atomic, so that each task goes to one thread
-    threads = min(_most(), len(waiting), relaxations // _SERIAL_RELAXATIONS)
-    if threads < 2 or getattr(_here, "busy", False):
+    threads = min(threads_for(relaxations), len(waiting))
+    if threads < 2:
         for task in remaining:
             step(task)
         return
@@ -49,6 +49,13 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
     for helper in helpers:
         if not helper.cancel():
             helper.result()
+
+
+def threads_for(relaxations: int) -> int:
+    """Return how many threads `for_all` would use for this work, if there are enough tasks."""
+    if getattr(_here, "busy", False):
+        return 1
+    return max(1, min(_most(), relaxations // _SERIAL_RELAXATIONS))
 
 
 def by_parts(step: Callable[[slice], Result], size: int, relaxations: int) -> list[Result]:

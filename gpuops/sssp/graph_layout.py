@@ -2,7 +2,8 @@
 
 1. Loops are dropped, and all parallel arcs except the lightest: no shortest path needs them.
 2. Vertices are numbered by descending out-degree. Most arcs lead to hubs, so the distances that are read most often are
-   neighbours in memory, and vertices without arcs come last.
+   neighbours in memory, and vertices without arcs come last. Where rows are short, on a CPU, vertices keep their order,
+   in which neighbours are often near each other; only vertices of at most one arc come last.
 3. The arcs of a row are sorted by weight: a search relaxes the first few arcs of a row, and continues with the next arc
    once longer paths are due.
 4. The transpose is laid out the same way, for searches that look back along arcs.
@@ -30,6 +31,7 @@ from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.kept import Kept
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # a GPU sorts at least this many arcs at once, or all arcs of a smaller graph
+_INNER = 2  # arcs of a vertex of a road network or grid that is not at the end of a street
 _STREAM = 4  # cost of reading a weight, in relaxations of a dense matrix
 
 SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -227,9 +229,11 @@ def _lay_out(
     rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
     if loop < len(heads):
         _refuse_loop(int(heads[loop]), weights[loop].item())
-    order, rank = graph_layout_numba.numbered(degrees)
+    longest = int(degrees.max(initial=0))
+    short = wheel_numba.are_short(n, int(degrees.sum()), longest)
+    order, rank = graph_layout_numba.numbered(degrees, _INNER if short else longest)
     potentials = shifts = None
-    if negative and not wheel_numba.are_short(n, int(degrees.sum()), int(degrees.max())):
+    if negative and not short:
         potentials = potentials_numba.potentials(rows[0], degrees, *rows[1:], through)
     if potentials is not None:
         potentials = potentials[order]

@@ -52,11 +52,15 @@ def simplified(indptr: np.ndarray, heads: np.ndarray, weights: np.ndarray) -> tu
     return (indptr, kept_heads, kept_weights), degrees, min(loops)
 
 
-def numbered(degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return `order` and `rank` of vertices by descending degree, then by original number: a counting sort."""
+def numbered(degrees: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `order` and `rank` of vertices by descending degree, then by original number: a counting sort.
+
+    All degrees from `most` on count as the same.
+    """
     order, rank = np.empty((2, len(degrees)), np.int32)
-    places = len(degrees) - np.cumsum(np.bincount(degrees))  # by degree: how many vertices have a greater degree
-    _number(degrees, places, order, rank)
+    counted = np.minimum(degrees, most)
+    places = len(degrees) - np.cumsum(np.bincount(counted))  # by degree: how many vertices have a greater degree
+    _number(counted, places, order, rank)
     return order, rank
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuops._threads import by_parts, for_all
+from gpuops.csr.csr_numba import gather
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import bellman_ford_numba
 from gpuops.sssp.batched_numba import batch as batch
@@ -46,7 +47,7 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     by_parts(lambda part: distances[part].fill(infinity), graph.n, _STREAM * graph.n)
     distances[graph.rank[sources]] = starts
     _relax(graph, distances, None, limit)
-    distances = distances[graph.rank]
+    distances = gather(distances, graph.rank)
     if targets is not None:
         reached = distances[targets]
         reached = reached[(reached != infinity) if limit is None else (reached <= limit)]

@@ -1,21 +1,26 @@
 """Buckets on a wheel: shortest distances on a CPU in graphs with few arcs a vertex, such as grids and roads.
 
-Every vertex that has to relax its arcs waits in the bucket of its distance. Buckets are equally wide, and the wheel
-holds the next `_BUCKETS` buckets. A vertex that is due later waits in the last bucket, and is put in again when that
-bucket opens. A bucket is emptied in turns: take out all vertices, relax their arcs, and put the heads that came nearer
-into their buckets, until no vertex is left in this bucket.
+Every vertex that has to relax its arcs waits in the bucket of its distance (`gpuops.sssp.buckets_numba`). The vertices
+of a bucket are taken out, their arcs are relaxed, and heads that came nearer are put into their buckets, until no
+vertex is left in this bucket. Then the next bucket opens.
 
-Such graphs fit into the caches, and the time goes into branches that the processor predicts badly: whether an arc
-improves its head, how long a row is, whether a vertex waits already. So the loops avoid these branches. A row is
-relaxed four arcs at a time, and the last arc is repeated to complete four. Every head is written to the list of found
-vertices, and the list grows only if the head came nearer. A vertex that came nearer again is put in again: `relaxed`,
-the distance at which it last relaxed its arcs, shows which entries are out of date.
+Each thread has its own wheel, and there are no barriers. The vertices that a thread has taken out lie in a ring
+(`gpuops.sssp.rings_numba`). A thread whose next bucket is farther than the vertices in another ring takes some of
+these, and puts the heads that came nearer into its own wheel. Distances only fall, by atomic minima, and a thread that
+lowers a distance puts the vertex into its wheel. So at the end no arc improves a distance, whatever the threads did.
 
-The wheel can be refilled from the distances and `relaxed` at any time. A search begins with it, and repeats it when the
-list of entries is full or the width of the buckets does not suit.
+The time goes into branches that the processor predicts badly, and into waiting for memory. So loops avoid branches: a
+row is relaxed four arcs at a time, and the last arc is repeated to complete four. Every head is written to the list of
+found vertices, and the list grows only if the head came nearer. And rows and distances are prefetched: the row of a
+vertex when the vertex is put in and when it is taken out, and the distances of heads before arcs are relaxed.
+
+A *leaf* relaxes no arcs: it has none, or only the one opposite to the arc by which it is reached. Leaves are numbered
+last.
 
 R. Dial, "Algorithm 360: shortest-path forest with topological ordering", Communications of the ACM 12, 1969;
-U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003.
+U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003;
+M. D'Antonio, T. S. Mai, H. Vandierendonck, "Wasp: Efficient Asynchronous Single-Source Shortest Path on Multicore
+Systems via Work Stealing", SC 2025 (threads that take nearer vertices from each other).
 """
 
 from __future__ import annotations
@@ -25,30 +30,52 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gpuops._atomics import lower, prefetch, sleep
 from gpuops._inner_numba import inner
+from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.buckets_numba import (
+    BASE,
+    CHUNK,
+    WAITING,
+    empty_wheel,
+    is_open,
+    open_next,
+    put,
+    take_all,
+    take_chunk,
+    with_room,
+)
 from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.overflow_numba import refuse_overflow
+from gpuops.sssp.rings_numba import RING, all_rest, least_level, offer, rest, rings_of, steal, take_own
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
 # The wheel is faster than windows and pulls if a vertex has at most _DEGREE arcs on average, and no row is more than
 # _HUB times as long as the average.
 _DEGREE, _HUB = 8, 32
-_BUCKETS = 1024  # buckets on the wheel, a power of two
 _WIDTH = 0.5  # first width of a bucket, in median weights
-_FOUR = np.uint64(4)
-_LATEST = 4e18  # greatest number of a bucket, within int64
 _AGAIN = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
+_IDLE = 16  # buckets are doubled if a greater number is empty for each vertex that relaxes its arcs
+_PASSED = 1024  # fewer empty buckets do not count
+_FOUR = np.uint64(4)
+_AHEAD = 8  # a thread waits if its next bucket is more buckets ahead of another thread
+_CHUNKS = 4096  # chunks of a new wheel
+_SOME = 32  # vertices that are relaxed together
+_WORK = 128  # cost of relaxing the arcs of a vertex, in relaxations of a dense matrix
+_PATIENCE, _NAP = 64, np.uint32(20)  # looks for vertices in vain before a thread sleeps; microseconds of sleep
 
 
 class _Profile(NamedTuple):
     stops: np.ndarray  # the end of each row; its beginning if the vertex is closed
     per_distance: float  # buckets per unit of distance
+    longest: int  # arcs of the longest row
+    leaves: int  # the first leaf
 
 
 def suits(graph: Any) -> bool:
     """Return whether rows are so short that searches need neither read them in parts nor pull."""
-    return are_short(graph.n, graph.m, int(graph.indptr[1]) if graph.n else 0)
+    return are_short(graph.n, graph.m, _longest(graph))
 
 
 def are_short(n: int, m: int, longest: int) -> bool:
@@ -62,16 +89,35 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     profile = _profile(graph)
     vertices, closed = starting_vertices(graph, distances, pending)
     nearer = relax_closed(graph, distances, closed)
-    relaxed = distances.copy()
-    relaxed[vertices] = relaxed[nearer] = infinity
+    if len(nearer):
+        vertices = np.union1d(vertices, nearer)
     farthest = infinity if limit is None else limit
-    taken = _turn(
-        graph.indptr, profile.stops, graph.indices, graph.weights, distances, relaxed, profile.per_distance, farthest,
-        infinity,
-    )  # fmt: skip
+    threads = threads_for(_WORK * graph.n)
+    rings, relaxed = rings_of(threads), np.zeros(graph.n, bool)
+    bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
+    vertices = vertices.astype(np.int32)
+    starts = (vertices, distances[vertices]), (vertices[:0], distances[:0])
+    taken = []
+
+    def work(me: int) -> None:
+        found = np.empty(RING + _SOME * (profile.longest + 4), distances.dtype)
+        taken.append(
+            _turn(
+                graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed,
+                *starts[me > 0], profile.per_distance, farthest, profile.leaves,
+                max(1, graph.n // (8 * threads)), empty_wheel(_CHUNKS), rings, me, found, found.view(bits.dtype),
+            )
+        )  # fmt: skip
+
+    for_all(work, range(threads), _WORK * graph.n)
     if limit is None:
         refuse_overflow(graph, distances, closed)
-    return taken
+    return sum(taken)
+
+
+@kept_with_graph
+def _longest(graph: Any) -> int:
+    return int(np.diff(graph.indptr).max(initial=0))
 
 
 @kept_with_graph
@@ -82,122 +128,120 @@ def _profile(graph: Any) -> _Profile:
     positive = graph.weights[graph.weights > 0]
     middle = len(positive) // 2
     width = _WIDTH * float(np.partition(positive, middle)[middle]) if len(positive) else 1.0
-    return _Profile(stops, 1 / max(width, 1e-300))
+    inner = np.flatnonzero(np.diff(graph.indptr) > (1 if graph.symmetric else 0))
+    return _Profile(stops, 1 / max(width, 1e-300), _longest(graph), int(inner[-1]) + 1 if len(inner) else 0)
 
 
 @njit(nogil=True, cache=True)
-def _turn(indptr, stops, indices, weights, distances, relaxed, per_distance, farthest, infinity):
-    n, mask = distances.size, np.int64(_BUCKETS - 1)
-    first = np.empty(_BUCKETS, np.int32)  # the first entry of each bucket
-    after, vertex = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)  # the next entry, the vertex
-    queue, found = np.empty(n + 1, np.int32), np.empty(indices.size + n + 4, np.int32)
-    used, base = 0, np.int64(0)
+def _turn(
+    indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
+    wheel, rings, me, found, found_bits,
+):  # fmt: skip
+    """Do the work of one thread. The width of the buckets is looked at after every `period` vertices."""
+    alone, active, waited = rings.levels.size == 1, me == 0, 0
+    heads, due, queue = np.empty(found.size, np.int32), np.empty(RING, np.int32), np.empty(_SOME, np.int32)
     total, taken, again, empty = 0, 0, 0, 0
-    idle = 0  # successive empty buckets
-    full = True  # whether the wheel has to be refilled
+    if active:
+        wheel = with_room(wheel, np.uint64(starts.size))
+        put(wheel, starts, begins, np.uint64(starts.size), per_distance, indptr)
     while True:
-        if full:
-            used, base = _fill(distances, relaxed, per_distance, mask, first, after, vertex)
-            idle = 0
-        if full or 8 * taken > n:
-            total += taken
-            taken, again, empty = 0, 0, 0
-        if idle > mask or base > _bucket(farthest, per_distance):
-            return total + taken
-        slot = np.uint64(base & mask)
-        idle += 1
-        empty += 1
-        full = False
-        while first[slot] >= 0 and not full:
-            idle = 0
-            entry = first[slot]
-            first[slot] = -1
-            size, count, repeated = _take(
-                entry, base, per_distance, after, vertex, distances, relaxed, infinity, queue, found
-            )
-            taken += size
-            again += repeated
-            count = _relax(indptr, stops, indices, weights, distances, queue, size, found, count)
-            full = used + count > 2 * n
-            if not full:
-                used = _put(found, count, distances, per_distance, base, mask, first, after, vertex, used)
-        # Refilling takes n steps, so the width changes only after about as many other steps.
-        if 8 * taken > n and again > _AGAIN * taken and per_distance < 1e300:
-            per_distance, full = 2 * per_distance, True
-        elif empty > n + mask:
-            per_distance, full = per_distance / 2, True
-        base += 1
+        size = take_own(rings, me, _SOME, queue)
+        if size == 0:
+            before = per_distance
+            if taken > period and again > _AGAIN * taken and per_distance < 1e300:
+                per_distance = 2 * per_distance
+            elif empty > _IDLE * taken + _PASSED and per_distance > 1e-300:
+                per_distance = per_distance / 2
+            if per_distance != before:
+                vertices, kept, again = take_all(wheel, distances, before)
+                wheel = with_room(wheel, again)
+                put(wheel, vertices, kept, again, per_distance, indptr)
+            if per_distance != before or taken > period:
+                total += taken
+                taken, again, empty = 0, 0, 0
+            level, waiting = np.inf, wheel.numbers[WAITING] > 0
+            if waiting:
+                empty += open_next(wheel)
+                level = wheel.numbers[BASE] / per_distance
+            rings.levels[me] = level
+            if not alone:
+                size = steal(rings, me, active, level, _SOME, queue)
+            if size == 0 and not waiting and active:
+                rest(rings)
+                active = False
+            if size == 0 and not waiting and all_rest(rings):
+                return total + taken
+            if size == 0 and (not waiting or level - _AHEAD / per_distance > least_level(rings)):
+                waited += 1
+                if waited > _PATIENCE:
+                    sleep(_NAP)
+                continue
+            if size == 0:
+                wheel = _open(wheel, indptr, indices, weights, distances, per_distance, due, heads, found, rings, me)
+                continue
+        active, waited = True, 0
+        count, repeated = _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, heads, found)
+        count = _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, count)
+        wheel = with_room(wheel, count)
+        put(wheel, heads, found, count, per_distance, indptr)
+        taken += size
+        again += repeated
 
 
 @inner
-def _bucket(distance, per_distance):
-    return np.int64(min(distance * per_distance, _LATEST))
+def _open(wheel, indptr, indices, weights, distances, per_distance, due, later, found, rings, me):
+    """Take vertices out of the first bucket into the own ring, and put vertices that have to wait in again."""
+    dues, count, most = np.uint64(0), np.uint64(0), np.uint64(RING - CHUNK)
+    while is_open(wheel) and dues <= most and count <= most:
+        begin = dues
+        dues, count = take_chunk(wheel, distances, per_distance, due, dues, later, found, count)
+        for i in range(begin, dues):
+            row = indptr[np.uint64(due[i])]
+            prefetch(indices, row)
+            prefetch(weights, row)
+    offer(rings, me, due, dues)
+    wheel = with_room(wheel, count)
+    put(wheel, later, found, count, per_distance, indptr)
+    return wheel
 
 
 @inner
-def _fill(distances, relaxed, per_distance, mask, first, after, vertex):
-    """Put in all vertices that have to relax their arcs; return the number of entries and the first bucket."""
-    used, base = 0, np.int64(2**62)
-    for v in range(distances.size):
-        if distances[v] < relaxed[v]:
-            vertex[used] = v
-            used += 1
-            base = min(base, _bucket(distances[v], per_distance))
-    first[:] = -1
-    for entry in range(used):
-        slot = min(_bucket(distances[vertex[entry]], per_distance), base + mask) & mask
-        after[entry] = first[slot]
-        first[slot] = entry
-    return used, base
-
-
-@inner
-def _take(entry, base, per_distance, after, vertex, distances, relaxed, infinity, queue, found):
-    """Take the vertices out of a bucket: due vertices into `queue`, vertices that have to wait longer into `found`.
-
-    Returns both numbers, and the number of due vertices that relaxed their arcs before.
-    """
-    size, count, repeated = np.uint64(0), np.uint64(0), np.uint64(0)
-    while entry >= 0:
-        v = np.uint64(vertex[np.uint64(entry)])
-        entry = after[np.uint64(entry)]
-        distance, before = distances[v], relaxed[v]
-        waits, due = distance < before, _bucket(distance, per_distance) <= base
-        queue[size] = v
-        size += np.uint64(waits & due)
-        repeated += np.uint64(waits & due & (before != infinity))
-        found[count] = v
-        count += np.uint64(waits & (not due))
-        relaxed[v] = distance if due else before
-    return size, count, repeated
-
-
-@inner
-def _relax(indptr, stops, indices, weights, distances, queue, size, found, count):
-    """Relax the arcs of the vertices in `queue`, and append the heads that come nearer to `found`."""
-    kind, one = distances.dtype.type, np.uint64(1)
+def _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, heads, found):
+    """Find the heads that come nearer, and their new distances; return their number, and that of repeated vertices."""
+    kind, one, last = distances.dtype.type, np.uint64(1), np.uint64(indices.size - 1)
+    count, repeated = np.uint64(0), 0
+    for i in range(size):
+        begin = np.uint64(indptr[np.uint64(queue[i])])
+        for k in range(3):
+            prefetch(distances, indices[min(begin + np.uint64(k), last)])
     for i in range(size):
         tail = np.uint64(queue[i])
+        repeated += relaxed[tail]
+        relaxed[tail] = True
         distance = distances[tail]
         begin, end = np.uint64(indptr[tail]), np.uint64(stops[tail])
         for start in range(begin, end, _FOUR):
             for k in range(4):
                 arc = min(start + np.uint64(k), end - one)
                 head = np.uint64(indices[arc])
-                nearer, known = distance + weights[arc], distances[head]  # int32 sums are int64 here
-                distances[head] = kind(min(nearer, known))
-                found[count] = head
-                count += np.uint64(nearer < known)
-    return count
+                nearer = distance + weights[arc]  # int32 sums are int64 here
+                heads[count], found[count] = head, kind(nearer)  # a sum beyond int32 does not count
+                count += np.uint64(nearer < distances[head])
+    return count, repeated
 
 
 @inner
-def _put(found, count, distances, per_distance, base, mask, first, after, vertex, used):
+def _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, count):
+    """Lower the distances of the heads. Keep the heads that have to relax their arcs, and return their number."""
+    kept = np.uint64(0)
     for i in range(count):
-        v = np.uint64(found[i])
-        slot = np.uint64(min(_bucket(distances[v], per_distance), base + mask) & mask)
-        vertex[np.uint64(used)] = v
-        after[np.uint64(used)] = first[slot]
-        first[slot] = used
-        used += 1
-    return used
+        head, distance = np.uint64(heads[i]), found[i]
+        if distance >= distances[head]:
+            continue
+        if alone:
+            distances[head] = distance
+        elif lower(bits, head, found_bits[i]) <= found_bits[i]:
+            continue
+        heads[kept], found[kept] = head, distance
+        kept += np.uint64((head < leaves) & (distance <= farthest))
+    return kept

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuops import NegativeCycleError, SearchGraph, search_graph, shortest_distances
+from gpuops.sssp import wheel_numba
 
 dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 
@@ -68,6 +69,8 @@ def check(graph, n, arcs, dtype):
     assert order.dtype == rank.dtype == np.int32
     np.testing.assert_array_equal(order[rank], np.arange(n))
     degrees = np.diff(host(graph.indptr))
+    if isinstance(graph.indptr, np.ndarray) and wheel_numba.suits(graph):
+        degrees = np.minimum(degrees, 2)  # on a CPU, all inner vertices of a road network keep their order
     assert (degrees[1:] <= degrees[:-1]).all(), "vertices with many arcs come first"
     assert (np.diff(order)[degrees[1:] == degrees[:-1]] > 0).all(), "ties keep their order"
     assert graph.negative == any(weight < 0 for weight in expected.values())

@@ -21,7 +21,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import profile_numba, search_numba, sssp_numba, tree_numba, wheel_numba
+from gpuops.sssp import buckets_numba, profile_numba, search_numba, sssp_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -940,6 +940,51 @@ def test_far_distances_on_the_wheel():
     graph = laid_out(np, rows(n, tails, heads, weights))
     assert wheel_numba.suits(graph)
     np.testing.assert_array_equal(shortest_distances(graph, [0]), np.concatenate([[0], np.cumsum(weights)]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
+    """Threads that take vertices from each other, on grids with weights of zero and leaves: to the bit."""
+    grid = Grid(90, weights="integers", missing=0.8, seed=4)
+    indptr, indices, weights = csr(grid)
+    graph = laid_out(np, (indptr, indices, (weights * (weights > 100)).astype(dtype)), "undirected")
+    sources = range(0, graph.n, 400)
+    alone = [shortest_distances(graph, [source]) for source in sources]
+    monkeypatch.setattr("gpuops._threads._SERIAL_RELAXATIONS", 1)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
+    with ThreadPoolExecutor(4) as pool:
+        monkeypatch.setattr("gpuops._threads._pool", lambda: pool)
+        for source, distances in zip(sources, alone, strict=True):
+            np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
+            np.testing.assert_array_equal(distances, by_windows(graph, [source]))
+
+
+def test_a_wheel_grows_and_changes_its_width():
+    """Entries that are up to date stay, in the order of their buckets; entries of emptied buckets are dropped."""
+    indptr, distances = np.zeros(20_001, np.int64), np.random.default_rng(5).random(20_000) * 1e4
+    wheel = buckets_numba.empty_wheel(8)
+    vertices = np.arange(20_000, dtype=np.int32)
+    wheel = buckets_numba.with_room(wheel, len(vertices))
+    buckets_numba.put(wheel, vertices, distances, len(vertices), 0.01, indptr)
+    for before, after in ((0.01, 1.0), (1.0, 0.1)):
+        held, kept, count = buckets_numba.take_all(wheel, distances, before)
+        assert (wheel.numbers[buckets_numba.WAITING], count) == (0, len(vertices))
+        np.testing.assert_array_equal(kept, distances[held])
+        buckets_numba.put(wheel, held, kept, count, after, indptr)
+        assert wheel.numbers[buckets_numba.WAITING] == len(vertices)
+    distances[:500] = 0  # these came nearer
+    due, later, kept = np.empty(32, np.int32), np.empty(32, np.int32), np.empty(32)
+    found = []
+    while wheel.numbers[buckets_numba.WAITING]:
+        buckets_numba.open_next(wheel)
+        dues, laters = buckets_numba.take_chunk(wheel, distances, after, due, np.uint64(0), later, kept, np.uint64(0))
+        found.extend(due[:dues].tolist())
+        wheel = buckets_numba.with_room(wheel, laters)
+        buckets_numba.put(wheel, later, kept, laters, after, indptr)
+    assert len(found) == len(set(found))
+    assert set(range(500, 20_000)) <= set(found)
+    assert len(found) < 19_600
+    assert (np.diff(np.floor(distances[found] * after)) >= 0).all()
 
 
 def test_roads_go_by_the_wheel_and_skewed_graphs_by_windows():
