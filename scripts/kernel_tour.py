@@ -104,6 +104,13 @@ def products_by_large_tiles(xp: Any) -> None:
 
 
 @operation("minplus/product.cu", "minplus/shallow.cu")
+def products_by_middle_tiles(xp: Any) -> None:
+    with of_multiprocessors(2):
+        multiply(xp, 0)
+        multiply(xp, -50)
+
+
+@operation("minplus/product.cu", "minplus/shallow.cu")
 def products_by_small_tiles(xp: Any) -> None:
     with of_multiprocessors(10**6):
         multiply(xp, 0)

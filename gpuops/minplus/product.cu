@@ -9,7 +9,7 @@
 //     b_panels [n / TILE_WORDS][depth][TILE_WORDS]
 //
 // Launch: see each kernel.
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; READS_C; THREADS, the threads of a block of `relax`.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_ROWS, THREAD_WORDS; READS_C; THREADS, the threads of a block of `relax`.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 
@@ -102,17 +102,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     const unsigned tile_i = first_row + in_band % rows_in_band, tile_j = in_band / rows_in_band;
 
     const Place own = place_in_tile();
-    Word tile[THREAD_TILE][THREAD_TILE];
+    Word tile[THREAD_ROWS][THREAD_WORDS];
     if (!b_panels) b_panels = a_panels + down * depth * TILE_ROWS;
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
                  (int)(depth / SLAB), slabs, own);
 
     // C is read only here: its addresses would take registers that the loop above needs.
 #pragma unroll
-    for (int r = 0; r < THREAD_TILE; ++r) {
+    for (int r = 0; r < THREAD_ROWS; ++r) {
         const long long i = (long long)tile_i * TILE_ROWS + row_in_tile(r, own.ty);
 #pragma unroll
-        for (int w = 0; w < THREAD_TILE; w += GROUP) {
+        for (int w = 0; w < THREAD_WORDS; w += GROUP) {
             const long long j = ((long long)tile_j * TILE_WORDS + word_in_tile(w, own.tx)) * LANES;
             const int inside = i < m && j < n ? (int)min(n - j, (long long)GROUP * LANES) : 0;
             relax_group(c + i * stride + j, &tile[r][w], inside);
@@ -121,10 +121,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     if (!packed) return;
     const long long packed_depth = (m + SLAB - 1) / SLAB * SLAB;
 #pragma unroll
-    for (int r = 0; r < THREAD_TILE; ++r) {
+    for (int r = 0; r < THREAD_ROWS; ++r) {
         const long long i = (long long)tile_i * TILE_ROWS + row_in_tile(r, own.ty);
 #pragma unroll
-        for (int w = 0; w < THREAD_TILE; w += GROUP) {
+        for (int w = 0; w < THREAD_WORDS; w += GROUP) {
             Words words;
 #pragma unroll
             for (int g = 0; g < GROUP; ++g) words.words[g] = tile[r][w + g];

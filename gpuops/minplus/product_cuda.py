@@ -25,19 +25,22 @@ _PACK = 32  # a block of a packing kernel copies a square of 32 x 32 words with 
 # Largest depth of the products that write C without reading it. Their time goes into moving C, not into arithmetic.
 _WRITES_ONCE = 64
 
-# The kernels, by arithmetic, by the side of the square of words that a thread computes, and by whether they read C.
-# Squares of 8 x 8 words are fastest; 4 x 4 make four times as many tiles, for small matrices. Doubles come in 4 x 4
-# only, because 8 x 8 doubles would fill the registers.
+# The rows and words that a thread computes, largest first, and the least number of tiles for each multiprocessor. 8 x 8
+# words are fastest if a multiprocessor has two tiles at a time. Smaller shapes make more tiles, for smaller matrices.
+_SHAPES = {(8, 8): 1.9, (4, 8): 1.0, (4, 4): 0.0}
+
+# The kernels, by arithmetic, by the shape of a thread's words, and by whether they read C. Doubles come in 4 x 4 only,
+# because 8 x 8 doubles would fill the registers.
 _PROGRAMS = {
-    (arithmetic, thread_tile, reads_c): Program(
+    (arithmetic, shape, reads_c): Program(
         "minplus/product.cu",
         ("pack_both", "relax", *(("pack_a", "pack_b") if reads_c else ())),
-        (f"ARITHMETIC={arithmetic}", f"THREAD_TILE={thread_tile}", f"READS_C={int(reads_c)}"),
+        (f"ARITHMETIC={arithmetic}", f"THREAD_ROWS={shape[0]}", f"THREAD_WORDS={shape[1]}", f"READS_C={int(reads_c)}"),
         threads=_SIDE * _SIDE,
     )
     for arithmetic in ARITHMETIC_NAMES
-    for thread_tile, reads_c in ((8, True), (4, True), (8, False))
-    if (arithmetic, thread_tile) != ("Float64", 8) and (reads_c or not arithmetic.startswith("Nonnegative"))
+    for shape, reads_c in (*((shape, True) for shape in _SHAPES), ((8, 8), False))
+    if (arithmetic != "Float64" or shape == (4, 4)) and (reads_c or not arithmetic.startswith("Nonnegative"))
 }
 
 _NULL = np.uintp(0)  # a null pointer
@@ -69,7 +72,7 @@ def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
     m, n = rows.shape
     with rows.device as device:
         tiling = _tiling(rows.dtype, nonnegative, m, n, device.id)
-        panels = cupy.empty((tiling.across, panel_depth(m), tiling.tile), tiling.word)
+        panels = cupy.empty((tiling.across, panel_depth(m), tiling.words), tiling.word)
         _relax_tiling(rows, a, rows, tiling, panels)
     return Packed(panels, m, n, tiling.program)
 
@@ -78,12 +81,12 @@ def relax_each(pairs: Sequence[tuple[Any, Any]], b: Packed, beside: Callable[[],
     """Compute c = min(c, a (x) b) in place for every pair (c, a), then call `beside`."""
     import cupy
 
-    _, depth, tile = b.panels.shape
+    depth, rows = b.panels.shape[1], _SIDE * int(b.program.macro("THREAD_ROWS"))
     for c, a in pairs:
         with c.device:
-            a_panels = cupy.empty((math.ceil(len(c) / tile), depth, tile), b.panels.dtype)
+            a_panels = cupy.empty((math.ceil(len(c) / rows), depth, rows), b.panels.dtype)
             _launch_packing(b.program, "pack_a", a_panels, a, len(c), b.rows)
-            _launch_relax(b.program, c, a_panels, b.panels, _NULL, len(a_panels) * len(b.panels))
+            _launch_relax(b.program, c, a_panels, b.panels, _NULL, len(a_panels) * len(b.panels), depth)
     if beside is not None:
         beside()
 
@@ -106,7 +109,7 @@ def packed_rows(memory: Any, p: int, n: int, dtype: np.dtype, nonnegative: bool)
 def panel_columns(dtype: np.dtype) -> int:
     """Return the number of columns in a panel of rows that are packed for tall matrices."""
     name, lanes, _ = arithmetic_of(dtype, False)
-    return _SIDE * (8 if (name, 8, True) in _PROGRAMS else 4) * lanes
+    return _SIDE * (8 if (name, (8, 8), True) in _PROGRAMS else 4) * lanes
 
 
 def panel_depth(p: int) -> int:
@@ -122,16 +125,28 @@ def _across(n: int, dtype: Any, thread_tile: int) -> int:
     return math.ceil(n / (_SIDE * thread_tile * arithmetic_of(dtype, False).lanes))
 
 
-def _fills(m: int, n: int, dtype: Any, device: int) -> bool:
-    """Return whether a matrix (m, n) has at least one tile of 8 x 8 words a thread for each multiprocessor."""
-    return math.ceil(m / (_SIDE * 8)) * _across(n, dtype, 8) >= multiprocessors(device)
+def _fills(m: int, n: int, dtype: Any, device: int, shape: tuple[int, int] = (8, 8), least: float = 1.0) -> bool:
+    """Return whether a matrix (m, n) has at least `least` tiles of `shape` for each multiprocessor."""
+    rows, words = shape
+    return math.ceil(m / (_SIDE * rows)) * _across(n, dtype, words) >= least * multiprocessors(device)
 
 
 class _Tiling(NamedTuple):
-    """How a product is computed: the program, the side of a tile in words, the panels of B, and the dtype of words."""
+    """How a product is computed.
+
+    Attributes
+    ----------
+    program : Program
+    rows, words : int
+        The size of a tile.
+    across : int
+        The number of panels of B.
+    word : dtype
+    """
 
     program: Program
-    tile: int
+    rows: int
+    words: int
     across: int
     word: np.dtype
 
@@ -141,16 +156,21 @@ def _tiling(
     dtype: np.dtype, nonnegative: bool, met_by: int | None, n: int, device: int, reads_c: bool = True
 ) -> _Tiling:
     arithmetic, _, word = arithmetic_of(dtype, nonnegative)
-    large = (arithmetic, 8, reads_c) in _PROGRAMS and (met_by is None or _fills(met_by, n, dtype, device))
-    tile = 8 if large else 4
-    return _Tiling(_PROGRAMS[arithmetic, tile, reads_c], _SIDE * tile, _across(n, dtype, tile), word)
+    shape = next(
+        shape
+        for shape, least in _SHAPES.items()
+        if (arithmetic, shape, reads_c) in _PROGRAMS
+        and (met_by is None or not reads_c or _fills(met_by, n, dtype, device, shape, least))
+    )
+    rows, words = shape
+    return _Tiling(_PROGRAMS[arithmetic, shape, reads_c], _SIDE * rows, _SIDE * words, _across(n, dtype, words), word)
 
 
 def _packed(memory: Any, p: int, n: int, dtype: np.dtype, nonnegative: bool, met_by: int | None, device: int) -> Packed:
     import cupy
 
-    program, tile, across, word = _tiling(dtype, nonnegative, met_by, n, device)
-    shape = across, panel_depth(p), tile
+    program, _, words, across, word = _tiling(dtype, nonnegative, met_by, n, device)
+    shape = across, panel_depth(p), words
     if memory is None:
         panels = cupy.empty(shape, word)
     else:
@@ -168,19 +188,20 @@ def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any) -> None:
     import cupy
 
     (m, n), p = c.shape, len(b)
-    program, tile, across, word = tiling
-    down, depth = math.ceil(m / tile), panel_depth(p)
-    panels = cupy.empty((down + across, depth, tile), word)
+    program, rows, words, across, word = tiling
+    down, depth = math.ceil(m / rows), panel_depth(p)
+    length = down * rows + across * words
+    panels = cupy.empty((depth * length,), word)
     if depth:
-        grid = ((down + across) * tile // _PACK, math.ceil(depth / _PACK))
+        grid = (length // _PACK, math.ceil(depth / _PACK))
         arguments = (panels, a, *_steps(a), *_int64s(m), b, *_steps(b), *_int64s(n, p, depth))
         program.launch("pack_both", grid, arguments, threads=(_PACK, 8))
-    _launch_relax(program, c, panels, _NULL, packed, down * across)
+    _launch_relax(program, c, panels, _NULL, packed, down * across, depth)
 
 
-def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed: Any, tiles: int) -> None:
+def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed: Any, tiles: int, depth: int) -> None:
     sizes = _int64s(c.strides[0] // c.itemsize, *c.shape)
-    program.launch("relax", tiles, (c, *sizes, a_panels, b_panels, *_int64s(a_panels.shape[1]), packed))
+    program.launch("relax", tiles, (c, *sizes, a_panels, b_panels, *_int64s(depth), packed))
 
 
 def _steps(x: Any) -> tuple[np.int64, ...]:

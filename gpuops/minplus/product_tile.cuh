@@ -1,10 +1,10 @@
-// A tile of a min-plus product in the registers of a block. A thread keeps THREAD_TILE x THREAD_TILE words of the tile
+// A tile of a min-plus product in the registers of a block. A thread keeps THREAD_ROWS x THREAD_WORDS words of the tile
 // while slabs of both panels pass through shared memory. The copies of the next slabs overlap with the arithmetic.
 //
 //     a panel [depth][TILE_ROWS ]      rows of A, transposed
 //     b panel [depth][TILE_WORDS]      columns of B
 //
-// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_TILE; THREADS, the threads of a block.
+// Macros: ARITHMETIC, a struct of arithmetic.cuh; THREAD_ROWS, THREAD_WORDS; THREADS, the threads of a block.
 //
 // B. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108, sections 4.1 and 4.2.
 #pragma once
@@ -14,8 +14,8 @@
 
 constexpr int SIDE = 16;  // SIDE x SIDE threads compute a tile
 static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
-constexpr int TILE_ROWS = SIDE * THREAD_TILE;
-constexpr int TILE_WORDS = SIDE * THREAD_TILE;
+constexpr int TILE_ROWS = SIDE * THREAD_ROWS;
+constexpr int TILE_WORDS = SIDE * THREAD_WORDS;
 constexpr int SLAB = 16;
 constexpr int STAGES = 3;
 // Before Hopper the arithmetic of int16 pairs takes many instructions, which need all registers.
@@ -78,7 +78,7 @@ struct Slabs {
 };
 
 // tile = min(infinity, a (x) b), over `count` slabs of both panels. All threads of a block call it.
-__device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], const Word* a, const Word* b, int count,
+__device__ inline void product_tile(Word (&tile)[THREAD_ROWS][THREAD_WORDS], const Word* a, const Word* b, int count,
                                     Slabs& slabs, Place own) {
     auto fetch = [&](int slab) {
         if (slab < count) {
@@ -102,14 +102,14 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
         return Slab{a_first + stage * (unsigned)sizeof(slabs.a[0]), b_first + stage * (unsigned)sizeof(slabs.b[0])};
     };
 
-    Word a0[THREAD_TILE], a1[THREAD_TILE], b0[THREAD_TILE], b1[THREAD_TILE];
+    Word a0[THREAD_ROWS], a1[THREAD_ROWS], b0[THREAD_WORDS], b1[THREAD_WORDS];
 #pragma unroll
-    for (int r = 0; r < THREAD_TILE; ++r) {
+    for (int r = 0; r < THREAD_ROWS; ++r) {
 #pragma unroll
-        for (int w = 0; w < THREAD_TILE; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
+        for (int w = 0; w < THREAD_WORDS; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
     }
     // Operands of two steps p: a for one half of the tile's rows at a time, b for all words.
-    constexpr int HALF = THREAD_TILE / 2 < GROUP ? THREAD_TILE : THREAD_TILE / 2;
+    constexpr int HALF = THREAD_ROWS / 2 < GROUP ? THREAD_ROWS : THREAD_ROWS / 2;
     constexpr unsigned ROW_OF_A = sizeof(slabs.a[0][0]), ROW_OF_B = sizeof(slabs.b[0][0]);
     auto load_a = [&](int half, Slab slab, int p) {
         const unsigned rows = slab.a + half * HALF * SIDE * (unsigned)sizeof(Word);
@@ -117,15 +117,15 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
         load_words<HALF>(a1 + half * HALF, rows + (p + 1) * ROW_OF_A);
     };
     auto load_b = [&](Slab slab, int p) {
-        load_words<THREAD_TILE>(b0, slab.b + p * ROW_OF_B);
-        load_words<THREAD_TILE>(b1, slab.b + (p + 1) * ROW_OF_B);
+        load_words<THREAD_WORDS>(b0, slab.b + p * ROW_OF_B);
+        load_words<THREAD_WORDS>(b1, slab.b + (p + 1) * ROW_OF_B);
     };
     auto relax_half = [&](int half) {
 #pragma unroll
         for (int r = half * HALF; r < (half + 1) * HALF; ++r) {
 #pragma unroll
-            for (int w = 0; w < THREAD_TILE; w += 2) {
-                relax_pair<ARITHMETIC>(r * THREAD_TILE + w, &tile[r][w], a0[r], &b0[w], a1[r], &b1[w]);
+            for (int w = 0; w < THREAD_WORDS; w += 2) {
+                relax_pair<ARITHMETIC>(r * THREAD_WORDS + w, &tile[r][w], a0[r], &b0[w], a1[r], &b1[w]);
             }
         }
     };
@@ -139,12 +139,12 @@ __device__ inline void product_tile(Word (&tile)[THREAD_TILE][THREAD_TILE], cons
 #pragma unroll
         for (int p = 0; p < SLAB; p += 2) {
             const bool last = p == SLAB - 2;
-            if (HALF < THREAD_TILE) {
+            if (HALF < THREAD_ROWS) {
                 load_a(1, slab, p);
                 relax_half(0);
             }
             if (last) next = arrive(s + 1);
-            if (HALF < THREAD_TILE) {
+            if (HALF < THREAD_ROWS) {
                 load_a(0, last ? next : slab, (p + 2) % SLAB);
                 relax_half(1);
             } else {

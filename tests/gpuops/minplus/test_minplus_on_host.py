@@ -24,7 +24,8 @@ GPU_ONLY: set[str] = set()
 SHAPES = [(1, 1, 1), (3, 5, 0), (33, 65, 17), (65, 31, 129), (130, 257, 33), (128, 300, 50)]
 SIZES = [1, 2, 65, 128, 130]  # rows of 128 begin where 16 bytes do
 SEEDS = [0, 1]  # threads and blocks in order, and shuffled
-TILES = {"large tiles": 1, "small tiles": 10**6}  # multiprocessors: few have enough to do with large tiles
+# Multiprocessors: few have enough to do with large tiles.
+TILES = {"large tiles": 1, "middle tiles": 2, "small tiles": 10**6}
 
 dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 signs = pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
@@ -282,7 +283,7 @@ def test_every_kernel_runs_here(cupy):
         cupy.start(0, multiprocessors)
         for dtype in DISTANCE_DTYPES:
             for lowest in 0, -50:
-                check_minplus(cupy, 9, 9, 9, dtype=dtype, lowest=lowest)
+                check_minplus(cupy, 9, 257, 9, dtype=dtype, lowest=lowest)
                 for depth in 9, 40:
                     check_product(cupy, 9, 9, depth, dtype, lowest)
                 check_floyd_warshall(cupy, 9, dtype, lowest < 0)
