@@ -89,7 +89,7 @@ def put(wheel, vertices, distances, count, per_distance, indptr):
     numbers[WAITING] += np.int64(count)
 
 
-@inner
+@njit(nogil=True, cache=True)
 def open_next(wheel):
     """Go to the first bucket that is not empty, of a wheel with vertices; return the number of buckets passed."""
     base = before = wheel.numbers[BASE]
@@ -105,7 +105,7 @@ def is_open(wheel):
     return wheel.places[wheel.numbers[BASE] & (_BUCKETS - 1)] > 0
 
 
-@inner
+@njit(nogil=True, cache=True)
 def take_chunk(wheel, distances, per_distance, due, dues, later, later_distances, laters):
     """Take a chunk of vertices out of the first bucket, and drop the vertices that are out of date.
 
@@ -134,7 +134,7 @@ def take_chunk(wheel, distances, per_distance, due, dues, later, later_distances
     return dues, laters
 
 
-@inner
+@njit(nogil=True, cache=True)
 def take_all(wheel, distances, per_distance):
     """Empty the wheel; return its vertices that are not out of date, their distances, and their number."""
     numbers, count = wheel.numbers, np.uint64(0)
