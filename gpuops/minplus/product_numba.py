@@ -20,7 +20,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import binding, ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir
 from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
