@@ -43,6 +43,7 @@ html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "_static/scorer.js")
 html_copy_source = html_show_sourcelink = False
 html_sidebars = {page: [] for page in ("index", "install", "gallery/index")}  # sections of one page
 html_theme_options = {

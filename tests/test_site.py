@@ -148,3 +148,14 @@ def test_a_search_finds_the_words_of_readers(site, browser, word, page):
         browser.open(f"{address}/search.html?q={word}")
         found = browser.value(FOUND)
     assert any(f"/{page}.html" in link for link in found), found
+
+
+@pytest.mark.slow
+@needs_a_browser
+@pytest.mark.parametrize(("word", "page"), [("CUDA", "install"), ("GeoPackage", "roads"), ("cite", "install")])
+def test_a_search_names_pages_for_users_first(site, browser, word, page):
+    browser.window(1280, 900)
+    with served(site) as address:
+        browser.open(f"{address}/search.html?q={word}")
+        found = browser.value(FOUND)
+    assert f"/{page}.html" in found[0], found
