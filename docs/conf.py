@@ -69,6 +69,7 @@ def link_within_the_site(app, page, source):
         app.env.note_dependency(str(ROOT / SHOWN[page]))
         text = re.sub(r"\]\((?!https?:|#)", "](../", (ROOT / SHOWN[page]).read_text())
     text = re.sub(r"\]\((?:\.\./)+docs/", "](/", text)
+    text = re.sub(r"\[[\w/-]+\.md\]\((?!https?:)", "[](", text)  # the title of the page in place of its file name
     for shown, file in SHOWN.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}", f"](/{shown}.md", text)
     source[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
