@@ -55,7 +55,7 @@ def join(
     scheduler_file : path, optional
         The file that ``dask scheduler --scheduler-file`` writes. `join` waits for it, so the scheduler may start later.
     address : str or cluster of Dask, optional
-        Address of the scheduler, such as "tcp://10.0.0.1:8786", or a cluster object such as
+        Address of the scheduler, such as ``tcp://10.0.0.1:8786``, or a cluster object such as
         `distributed.LocalCluster`. Give either `scheduler_file` or `address`.
     timeout : float
         Most seconds to wait for the file, the connection and the workers together.

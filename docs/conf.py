@@ -72,7 +72,14 @@ def link_within_the_site(app, page, source):
     text = re.sub(r"\[[\w/-]+\.md\]\((?!https?:)", "[](", text)  # the title of the page in place of its file name
     for shown, file in SHOWN.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}", f"](/{shown}.md", text)
-    source[0] = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
+    text = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
+    source[0] = re.sub(r"^\| (?!term )(\w[^|]*)(?= \|)", anchored, text, flags=re.M) if page == "glossary" else text
+
+
+def anchored(cell):
+    """Give the terms of a cell of the glossary addresses, such as #term-weak-component."""
+    ids = [re.sub(r"\W+", "-", term.replace("*", "-star").lower()) for term in cell[1].split(", ")]
+    return f"| {cell[1]}" + "".join(f'<a class="headerlink" id="term-{each}" href="#term-{each}">#</a>' for each in ids)
 
 
 def add_example(_app, context, lines):

@@ -101,9 +101,9 @@ def states_plan(run: T) -> T:
 def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     """Return the plan of a run; the run does not begin, and nothing is written.
 
-    >>> planned(len, [])
-    Traceback (most recent call last):
-    ValueError: len states no plan; call it to run it
+    >>> plan = tilepath.planned(tilepath.all_pairs_shortest_paths, client, graph, "not written.zarr")
+    >>> plan.method, plan.disk_bytes
+    ('floyd-warshall', 64)
 
     Parameters
     ----------
