@@ -152,7 +152,9 @@ def test_a_search_finds_the_words_of_readers(site, browser, word, page):
 
 @pytest.mark.slow
 @needs_a_browser
-@pytest.mark.parametrize(("word", "page"), [("CUDA", "install"), ("GeoPackage", "roads"), ("cite", "install")])
+@pytest.mark.parametrize(
+    ("word", "page"), [("CUDA", "install"), ("GeoPackage", "roads"), ("negative+weights", "choose")]
+)
 def test_a_search_names_pages_for_users_first(site, browser, word, page):
     browser.window(1280, 900)
     with served(site) as address:

@@ -52,6 +52,10 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
 
     Rows of the arcs name roads wherever roads are named (`Graph.with_weights`, `tilepath.criticality`).
 
+    >>> vertices, arcs = tilepath.graph_to_gdfs(grid)
+    >>> len(vertices), len(arcs)
+    (30, 49)
+
     Parameters
     ----------
     network : HierarchyStore or Graph, or path of such a store, with coordinates
