@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 from unittest import mock
 
+import dask
 from click.testing import CliRunner
 
 from tilepath import cli
@@ -29,6 +30,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 def run(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
+    dask.config.set(scheduler=None)  # a client of an earlier test may have left its own
     printed = ""
     for language, text in blocks(page):
         if language == "text":
