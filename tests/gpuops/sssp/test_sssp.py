@@ -944,6 +944,23 @@ def test_far_distances_on_the_wheel():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("source", [0, 30, 40, 49])
+def test_a_one_way_street_leads_on(dtype, source):
+    """A vertex with one arc is a leaf of undirected graphs only. Here: a ring of 40 one-way arcs, and a way out."""
+    tails = np.concatenate([np.arange(40), [7], np.arange(40, 49)])
+    heads = np.concatenate([np.arange(1, 40), [0, 40], np.arange(41, 50)])
+    graph = laid_out(np, rows(50, tails, heads, np.full(50, 3, dtype)))
+    assert wheel_numba.suits(graph)
+    expected = np.full(50, outside_infinity(graph.dtype), graph.dtype)
+    if source < 40:
+        expected[:40] = 3 * ((np.arange(40) - source) % 40)
+        expected[40:] = expected[7] + 3 * np.arange(1, 11)
+    else:
+        expected[source:] = 3 * np.arange(50 - source)
+    np.testing.assert_array_equal(shortest_distances(graph, [source]), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
     """Threads that take vertices from each other, on grids with weights of zero and leaves: to the bit."""
     grid = Grid(90, weights="integers", missing=0.8, seed=4)
