@@ -182,6 +182,8 @@ def picture_bricks(
     around: VertexName | None = None,
     seed: int = 0,
     title: str | None = None,
+    size: float | None = None,
+    dpi: int = 150,
     overwrite: bool = False,
 ) -> Figure | folium.Map | None:
     """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
@@ -189,7 +191,8 @@ def picture_bricks(
     Parameters
     ----------
     store : HierarchyStore, or path of such a store
-    path, sample, around, seed, title, overwrite : as for `picture_graph`, as is the result; a tree takes no sample
+    path, sample, around, seed, title, size, dpi, overwrite : as for `picture_graph`, as is the result; a tree takes no
+        sample and no size
     kind : "bricks" colours the bricks, with the vertices that separate them dark; "levels" colours these vertices by
         the levels of their nodes in the tree, the root strongest; "tree" draws the nodes from the root down to bricks,
         each above its subtree. Dots of the tree grow with their vertices as far as there is room, and the number of
@@ -218,16 +221,24 @@ def picture_bricks(
     if kind == "tree":
         if sample is not None or around is not None:
             raise ValueError("a tree has all vertices; leave out sample (--sample) and around (--around)")
-        return write_drawing(separator_tree(store), path, seed, title, overwrite)
+        if size is not None:
+            raise ValueError("size (--size) is the width of a map, and a tree is no map; leave it out")
+        _check_page(None, dpi, False)
+        drawing = separator_tree(store)
+        drawing.dpi = dpi
+        return write_drawing(drawing, path, seed, title, overwrite)
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
+    _check_page(size, dpi, on_map)
     middle = None if around is None else opened.vertex(around, "around")
     view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
     if kind == "levels":
         view.grade(levels_of_vertices(store.hierarchy.structure), store.division())
     else:
         view.divide(store.division())
-    return write_drawing(view.drawing(), path, seed, title, overwrite)
+    drawing = view.drawing()
+    drawing.inches, drawing.dpi = size, dpi
+    return write_drawing(drawing, path, seed, title, overwrite)
 
 
 def write_drawing(
