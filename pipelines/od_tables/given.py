@@ -6,6 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
@@ -38,7 +40,6 @@ class Given:
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow as pa
 
 
 def read_given(
@@ -108,7 +109,8 @@ def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
     for what, points in zip(("origin", "destination"), given.points, strict=True):
         if what in frame:
             frame[what] = frame[what].astype("int64" if points.numbered else "object")
-    for what in {"source", "target"} & {*frame.columns}:
-        frame[what] = frame[what].astype("object")
+    for what in {"road", "source", "target"} & {*table.column_names}:
+        if not pa.types.is_integer(table[what].type):
+            frame[what] = frame[what].astype("object")
     frame.attrs = notes(unit, given.graph)
     return frame

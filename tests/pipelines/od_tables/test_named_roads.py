@@ -51,6 +51,62 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert graph.with_weights(closed=near)["a"] == ["b"]
 
 
+def test_rows_of_criticality_belong_to_the_given_geometries(town):
+    _, path = town
+    ce, both, ab = (
+        shapely.Point(13.0201, 52.005),
+        shapely.box(13.005, 51.999, 13.015, 52.001),
+        shapely.Point(13.005, 52),
+    )
+    ends = [("c", "e"), ("a", "b"), ("b", "c"), ("a", "b")]
+    named = gpd.GeoDataFrame(index=["hill", "bridge", "dam"], geometry=[ce, both, ab], crs=4326)
+    for given, names in (
+        (named, ["hill", "bridge", "bridge", "dam"]),
+        (named.assign(ID=[7, 5, 6]), [7, 5, 5, 6]),
+        ([ce, both, ab], [1, 2, 2, 3]),
+    ):
+        found = criticality(path, given, ["b"], ["c"])
+        assert found["road"].tolist() == names
+        assert list(zip(found["source"], found["target"], strict=True)) == ends
+        assert found["largest"].tolist() == [0, 0, 180, 0]
+    assert "road" not in criticality(path, [("a", "b")], ["b"], ["c"])
+
+
+def test_a_line_closes_the_roads_that_it_meets_between_their_ends(town):
+    graph, _ = town
+    _, arcs = graph_to_gdfs(graph)
+    own = arcs.loc[(arcs["source"] == "b") & (arcs["target"] == "c"), "geometry"]
+    for closed, ends in (
+        (own, [("b", "c")]),  # a-b and c-e touch it at their ends
+        (shapely.LineString([(13.005, 52), (13.02, 52)]), [("a", "b"), ("b", "c")]),
+        (shapely.LineString([(13.005, 52), (13.005, 51)]), [("a", "b")]),  # ends on the road
+        (shapely.MultiPoint([(13.005, 52), (13.0, 52.004)]), [("a", "b"), ("a", "d")]),
+    ):
+        assert graph.with_weights(closed=closed).digest == graph.with_weights(closed=ends).digest, closed
+    with pytest.raises(ValueError, match="closed, row 1: no road meets the geometry"):
+        graph.with_weights(closed=shapely.LineString([AT["b"], (13.01, 51)]))
+
+
+def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_path):
+    graph, _ = town
+    _, arcs = graph_to_gdfs(graph)
+    plane = import_graph(arcs.to_crs(25833), tmp_path / "plane", weight="weight")
+    expected = plane.with_weights(closed=gpd.GeoSeries([BRIDGE], crs=4326)).digest
+    for closed in (BRIDGE, shapely.Point(13.015, 52), shapely.LineString([(13.015, 51.999), (13.015, 52.001)])):
+        with pytest.warns(UserWarning, match="closed: taken for longitudes and latitudes, as the network is in EPSG"):
+            assert plane.with_weights(closed=closed).digest == expected, closed
+    for closed, message in (
+        (shapely.Point(52, 13.015), "closed, row 1: lon 52 with lat 13.015 is .* km from the nearest road, and with"),
+        ([BRIDGE, shapely.transform(BRIDGE, lambda each: each[:, ::-1])], "closed, row 2: .* exchange them"),
+        (shapely.Point(500000, 5800000), "closed, row 1: there is no longitude 500000"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            graph.with_weights(closed=closed)
+    far = shapely.Point(13.005, 51.9)
+    with pytest.warns(UserWarning, match="closed: 1 place is farther than 1,000 m .* road, the worst is row 1, 11 km"):
+        assert graph.with_weights(closed=far).digest == graph.with_weights(closed=[("a", "b")]).digest
+
+
 def test_what_names_no_road_is_refused(town):
     graph, _ = town
     for closed, message in (
@@ -83,7 +139,7 @@ def test_networks_and_roads_are_given_by_paths(town, tmp_path):
         changes(graph, small.path, ["b"], ["c"])
     gpd.GeoSeries([BRIDGE], crs=4326).to_file(tmp_path / "bridge.geojson")
     found = criticality(path, tmp_path / "bridge.geojson", ["b"], ["c"])
-    assert found.to_numpy().tolist() == [["b", "c", 1, 0, 180.0, 180.0]]
+    assert found.to_numpy().tolist() == [[1, "b", "c", 1, 0, 180.0, 180.0]]
     (tmp_path / "o.csv").write_text("vertex\nb\n")
     arguments = ["what-if", path, tmp_path / "c.csv", "--closed", tmp_path / "bridge.geojson"]
     arguments += ["--origins", tmp_path / "o.csv", "--destinations", tmp_path / "o.csv"]
