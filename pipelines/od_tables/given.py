@@ -12,7 +12,7 @@ from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.networks import OpenNetwork
-from pipelines.places.points import Points, every_vertex, points_from
+from pipelines.places.points import Points, every_vertex, is_place, is_point, points_from
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
@@ -61,6 +61,7 @@ def read_given(
     source, opened, snapping = network
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
+        given = [given] if is_point(given) or (isinstance(given, tuple) and is_place(given)) else given
         return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=snapping)
 
     if pairs is not None:

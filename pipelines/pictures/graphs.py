@@ -66,6 +66,7 @@ def picture_graph(
     cmap: str = "viridis_r",
     background: str | None = "OpenStreetMap",
     overwrite: bool = False,
+    crs: Any = None,
 ) -> Figure | folium.Map | None:
     """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
@@ -113,6 +114,7 @@ def picture_graph(
     background : the tiles that an .html file loads from a network as its background map, by their name in folium or
         their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists
+    crs : coordinate system of the places of `source`, `route`, `around` and `marks`, as for `tilepath.od`
 
     Raises
     ------
@@ -131,7 +133,7 @@ def picture_graph(
     --------
     >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
-    answers, whole, snapping = open_network(graph)
+    answers, whole, snapping = open_network(graph, crs=crs)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})

@@ -6,7 +6,17 @@ import pytest
 import shapely
 from click.testing import CliRunner
 
-from pipelines import build_hierarchy, changes, criticality, graph_to_gdfs, import_graph, open_hierarchy
+from pipelines import (
+    build_hierarchy,
+    changes,
+    criticality,
+    graph_to_gdfs,
+    import_graph,
+    od,
+    open_hierarchy,
+    picture_graph,
+    shortest_path,
+)
 from tilepath.cli import tilepath
 
 AT = {"a": (13.0, 52.0), "b": (13.01, 52.0), "c": (13.02, 52.0), "d": (13.0, 52.01), "e": (13.02, 52.01)}
@@ -105,6 +115,17 @@ def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_
     far = shapely.Point(13.005, 51.9)
     with pytest.warns(UserWarning, match="closed: 1 place is farther than 1,000 m .* road, the worst is row 1, 11 km"):
         assert graph.with_weights(closed=far).digest == graph.with_weights(closed=[("a", "b")]).digest
+
+
+def test_a_place_is_given_alone_or_as_a_list_and_with_its_coordinate_system(town, tmp_path):
+    graph, path = town
+    expected = od(path, [AT["b"]], [AT["e"]])
+    for place in (AT["b"], [[*AT["b"]]], shapely.Point(AT["b"])):
+        pd.testing.assert_frame_equal(od(path, place, [[*AT["e"]]]), expected)
+    x, y = gpd.GeoSeries([shapely.Point(AT["b"])], crs=4326).to_crs(25833)[0].coords[0]
+    assert shortest_path(path, (x, y), "e", crs=25833).vertices[0] == graph.vertex("b", "source")
+    figure = picture_graph(graph, route=((x, y), "e"), crs=25833)
+    assert figure is not None
 
 
 def test_what_names_no_road_is_refused(town):
