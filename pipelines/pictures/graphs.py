@@ -18,11 +18,12 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
-from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.at import VertexOrPlace, place_of, vertex_at
 from pipelines.places.networks import open_network
 from pipelines.places.points import listed, points_from
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
+from pipelines.routes.route import Route
 from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
@@ -143,6 +144,7 @@ def picture_graph(
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
     ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
+    placed = [place_of(each) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -159,7 +161,7 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
-        _add_distances(view, whole, solution, source, ends, every, wash)
+        _add_distances(view, whole, solution, source, ends, placed, every, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -331,6 +333,7 @@ def _add_distances(
     solution: Solution | Paths | Graph,
     source: Positions | None,
     route: list[Positions],
+    placed: list[tuple[float, float] | None],
     every: float | None,
     wash: bool,
 ) -> None:
@@ -342,7 +345,8 @@ def _add_distances(
     if asked or not route or not view.picture.streets:
         view.colour(values, scale, every)
     if route:
-        view.lead(_route(solution, graph, route[0], route[1]), wash)
+        names = [f"{each[0]:.7g}, {each[1]:.7g}" for each in placed if each is not None]
+        view.lead(_route(solution, graph, route[0], route[1]), wash, names if len(names) == 2 else None)
     else:
         view.mark(sources)
 
@@ -387,7 +391,7 @@ def _values(
     return values, origin, begins
 
 
-def _route(store: Solution | Paths | Graph, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
+def _route(store: Solution | Paths | Graph, graph: Graph, source: VertexName, target: VertexName) -> Route:
     if isinstance(store, Paths):
-        return tree_path(store, source, target, graph=graph).vertices
-    return shortest_path(store, source, target, graph=None if store is graph else graph).vertices
+        return tree_path(store, source, target, graph=graph)
+    return shortest_path(store, source, target, graph=None if store is graph else graph)

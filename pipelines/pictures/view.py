@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.analysis.structure import out_and_in_degrees
-from pipelines.files.figures import TIME
+from pipelines.files.figures import TIME, in_words
 from pipelines.files.layers import metres_of
 from pipelines.pictures.drawing import (
     BLUE,
@@ -32,11 +32,12 @@ from pipelines.pictures.drawing import (
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.routes.route import Route
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.lines import points_along
-from pipelines.stores.schema import counted
+from pipelines.stores.schema import counted, number
 
 FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
 PALENESS = 0.6  # share of the colour of an area; the rest is white
@@ -77,6 +78,7 @@ class View:
             self._bend(coordinates)
         self.texts: list[str] | None = None  # of the chosen arcs
         self.about = [part.about] if part.about else []
+        self.counts = True  # whether the title has the numbers of vertices and arcs
 
     def _bend(self, coordinates: np.ndarray) -> None:
         """Give arcs their lines, the map its scale, and on a map of streets widths by class, or else by speed."""
@@ -228,8 +230,12 @@ class View:
             picture.legend.append((BLUE, f"closed: {counted(int(closed.sum()), 'vertex', 'vertices')}"))
         self.about.append(division.names[1])
 
-    def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
-        """Draw a route through `vertices` of the graph in red; of parallel arcs, the lightest is on the route."""
+    def lead(self, route: Route, wash: bool, names: list[str] | None = None) -> None:
+        """Draw a route in red; of parallel arcs, the lightest is on the route.
+
+        `names` are the names of its ends, if these are places; the title then has the distance in place of vertices.
+        """
+        vertices = route.vertices
         tails, heads = self.picture.tails, self.picture.heads
         weights = self.graph.weights()[self.part.arcs]
         on = np.zeros(len(self.part.arcs), bool)
@@ -246,7 +252,14 @@ class View:
                     on[arc] = True
                     pairs -= {(u, v), (v, u)}
         self._lift(on, wash)
-        self.mark([vertices[0], vertices[-1]])
+        self.mark([vertices[0], vertices[-1]], names)
+        if names is not None:
+            factor, scale = in_words(route.unit, "", np.array([route.distance], np.float64))
+            self.about.append(
+                f"route of {number(round(route.distance * factor, 1))} {scale.partition(', ')[2]}".strip()
+            )
+            self.counts = False
+            return
         first, last = (self.graph.label(v) for v in (vertices[0], vertices[-1]))
         self.about.append(f"route from {first} to {last}, {counted(len(vertices) - 1, 'arc')}")
 
@@ -255,7 +268,8 @@ class View:
         drawing = self.picture.kept(np.ones(self.picture.n, bool), arcs)
         kind = "arc" if graph.directed or arcs.all() else "edge"
         counts = f"{counted(drawing.n, 'vertex', 'vertices')}, {counted(drawing.m, kind)}"
-        drawing.title = "; ".join([f"{Path(graph.path).name}: {counts}", *self.about])
+        about = [counts, *self.about] if self.counts else self.about
+        drawing.title = f"{Path(graph.path).name}: {'; '.join(about)}"
         drawing.texts, drawing.attribution = self.texts, graph.attribution
         if drawing.coordinates is not None:
             drawing = with_coordinates(drawing)
