@@ -85,6 +85,8 @@ class View:
         picture, part, lines = self.picture, self.part, self.graph.lines()
         tails, heads = part.vertices[picture.tails], part.vertices[picture.heads]
         bends = points_along(lines, coordinates, part.arcs, tails, heads)
+        scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
+        self.lengths = _lengths(bends, scale)
         picture.bends = None if lines is None else bends
         picture.crs = coordinate_system(self.graph, coordinates)
         if self.degrees:
@@ -96,8 +98,7 @@ class View:
             widths = [CLASS_WIDTHS.get(name.removesuffix("_link"), 1.0) for name in classes.names]
             picture.widths = np.array([*widths, 1.0])[classes.of_arcs[part.arcs]]  # the last is that of no class, -1
         elif picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
-            scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
-            picture.widths = _widths(bends, scale, self.graph.weights()[part.arcs])
+            picture.widths = _widths(self.lengths, self.graph.weights()[part.arcs])
 
     def numbers(self) -> np.ndarray:
         """Return the positions in the store of the arcs that are drawn."""
@@ -255,9 +256,10 @@ class View:
         self.mark([vertices[0], vertices[-1]], names)
         if names is not None:
             factor, scale = in_words(route.unit, "", np.array([route.distance], np.float64))
-            self.about.append(
-                f"route of {number(round(route.distance * factor, 1))} {scale.partition(', ')[2]}".strip()
-            )
+            about = f"route of {number(round(route.distance * factor, 1))} {scale.partition(', ')[2]}".strip()
+            if self.picture.metres and TIME.fullmatch(route.unit.lower()):
+                about += f", {self.lengths[on].sum() * self.picture.metres / 1000:,.1f} km"
+            self.about.append(about)
             self.counts = False
             return
         first, last = (self.graph.label(v) for v in (vertices[0], vertices[-1]))
@@ -291,12 +293,16 @@ class View:
         picture.lifted = arcs
 
 
-def _widths(bends: tuple[np.ndarray, np.ndarray], scale: Any, times: np.ndarray) -> np.ndarray:
-    """Return the widths of roads by their speeds, compared with the median of all: the classes of roads, mostly."""
+def _lengths(bends: tuple[np.ndarray, np.ndarray], scale: Any) -> np.ndarray:
+    """Return the lengths of lines, whose points are multiplied by `scale`."""
     offsets, points = bends
     steps = np.linalg.norm(np.diff(points * scale, axis=0), axis=1)
     steps[offsets[1:-1] - 1] = 0  # from a line to the next
-    lengths = np.diff(np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])[np.minimum(offsets, len(points) - 1)])
+    return np.diff(np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])[np.minimum(offsets, len(points) - 1)])
+
+
+def _widths(lengths: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return the widths of roads by their speeds, compared with the median of all: the classes of roads, mostly."""
     speeds = lengths / np.where(times > 0, times, np.inf)
     usual = np.median(speeds[speeds > 0]) if (speeds > 0).any() else 1.0
     return np.select([speeds > fast * usual for fast, _ in FAST], [width for _, width in FAST], 1.0)

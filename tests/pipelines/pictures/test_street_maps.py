@@ -195,8 +195,9 @@ def test_a_route_between_places_is_named_by_its_places_and_its_distance(city):
     picture = drawn(graph, route=ends)
     assert [picture.names[v] for v in picture.marks] == [f"{x:.7g}, {y:.7g}" for x, y in ends]
     distance = shortest_path(graph, "0", "300").distance
+    metres = shortest_path(graph, "0", "300").to_geodataframe()["length"].sum()
     assert distance > 180
-    assert picture.title == f"{Path(graph.path).name}: route of {distance / 60:,.1f} minutes"
+    assert picture.title == f"{Path(graph.path).name}: route of {distance / 60:,.1f} minutes, {metres / 1000:,.1f} km"
     assert "route from 0 to 300" in drawn(graph, route=("0", "300")).title
 
 
