@@ -170,9 +170,10 @@ class Graph(NamedRows, OpenedStore):
 
     @property
     def title(self) -> str:
-        """The kind, the name and the size of the graph, in a few words."""
+        """The kind, the name and the size of the graph, its unit and its coordinate system, in a few words."""
         kind = "directed" if self.directed else "undirected"
-        return f"{kind} graph {os.path.basename(self.path)}: {self._counts()}"
+        about = [self._counts(), f"weights in {self.weight_unit}" if self.weight_unit else "", self.crs]
+        return f"{kind} graph {os.path.basename(self.path)}: {'; '.join(each for each in about if each)}"
 
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"

@@ -37,6 +37,7 @@ def town(tmp_path_factory, maker):
 
 def test_roads_are_rows_of_a_table_or_geometries(town):
     graph, path = town
+    assert repr(graph).startswith("<directed graph g: 5 vertices, 10 arcs; weights in s; EPSG:4326>\n")
     vertices, arcs = graph_to_gdfs(graph)
     assert vertices["vertex"].tolist() == list("abcde")
     assert all(each.equals(same) for each, same in zip((vertices, arcs), graph_to_gdfs(path), strict=True))
