@@ -99,5 +99,17 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, index), build
 
 
+@intrinsic
+def rolled(typing_context: Any) -> Any:
+    """Do nothing. LLVM does not unroll the loop around this call: a loop unrolled takes far longer to compile."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
+        builder.call(nothing, [])
+        return context.get_dummy_value()
+
+    return types.void(), build
+
+
 # sleep(microseconds): let other threads run for a while.
 sleep = types.ExternalFunction("usleep", types.int32(types.uint32))

@@ -1,7 +1,8 @@
 """Run the commands and the code of a page, and compare their output with the output that the page shows.
 
 A block `sh` or `python` is run in the current folder. A block `text` has the output of the block before; "..." stands
-for any text, as in doctests, and /home/you for the current folder.
+for any text, as in doctests, and /home/you for the current folder. In a block `text numbers differ`, any number stands
+for any number. A block `text refused` has an error that the page quotes; it is not compared.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import subprocess
 from pathlib import Path
 from unittest import mock
 
+import dask
 from click.testing import CliRunner
 
 from tilepath import cli
@@ -22,13 +24,18 @@ CHECKER = doctest.OutputChecker()
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
+NUMBER = r"\d[\d,.]*( [kMG])?"
+
+
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Return the language and the text of each block of commands, code and output."""
-    return re.findall(r"^```(sh|python|text)\n(.*?)^```", page.read_text(), re.S | re.M)
+    found = re.findall(r"^```(sh|python|text)( numbers differ)?\n(.*?)^```", page.read_text(), re.S | re.M)
+    return [(language, re.sub(NUMBER, "...", text) if differ else text) for language, differ, text in found]
 
 
 def run(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
+    dask.config.set(scheduler=None)  # a client of an earlier test may have left its own
     printed = ""
     for language, text in blocks(page):
         if language == "text":

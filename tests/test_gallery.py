@@ -77,14 +77,23 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     pages.run(ROOT / "docs" / name)
 
 
-LESSONS = sorted(path.relative_to(ROOT) for path in (ROOT / "docs").glob("*/*.md") if path.parent.name != "gallery")
+LESSONS = sorted(
+    path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")
+)
+
+
+def enter_folder(page, root, monkeypatch):
+    """Go to the folder of the checkout that the page tells the reader to make, "tutorial" if it names none."""
+    named = re.search(r"`mkdir -p\s(\S+) &&\scd", page.read_text())
+    folder = root / (named[1] if named else "tutorial")
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=str)
 def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    (tmp_path / "tutorial").mkdir()
-    monkeypatch.chdir(tmp_path / "tutorial")
+    enter_folder(ROOT / page, tmp_path, monkeypatch)
     shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
     pages.run(ROOT / page)
     assert [name for name in shown if not Path(name).exists()] == []  # its own code draws each picture that it shows
@@ -95,8 +104,7 @@ def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
 def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path, monkeypatch):
     for name in ("docs", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "tutorial").mkdir()
-    monkeypatch.chdir(tmp_path / "tutorial")
+    enter_folder(GALLERY / "index.md", tmp_path, monkeypatch)
     pages.run(GALLERY / "index.md")
     drawn = {path.name for path in Path().iterdir() if path.suffix in (".png", ".svg")}
     own = {path.name for path in [*GALLERY.glob("*.png"), *(GALLERY / "town").iterdir()]}

@@ -37,7 +37,8 @@ def main(folder: Path) -> None:
         )
         with tilepath.start(device="cpu") as client:
             paths = tilepath.single_source_shortest_paths(client, roads, f"{work}/paths.zarr", sources=[0])
-        tilepath.picture_graph(roads, folder / "route.png", distances=paths, route=(0, roads.n - 1), overwrite=True)
+        shown = {"distances": paths, "route": (0, roads.n - 1), "size": 4.5}
+        tilepath.picture_graph(roads, folder / "route.png", **shown, overwrite=True)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ def main(folder: Path) -> None:
         codebook = train_som(client, samples, f"{place}/map.zarr", rows=10, columns=14, hexagonal=True)
         mapping = map_samples(client, codebook, samples, f"{place}/units.zarr")
         clusters = cluster_map(codebook, "agglomerative", 3, adjacent=True)
-        for kind in ("umatrix", "pies", "tree"):
-            shown = {"mapping": mapping, "samples": samples, "clusters": clusters}
+        titles = {"umatrix": "Clusters of iris flowers", "pies": "Species in each unit", "tree": "Tree of the units"}
+        for kind, title in titles.items():
+            shown = {"mapping": mapping, "samples": samples, "clusters": clusters, "title": title, "size": (4, 4)}
             picture_map(codebook, folder / f"{kind}.png", kind, **shown, overwrite=True)
 
 

@@ -24,7 +24,6 @@ import numpy as np
 
 from gpuops.arrays import is_cupy, like
 from gpuops.csr import check_vertices, contiguous
-from gpuops.csr.csr_numba import gather
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import sssp_cuda
@@ -274,7 +273,11 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
 
 
 def _gather(values: Any, places: Any) -> Any:
-    return values[places] if is_cupy(values) else gather(values, places)
+    if is_cupy(values):
+        return values[places]
+    from gpuops.csr.csr_numba import gather  # a program on a GPU need not import Numba
+
+    return gather(values, places)
 
 
 def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:

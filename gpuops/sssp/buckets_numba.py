@@ -10,22 +10,24 @@ belongs to a bucket that has been emptied before.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gpuops._atomics import prefetch
+from gpuops._atomics import prefetch, rolled
 from gpuops._inner_numba import inner
 
 _BUCKETS = 1024  # buckets on the wheel, a power of two
 CHUNK = 32  # vertices of a chunk, a power of two
 _LATEST = 4e18  # greatest number of a bucket, within int64
-_FREE, _SPARE, WAITING, BASE = range(4)  # places in Wheel.numbers
+_FREE, SPARE, WAITING, BASE = range(4)  # places in Wheel.numbers
 
 
 class Wheel(NamedTuple):
-    """Vertices in buckets. Chunk 0 is not used, so that 0 means no chunk."""
+    """Vertices in buckets. Chunk 0 is not used, so that 0 means no chunk.
+
+    Compiled functions take the arrays one by one: a tuple of arrays takes far longer to compile.
+    """
 
     vertices: np.ndarray  # the chunks
     following: np.ndarray  # of each chunk: the next chunk of its bucket, or the next free chunk
@@ -33,126 +35,114 @@ class Wheel(NamedTuple):
     numbers: np.ndarray  # first free chunk, number of free chunks, number of entries, number of the first bucket
 
 
-@inner
-def bucket_of(distance, per_distance):
-    """Return the number of the bucket of a distance; `per_distance` is the number of buckets per unit of distance."""
-    return np.int64(min(distance * per_distance, _LATEST))
-
-
 def empty_wheel(chunks: int) -> Wheel:
     """Return a wheel without vertices, with a number of free chunks."""
-    following, numbers = np.arange(1, chunks + 1, dtype=np.int32), np.array([1, chunks - 1, 0, 0])
-    return Wheel(np.empty(chunks * CHUNK, np.int32), following, np.zeros(_BUCKETS, np.int64), numbers)
+    following, numbers = np.arange(1, chunks + 2, dtype=np.int32), np.array([1, chunks, 0, 0])
+    return Wheel(np.empty((chunks + 1) * CHUNK, np.int32), following, np.zeros(_BUCKETS, np.int64), numbers)
 
 
-@njit(nogil=True, cache=True)
-def with_room(wheel, count):
-    """Return the wheel with so many free chunks that `count` vertices can be put in."""
-    if wheel.numbers[_SPARE] >= count:
-        return wheel
-    old = wheel.following.size
-    chunks = 2 * old + np.int64(count)
-    vertices, following = np.empty(chunks * CHUNK, np.int32), np.empty(chunks, np.int32)
-    for i in range(old * CHUNK):
-        vertices[i] = wheel.vertices[i]
-    for chunk in range(chunks):
-        following[chunk] = wheel.following[chunk] if chunk < old else chunk + 1
-    following[chunks - 1] = wheel.numbers[_FREE]
-    wheel.numbers[_FREE] = old
-    wheel.numbers[_SPARE] += chunks - old
+def chunks_of(count: int) -> int:
+    """Return the most chunks that this number of vertices may take: full ones, and one more of each bucket."""
+    return count // CHUNK + min(count, _BUCKETS)
+
+
+def with_room(wheel: Wheel, chunks: int) -> Wheel:
+    """Return the wheel with at least this number of free chunks more."""
+    old = len(wheel.following)
+    new = old + chunks
+    vertices, following = np.empty((old + new) * CHUNK, np.int32), np.arange(1, old + new + 1, dtype=np.int32)
+    vertices[: len(wheel.vertices)], following[:old] = wheel.vertices, wheel.following
+    following[-1] = wheel.numbers[_FREE]
+    wheel.numbers[_FREE], wheel.numbers[SPARE] = old, wheel.numbers[SPARE] + new
     return Wheel(vertices, following, wheel.places, wheel.numbers)
 
 
-@njit(nogil=True, cache=True)
-def put(wheel, vertices, distances, count, per_distance, indptr):
+def waiting_vertices(wheel: Wheel, distances: np.ndarray, per_distance: float) -> np.ndarray:
+    """Return the vertices on the wheel that are not out of date, in the order of their buckets."""
+    following, chunks, counts = wheel.following.tolist(), [], []
+    for place in wheel.places[wheel.places > 0].tolist():
+        chunk = (place - 1) // CHUNK
+        count = place - chunk * CHUNK
+        while chunk:
+            chunks.append(chunk)
+            counts.append(count)
+            chunk, count = following[chunk], CHUNK
+    held = np.arange(CHUNK) < np.array(counts, np.int64)[:, None]
+    vertices = wheel.vertices.reshape(-1, CHUNK)[np.array(chunks, np.int64)][held]
+    buckets: Any = np.minimum(distances[vertices] * np.float64(per_distance), _LATEST).astype(np.int64)
+    return vertices[buckets >= wheel.numbers[BASE]]
+
+
+@inner
+def bucket_of(distance, per_distance):
+    """Return the number of the bucket of a distance; `per_distance` is the number of buckets per unit of distance."""
+    bucket = distance * per_distance
+    return np.int64(bucket if bucket < _LATEST else _LATEST)
+
+
+@inner
+def put(held, following, places, numbers, vertices, distances, count, per_distance, indptr):
     """Put vertices into the buckets of these distances. There must be room."""
-    numbers, mask = wheel.numbers, np.int64(_BUCKETS - 1)
-    free, spare, base = numbers[_FREE], numbers[_SPARE], numbers[BASE]
+    free, spare, base, mask = numbers[_FREE], numbers[SPARE], numbers[BASE], np.int64(_BUCKETS - 1)
     if numbers[WAITING] == 0:
         base = np.int64(2**62)
     for i in range(count):
+        rolled()
         vertex = np.uint64(vertices[i])
         bucket = bucket_of(distances[i], per_distance)
         base = min(base, bucket)
         slot = np.uint64(min(bucket, base + mask) & mask)
-        place = wheel.places[slot]
+        place = places[slot]
         if place & (CHUNK - 1) == 0:
             chunk = free
-            free = np.int64(wheel.following[np.uint64(chunk)])
+            free = np.int64(following[np.uint64(chunk)])
             spare -= 1
-            wheel.following[np.uint64(chunk)] = (place - 1) // CHUNK if place else 0
+            following[np.uint64(chunk)] = (place - 1) // CHUNK if place else 0
             place = chunk * CHUNK
-        wheel.vertices[np.uint64(place)] = vertex
-        wheel.places[slot] = place + 1
+        held[np.uint64(place)] = vertex
+        places[slot] = place + 1
         prefetch(indptr, vertex)
-    numbers[_FREE], numbers[_SPARE], numbers[BASE] = free, spare, base
+    numbers[_FREE], numbers[SPARE], numbers[BASE] = free, spare, base
     numbers[WAITING] += np.int64(count)
 
 
-@njit(nogil=True, cache=True)
-def open_next(wheel):
+@inner
+def open_next(places, numbers):
     """Go to the first bucket that is not empty, of a wheel with vertices; return the number of buckets passed."""
-    base = before = wheel.numbers[BASE]
-    while wheel.places[base & (_BUCKETS - 1)] == 0:
+    base = before = numbers[BASE]
+    while places[np.uint64(base & (_BUCKETS - 1))] == 0:
         base += 1
-    wheel.numbers[BASE] = base
+    numbers[BASE] = base
     return base - before
 
 
 @inner
-def is_open(wheel):
-    """Return whether the first bucket holds vertices."""
-    return wheel.places[wheel.numbers[BASE] & (_BUCKETS - 1)] > 0
+def take(held, following, places, numbers, distances, per_distance, due, later, later_distances, most):
+    """Take vertices out of the first bucket, chunk by chunk, and drop the vertices that are out of date.
 
-
-@njit(nogil=True, cache=True)
-def take_chunk(wheel, distances, per_distance, due, dues, later, later_distances, laters):
-    """Take a chunk of vertices out of the first bucket, and drop the vertices that are out of date.
-
-    Vertices that are due are appended to the `dues` vertices of `due`; vertices that have to wait longer are appended
-    to `later`, and their distances to `later_distances`. Returns both numbers of vertices.
+    Vertices that are due go to `due`. Vertices that have to wait longer go to `later`, and their distances to
+    `later_distances`. Stops when the bucket is empty, or when a further chunk might exceed `most` vertices. Returns
+    both numbers of vertices.
     """
-    numbers = wheel.numbers
-    base = numbers[BASE]
-    slot = base & (_BUCKETS - 1)
-    place = wheel.places[slot]
-    chunk = (place - 1) // CHUNK
-    for i in range(chunk * CHUNK, place):
-        vertex = np.uint64(wheel.vertices[i])
-        distance = distances[vertex]
-        bucket = bucket_of(distance, per_distance)
-        due[dues] = vertex
-        dues += np.uint64(bucket == base)
-        later[laters], later_distances[laters] = vertex, distance
-        laters += np.uint64(bucket > base)
-    numbers[WAITING] -= place - chunk * CHUNK
-    after = np.int64(wheel.following[chunk])
-    wheel.places[slot] = (after + 1) * CHUNK if after else 0
-    wheel.following[chunk] = numbers[_FREE]
-    numbers[_FREE] = chunk
-    numbers[_SPARE] += 1
+    dues, laters, base = np.uint64(0), np.uint64(0), numbers[BASE]
+    slot, most = np.uint64(base & (_BUCKETS - 1)), np.uint64(most - CHUNK)
+    place = places[slot]
+    while place > 0 and dues <= most and laters <= most:
+        chunk = (place - 1) // CHUNK
+        for i in range(np.uint64(chunk * CHUNK), np.uint64(place)):
+            rolled()
+            vertex = np.uint64(held[i])
+            distance = distances[vertex]
+            bucket = bucket_of(distance, per_distance)
+            due[dues] = vertex
+            dues += np.uint64(bucket == base)
+            later[laters], later_distances[laters] = vertex, distance
+            laters += np.uint64(bucket > base)
+        numbers[WAITING] -= place - chunk * CHUNK
+        after = np.int64(following[np.uint64(chunk)])
+        place = (after + 1) * CHUNK if after else 0
+        following[np.uint64(chunk)] = numbers[_FREE]
+        numbers[_FREE] = chunk
+        numbers[SPARE] += 1
+    places[slot] = place
     return dues, laters
-
-
-@njit(nogil=True, cache=True)
-def take_all(wheel, distances, per_distance):
-    """Empty the wheel; return its vertices that are not out of date, their distances, and their number."""
-    numbers, count = wheel.numbers, np.uint64(0)
-    vertices, kept = np.empty(numbers[WAITING], np.int32), np.empty(numbers[WAITING], distances.dtype)
-    for slot in range(_BUCKETS):
-        place = wheel.places[slot]
-        while place:
-            chunk = (place - 1) // CHUNK
-            for i in range(chunk * CHUNK, place):
-                distance = distances[wheel.vertices[i]]
-                if bucket_of(distance, per_distance) >= numbers[BASE]:
-                    vertices[count], kept[count] = wheel.vertices[i], distance
-                    count += np.uint64(1)
-            after = np.int64(wheel.following[chunk])
-            place = (after + 1) * CHUNK if after else 0
-            wheel.following[chunk] = numbers[_FREE]
-            numbers[_FREE] = chunk
-            numbers[_SPARE] += 1
-        wheel.places[slot] = 0
-    numbers[WAITING] = 0
-    return vertices, kept, count

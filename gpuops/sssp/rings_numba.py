@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuops._atomics import add, exchange, load, store
+from gpuops._atomics import exchange, load, rolled, store
 from gpuops._inner_numba import inner
 
 RING = 1024  # places in a ring, a power of two
@@ -21,9 +21,9 @@ _FEW = 8  # as few vertices are left to their owner
 
 
 class Rings(NamedTuple):
-    """The rings of all threads."""
+    """The rings of all threads. Compiled functions take the arrays one by one, which takes less time to compile."""
 
-    vertices: np.ndarray  # (threads, RING) int32
+    vertices: np.ndarray  # int32: the places of all rings, one after the other
     ends: np.ndarray  # int64: of each ring the position of its first vertex, and after its last vertex
     levels: np.ndarray  # (threads,) float64: no vertex of the thread is nearer; inf: the thread has none
     active: np.ndarray  # (1,) int64: the number of active threads
@@ -32,76 +32,51 @@ class Rings(NamedTuple):
 def rings_of(threads: int) -> Rings:
     """Return empty rings. The first thread is active."""
     ends, active = np.zeros(threads * _PUBLIC, np.int64), np.ones(1, np.int64)
-    return Rings(np.empty((threads, RING), np.int32), ends, np.full(threads, np.inf), active)
+    return Rings(np.empty(threads * RING, np.int32), ends, np.full(threads, np.inf), active)
 
 
 @inner
-def offer(rings, me, due, count):
+def offer(vertices, ends, me, due, count):
     """Append vertices to the own ring, which is empty."""
-    last = rings.ends[me * _PUBLIC + 1]
+    last = ends[me * _PUBLIC + 1]
     for i in range(count):
-        rings.vertices[me, (last + np.int64(i)) & (RING - 1)] = due[i]
-    store(rings.ends, me * _PUBLIC + 1, last + np.int64(count))
+        rolled()
+        vertices[me * RING + ((last + np.int64(i)) & (RING - 1))] = due[i]
+    store(ends, me * _PUBLIC + 1, last + np.int64(count))
 
 
 @inner
-def take_own(rings, me, most, queue):
-    """Take up to `most` vertices out of the own ring into `queue`, and return their number."""
-    place = me * _PUBLIC
-    while True:
-        first = load(rings.ends, place)
-        count = min(rings.ends[place + 1] - first, most)
-        for i in range(count):
-            queue[i] = rings.vertices[me, (first + i) & (RING - 1)]
-        if count == 0 or exchange(rings.ends, place, first, first + count):
-            return count
+def take_out(vertices, ends, ring, me, queue):
+    """Take as many vertices as `queue` holds out of the own ring, or up to half of another; return their number.
 
-
-@inner
-def steal(rings, me, active, level, most, queue):
-    """Take up to `most` vertices out of the ring with the least level, if that is below `level`; return their number.
-
-    If the thread is not active and finds vertices, it becomes active.
+    Only the owner tries again if another thread was faster.
     """
-    victim, least = -1, level
-    for other in range(rings.levels.size):
-        theirs = rings.levels[other]
-        if theirs < least and other != me:
+    place = ring * _PUBLIC
+    while True:
+        first = load(ends, place)
+        count = load(ends, place + 1) - first
+        if ring != me:
+            count //= 2
+        if count > queue.size:
+            count = queue.size
+        for i in range(count):
+            rolled()
+            queue[i] = vertices[ring * RING + ((first + i) & (RING - 1))]
+        if count > 0 and exchange(ends, place, first, first + count):
+            return count
+        if count <= 0 or ring != me:
+            return 0
+
+
+@inner
+def richest(ends, levels, me, level):
+    """Return the ring with the least level of those with more than a few vertices, or -1 if none is below `level`."""
+    victim = -1
+    for other in range(levels.size):
+        rolled()
+        theirs = levels[other]
+        if theirs < level and other != me:
             place = other * _PUBLIC
-            if load(rings.ends, place + 1) - load(rings.ends, place) > _FEW:
-                victim, least = other, theirs
-    if victim < 0:
-        return 0
-    if not active:
-        add(rings.active, 0, 1)
-    place = victim * _PUBLIC
-    first = load(rings.ends, place)
-    count = min((load(rings.ends, place + 1) - first) // 2, most)
-    for i in range(count):
-        queue[i] = rings.vertices[victim, (first + i) & (RING - 1)]
-    if count > 0 and exchange(rings.ends, place, first, first + count):
-        return count
-    if not active:
-        add(rings.active, 0, -1)
-    return 0
-
-
-@inner
-def rest(rings):
-    """Become inactive."""
-    add(rings.active, 0, -1)
-
-
-@inner
-def all_rest(rings):
-    """Return whether no thread is active."""
-    return load(rings.active, 0) == 0
-
-
-@inner
-def least_level(rings):
-    """Return the least level of all rings."""
-    least = np.inf
-    for level in rings.levels:
-        least = min(least, level)
-    return least
+            if load(ends, place + 1) - load(ends, place) > _FEW:
+                victim, level = other, theirs
+    return victim

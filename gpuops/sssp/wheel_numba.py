@@ -30,32 +30,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gpuops._atomics import lower, prefetch, sleep
+from gpuops._atomics import add, load, lower, prefetch, rolled, sleep
 from gpuops._inner_numba import inner
 from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.buckets_numba import (
     BASE,
-    CHUNK,
+    SPARE,
     WAITING,
+    chunks_of,
     empty_wheel,
-    is_open,
     open_next,
     put,
-    take_all,
-    take_chunk,
+    take,
+    waiting_vertices,
     with_room,
 )
 from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.rings_numba import RING, all_rest, least_level, offer, rest, rings_of, steal, take_own
+from gpuops.sssp.rings_numba import RING, offer, richest, rings_of, take_out
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
 # The wheel is faster than windows and pulls if a vertex has at most _DEGREE arcs on average, and no row is more than
 # _HUB times as long as the average.
 _DEGREE, _HUB = 8, 32
 _WIDTH = 0.5  # first width of a bucket, in median weights
-_AGAIN = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
+_REPEATED = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
 _IDLE = 16  # buckets are doubled if a greater number is empty for each vertex that relaxes its arcs
 _PASSED = 1024  # fewer empty buckets do not count
 _FOUR = np.uint64(4)
@@ -66,6 +66,7 @@ _SOME = 32  # vertices that are relaxed together
 # make a search of 115,600 vertices faster.
 _WORK = 32
 _PATIENCE, _NAP = 64, np.uint32(20)  # looks for vertices in vain before a thread sleeps; microseconds of sleep
+_ACTIVE, _TAKEN, _AGAIN, _EMPTY = range(4)  # numbers of a thread: 1 if active; vertices, repeated ones; empty buckets
 
 
 class _Profile(NamedTuple):
@@ -98,18 +99,36 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     rings, relaxed = rings_of(threads), np.zeros(graph.n, bool)
     bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
     vertices = vertices.astype(np.int32)
-    starts = (vertices, distances[vertices]), (vertices[:0], distances[:0])
-    taken = []
+    period, taken = max(1, graph.n // (8 * threads)), []
 
     def work(me: int) -> None:
-        found = np.empty(RING + _SOME * (profile.longest + 4), distances.dtype)
-        taken.append(
-            _turn(
-                graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed,
-                *starts[me > 0], profile.per_distance, farthest, profile.leaves,
-                max(1, graph.n // (8 * threads)), empty_wheel(_CHUNKS), rings, me, found, found.view(bits.dtype),
-            )
-        )  # fmt: skip
+        some = RING + _SOME * (profile.longest + 4)  # most vertices that are put in at once
+        room = chunks_of(some)
+        found, per_distance = np.empty(some, distances.dtype), profile.per_distance
+        scratch = np.empty(some, np.int32), found, found.view(bits.dtype), np.empty(RING, np.int32)
+        queue, counts = np.empty(_SOME, np.int32), np.zeros(4, np.int64)
+        starts = vertices if me == 0 else vertices[:0]
+        counts[_ACTIVE] = me == 0
+        wheel = empty_wheel(max(_CHUNKS, room + chunks_of(len(starts))))
+        while not _turn(
+            graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed, starts,
+            distances[starts], per_distance, farthest, profile.leaves, period, *wheel, *rings, me, *scratch, queue,
+            counts, room,
+        ):  # fmt: skip
+            starts, before = vertices[:0], per_distance
+            if wheel.numbers[SPARE] < room:
+                wheel = with_room(wheel, room)
+                continue
+            if counts[_TAKEN] > period and counts[_AGAIN] > _REPEATED * counts[_TAKEN] and before < 1e300:
+                per_distance *= 2
+            elif counts[_EMPTY] > _IDLE * counts[_TAKEN] + _PASSED and before > 1e-300:
+                per_distance /= 2
+            if per_distance != before:
+                starts = waiting_vertices(wheel, distances, before)
+                wheel = empty_wheel(max(_CHUNKS, room + chunks_of(len(starts))))
+            taken.append(int(counts[_TAKEN]))
+            counts[[_TAKEN, _AGAIN, _EMPTY]] = 0
+        taken.append(int(counts[_TAKEN]))
 
     for_all(work, range(threads), _WORK * graph.n)
     if limit is None:
@@ -137,74 +156,66 @@ def _profile(graph: Any) -> _Profile:
 @njit(nogil=True, cache=True)
 def _turn(
     indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
-    wheel, rings, me, found, found_bits,
+    held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, found_bits, due, queue,
+    counts, room,
 ):  # fmt: skip
-    """Do the work of one thread. The width of the buckets is looked at after every `period` vertices."""
-    alone, active, waited = rings.levels.size == 1, me == 0, 0
-    heads, due, queue = np.empty(found.size, np.int32), np.empty(RING, np.int32), np.empty(_SOME, np.int32)
-    total, taken, again, empty = 0, 0, 0, 0
-    if active:
-        wheel = with_room(wheel, np.uint64(starts.size))
-        put(wheel, starts, begins, np.uint64(starts.size), per_distance, indptr)
+    """Do the work of one thread, and return whether all threads are done; `starts` are put in first.
+
+    Otherwise the wheel needs room, or `period` vertices have relaxed their arcs, or many buckets are empty. The caller
+    sees to that, and calls again.
+    """
+    alone, waited = levels.size == 1, 0
+    vertices, given, count = starts, begins, np.uint64(starts.size)
     while True:
-        size = take_own(rings, me, _SOME, queue)
+        put(held, following, places, numbers, vertices, given, count, per_distance, indptr)
+        if numbers[SPARE] < room:
+            return False
+        vertices, given, count = heads, found, np.uint64(0)
+        size = take_out(ring_vertices, ends, me, me, queue)
         if size == 0:
-            before = per_distance
-            if taken > period and again > _AGAIN * taken and per_distance < 1e300:
-                per_distance = 2 * per_distance
-            elif empty > _IDLE * taken + _PASSED and per_distance > 1e-300:
-                per_distance = per_distance / 2
-            if per_distance != before:
-                vertices, kept, again = take_all(wheel, distances, before)
-                wheel = with_room(wheel, again)
-                put(wheel, vertices, kept, again, per_distance, indptr)
-            if per_distance != before or taken > period:
-                total += taken
-                taken, again, empty = 0, 0, 0
-            level, waiting = np.inf, wheel.numbers[WAITING] > 0
+            if counts[_TAKEN] > period or counts[_EMPTY] > _IDLE * counts[_TAKEN] + _PASSED:
+                return False
+            level, waiting = np.inf, numbers[WAITING] > 0
             if waiting:
-                empty += open_next(wheel)
-                level = wheel.numbers[BASE] / per_distance
-            rings.levels[me] = level
+                counts[_EMPTY] += open_next(places, numbers)
+                level = numbers[BASE] / per_distance
+            levels[me] = level
             if not alone:
-                size = steal(rings, me, active, level, _SOME, queue)
-            if size == 0 and not waiting and active:
-                rest(rings)
-                active = False
-            if size == 0 and not waiting and all_rest(rings):
-                return total + taken
-            if size == 0 and (not waiting or level - _AHEAD / per_distance > least_level(rings)):
+                victim = richest(ends, levels, me, level)
+                if victim >= 0:
+                    change = 0 if counts[_ACTIVE] else 1
+                    add(active, 0, change)
+                    size = take_out(ring_vertices, ends, victim, me, queue)
+                    if size == 0:
+                        add(active, 0, -change)
+        if size == 0:
+            if not waiting:
+                add(active, 0, -counts[_ACTIVE])
+                counts[_ACTIVE] = 0
+                if load(active, 0) == 0:
+                    return True
+            ahead = not waiting
+            for other in range(levels.size):
+                rolled()
+                ahead |= level - _AHEAD / per_distance > levels[other]
+            if ahead:
                 waited += 1
                 if waited > _PATIENCE:
                     sleep(_NAP)
                 continue
-            if size == 0:
-                wheel = _open(wheel, indptr, indices, weights, distances, per_distance, due, heads, found, rings, me)
-                continue
-        active, waited = True, 0
+            dues, count = take(held, following, places, numbers, distances, per_distance, due, heads, found, RING)
+            for i in range(dues):
+                rolled()
+                row = indptr[np.uint64(due[i])]
+                prefetch(indices, row)
+                prefetch(weights, row)
+            offer(ring_vertices, ends, me, due, dues)
+            continue
+        counts[_ACTIVE], waited = 1, 0
         count, repeated = _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, heads, found)
         count = _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, count)
-        wheel = with_room(wheel, count)
-        put(wheel, heads, found, count, per_distance, indptr)
-        taken += size
-        again += repeated
-
-
-@inner
-def _open(wheel, indptr, indices, weights, distances, per_distance, due, later, found, rings, me):
-    """Take vertices out of the first bucket into the own ring, and put vertices that have to wait in again."""
-    dues, count, most = np.uint64(0), np.uint64(0), np.uint64(RING - CHUNK)
-    while is_open(wheel) and dues <= most and count <= most:
-        begin = dues
-        dues, count = take_chunk(wheel, distances, per_distance, due, dues, later, found, count)
-        for i in range(begin, dues):
-            row = indptr[np.uint64(due[i])]
-            prefetch(indices, row)
-            prefetch(weights, row)
-    offer(rings, me, due, dues)
-    wheel = with_room(wheel, count)
-    put(wheel, later, found, count, per_distance, indptr)
-    return wheel
+        counts[_TAKEN] += size
+        counts[_AGAIN] += repeated
 
 
 @inner
@@ -213,10 +224,13 @@ def _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, hea
     kind, one, last = distances.dtype.type, np.uint64(1), np.uint64(indices.size - 1)
     count, repeated = np.uint64(0), 0
     for i in range(size):
+        rolled()
         begin = np.uint64(indptr[np.uint64(queue[i])])
         for k in range(3):
-            prefetch(distances, indices[min(begin + np.uint64(k), last)])
+            arc = begin + np.uint64(k)
+            prefetch(distances, indices[arc if arc < last else last])
     for i in range(size):
+        rolled()
         tail = np.uint64(queue[i])
         repeated += relaxed[tail]
         relaxed[tail] = True
@@ -224,7 +238,8 @@ def _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, hea
         begin, end = np.uint64(indptr[tail]), np.uint64(stops[tail])
         for start in range(begin, end, _FOUR):
             for k in range(4):
-                arc = min(start + np.uint64(k), end - one)
+                arc = start + np.uint64(k)
+                arc = arc if arc < end else end - one
                 head = np.uint64(indices[arc])
                 nearer = distance + weights[arc]  # int32 sums are int64 here
                 heads[count], found[count] = head, kind(nearer)  # a sum beyond int32 does not count
@@ -237,6 +252,7 @@ def _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, c
     """Lower the distances of the heads. Keep the heads that have to relax their arcs, and return their number."""
     kept = np.uint64(0)
     for i in range(count):
+        rolled()
         head, distance = np.uint64(heads[i]), found[i]
         if distance >= distances[head]:
             continue

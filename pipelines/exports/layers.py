@@ -74,6 +74,12 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
         The graph has no coordinates.
     ImportError
         GeoPandas is missing.
+
+    Examples
+    --------
+    >>> vertices, arcs = tilepath.graph_to_gdfs(grid)
+    >>> len(vertices), len(arcs), list(arcs.columns)
+    (30, 49, ['source', 'target', 'weight', 'length', 'geometry'])
     """
     graph = road_network(open_network(network).graph)
     return vertices_frame(graph), arcs_frame(graph)

@@ -6,11 +6,13 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.networks import OpenNetwork
-from pipelines.places.points import Points, every_vertex, points_from
+from pipelines.places.points import Points, every_vertex, is_place, is_point, points_from
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
@@ -38,7 +40,6 @@ class Given:
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow as pa
 
 
 def read_given(
@@ -60,6 +61,7 @@ def read_given(
     source, opened, snapping = network
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
+        given = [given] if is_point(given) or (isinstance(given, tuple) and is_place(given)) else given
         return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=snapping)
 
     if pairs is not None:
@@ -108,7 +110,8 @@ def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
     for what, points in zip(("origin", "destination"), given.points, strict=True):
         if what in frame:
             frame[what] = frame[what].astype("int64" if points.numbered else "object")
-    for what in {"source", "target"} & {*frame.columns}:
-        frame[what] = frame[what].astype("object")
+    for what in {"road", "source", "target"} & {*table.column_names}:
+        if not pa.types.is_integer(table[what].type):
+            frame[what] = frame[what].astype("object")
     frame.attrs = notes(unit, given.graph)
     return frame

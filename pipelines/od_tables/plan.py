@@ -84,6 +84,10 @@ def asked_of(
     pairs: bool,
 ) -> Asked:
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
+    value = measured(graph.weight_unit, unit)
+    if isinstance(within, str):
+        own = f" in {value.unit}, the unit of the table (unit chooses another)," if value.unit else ""
+        raise ValueError(f"within is {within!r}; give a number{own} and not a text")
     if within is not None and not within >= 0:
         raise ValueError(f"within is {within:g}; give a distance of 0 or more")
     if nearest is not None and nearest < 1:
@@ -100,7 +104,6 @@ def asked_of(
     for name in (others := named(also)):
         if name in OWN_COLUMNS:
             raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
-    value = measured(graph.weight_unit, unit)
     if reduction is not None and reduction.scale is not None:
         reduction = replace(reduction, scale=value.in_network(reduction.scale))
     along = read_along(graph, others)

@@ -23,6 +23,7 @@ from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
+from pipelines.places.row_names import names_of_shapes
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -161,9 +162,11 @@ def criticality(
     Returns
     -------
     pandas.DataFrame
-        A row for each road, with the columns `source` and `target`; `longer`, the number of pairs whose distance grows;
-        `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum and the largest of the
-        added distances. ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
+        A row for each road, in the order of `roads`, with the columns `source` and `target`; `longer`, the number of
+        pairs whose distance grows; `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum
+        and the largest of the added distances. If roads are given as geometries, the first column `road` has the names
+        of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets.
+        ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
 
     Examples
     --------
@@ -187,7 +190,7 @@ def criticality_table(
     if given.graph.weight_min < 0:
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
     _refuse_large(given)
-    tails, heads = ends_of(given.graph, roads, "roads")
+    tails, heads, rows = ends_of(given.graph, roads, "roads")
     ends, found = np.stack([tails, heads], axis=1), []
     closing = Closing(given, ends, one_way=one_way)
     with Progress(len(ends), "roads", progress) as shown, boundaries():
@@ -198,9 +201,15 @@ def criticality_table(
             shown.advance(1)
             stop_if_asked()
     longer, cut, total, largest = (np.array(part) for part in zip(*found, strict=True))
-    columns: dict[str, Any] = {"source": given.graph.names(tails), "target": given.graph.names(heads)}
+    columns: dict[str, Any] = {}
+    if rows is not None:
+        count = len(roads) if hasattr(roads, "__len__") else 1
+        names, numbered = names_of_shapes(roads, count, "roads")
+        columns["road"] = names.take(pa.array(rows)).cast(pa.int64() if numbered else pa.large_string())
+    columns |= {"source": given.graph.names(tails), "target": given.graph.names(heads)}
     columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
-    fields = [pa.field(name, pa.large_string()) for name in ("source", "target")]
+    fields = [pa.field("road", columns["road"].type)] if rows is not None else []
+    fields += [pa.field(name, pa.large_string()) for name in ("source", "target")]
     fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]
     fields += [number_field(name, np.float64, value.unit) for name in ("total", "largest")]
     return pa.Table.from_arrays([pa.array(each) for each in columns.values()], names=list(columns)).cast(

@@ -26,6 +26,7 @@ def picture_distances(
     graph: Graph | str | os.PathLike[str] | None = None,
     *,
     title: str | None = None,
+    dpi: int = 150,
     overwrite: bool = False,
 ) -> Figure:
     """Draw the distance matrix; return the figure, and write it to the image file `path`, in the format of its suffix.
@@ -39,6 +40,7 @@ def picture_distances(
     path : path of the new file (.png, .pdf, .svg); by default no file is written
     graph : the graph or its path; by default the graph recorded in the store
     title : line above the picture; by default the name of the store and its shape
+    dpi : pixels of an inch
     overwrite : replace `path` if it exists
 
     Raises
@@ -46,7 +48,7 @@ def picture_distances(
     ImportError
         Matplotlib is missing; the message says how to install it.
     ValueError
-        The suffix of `path` is not a format of pictures.
+        The suffix of `path` is not a format of pictures, or `dpi` is not from 10 to 1200.
     FileExistsError
         `path` exists.
 
@@ -57,7 +59,7 @@ def picture_distances(
     graph = distances.graph(graph)
     rows, columns = distances.shape
     title = f"{Path(distances.path).name}: {rows:,} x {columns:,}" if title is None else title
-    with figure_file(path, overwrite, figsize=(7.2, 6), layout="constrained") as figure:
+    with figure_file(path, overwrite, dpi=dpi, figsize=(7.2, 6), layout="constrained") as figure:
         axes = figure.add_subplot()
         axes.set_title(title, fontsize=10, parse_math=False)
         figure.text(0.995, 0.005, graph.attribution, size=6, color=GREY, ha="right", va="bottom", parse_math=False)

@@ -18,11 +18,12 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
-from pipelines.places.at import VertexOrPlace, vertex_at
+from pipelines.places.at import VertexOrPlace, place_of, vertex_at
 from pipelines.places.networks import open_network
 from pipelines.places.points import listed, points_from
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
+from pipelines.routes.route import Route
 from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.circuits import Circuits, open_circuits
@@ -66,6 +67,7 @@ def picture_graph(
     cmap: str = "viridis_r",
     background: str | None = "OpenStreetMap",
     overwrite: bool = False,
+    crs: Any = None,
 ) -> Figure | folium.Map | None:
     """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
@@ -113,6 +115,7 @@ def picture_graph(
     background : the tiles that an .html file loads from a network as its background map, by their name in folium or
         their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists
+    crs : coordinate system of the places of `source`, `route`, `around` and `marks`, as for `tilepath.od`
 
     Raises
     ------
@@ -131,7 +134,7 @@ def picture_graph(
     --------
     >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
-    answers, whole, snapping = open_network(graph)
+    answers, whole, snapping = open_network(graph, crs=crs)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
@@ -141,6 +144,7 @@ def picture_graph(
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
     ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
+    placed = [place_of(each) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -157,7 +161,7 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
-        _add_distances(view, whole, solution, source, ends, every, wash)
+        _add_distances(view, whole, solution, source, ends, placed, every, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -182,6 +186,8 @@ def picture_bricks(
     around: VertexName | None = None,
     seed: int = 0,
     title: str | None = None,
+    size: float | None = None,
+    dpi: int = 150,
     overwrite: bool = False,
 ) -> Figure | folium.Map | None:
     """Draw a hierarchy store: how the network is cut in halves, quarters and so on, down to bricks.
@@ -189,7 +195,8 @@ def picture_bricks(
     Parameters
     ----------
     store : HierarchyStore, or path of such a store
-    path, sample, around, seed, title, overwrite : as for `picture_graph`, as is the result; a tree takes no sample
+    path, sample, around, seed, title, size, dpi, overwrite : as for `picture_graph`, as is the result; a tree takes no
+        sample and no size
     kind : "bricks" colours the bricks, with the vertices that separate them dark; "levels" colours these vertices by
         the levels of their nodes in the tree, the root strongest; "tree" draws the nodes from the root down to bricks,
         each above its subtree. Dots of the tree grow with their vertices as far as there is room, and the number of
@@ -218,16 +225,24 @@ def picture_bricks(
     if kind == "tree":
         if sample is not None or around is not None:
             raise ValueError("a tree has all vertices; leave out sample (--sample) and around (--around)")
-        return write_drawing(separator_tree(store), path, seed, title, overwrite)
+        if size is not None:
+            raise ValueError("size (--size) is the width of a map, and a tree is no map; leave it out")
+        _check_page(None, dpi, False)
+        drawing = separator_tree(store)
+        drawing.dpi = dpi
+        return write_drawing(drawing, path, seed, title, overwrite)
     opened = graph if isinstance(graph, Graph) else store.graph(graph)
     on_map = "coordinates" in opened.optional
+    _check_page(size, dpi, on_map)
     middle = None if around is None else opened.vertex(around, "around")
     view = View(opened, part_of(opened, sample=sample, around=middle, seed=seed, on_map=on_map), on_map)
     if kind == "levels":
         view.grade(levels_of_vertices(store.hierarchy.structure), store.division())
     else:
         view.divide(store.division())
-    return write_drawing(view.drawing(), path, seed, title, overwrite)
+    drawing = view.drawing()
+    drawing.inches, drawing.dpi = size, dpi
+    return write_drawing(drawing, path, seed, title, overwrite)
 
 
 def write_drawing(
@@ -329,6 +344,7 @@ def _add_distances(
     solution: Solution | Paths | Graph,
     source: Positions | None,
     route: list[Positions],
+    placed: list[tuple[float, float] | None],
     every: float | None,
     wash: bool,
 ) -> None:
@@ -340,7 +356,8 @@ def _add_distances(
     if asked or not route or not view.picture.streets:
         view.colour(values, scale, every)
     if route:
-        view.lead(_route(solution, graph, route[0], route[1]), wash)
+        names = [f"{each[0]:.7g}, {each[1]:.7g}" for each in placed if each is not None]
+        view.lead(_route(solution, graph, route[0], route[1]), wash, names if len(names) == 2 else None)
     else:
         view.mark(sources)
 
@@ -385,7 +402,7 @@ def _values(
     return values, origin, begins
 
 
-def _route(store: Solution | Paths | Graph, graph: Graph, source: VertexName, target: VertexName) -> tuple[int, ...]:
+def _route(store: Solution | Paths | Graph, graph: Graph, source: VertexName, target: VertexName) -> Route:
     if isinstance(store, Paths):
-        return tree_path(store, source, target, graph=graph).vertices
-    return shortest_path(store, source, target, graph=None if store is graph else graph).vertices
+        return tree_path(store, source, target, graph=graph)
+    return shortest_path(store, source, target, graph=None if store is graph else graph)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.analysis.structure import out_and_in_degrees
-from pipelines.files.figures import TIME
+from pipelines.files.figures import TIME, in_words
 from pipelines.files.layers import metres_of
 from pipelines.pictures.drawing import (
     BLUE,
@@ -32,11 +32,12 @@ from pipelines.pictures.drawing import (
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.routes.route import Route
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.lines import points_along
-from pipelines.stores.schema import counted
+from pipelines.stores.schema import counted, number
 
 FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
 PALENESS = 0.6  # share of the colour of an area; the rest is white
@@ -77,12 +78,15 @@ class View:
             self._bend(coordinates)
         self.texts: list[str] | None = None  # of the chosen arcs
         self.about = [part.about] if part.about else []
+        self.counts = True  # whether the title has the numbers of vertices and arcs
 
     def _bend(self, coordinates: np.ndarray) -> None:
         """Give arcs their lines, the map its scale, and on a map of streets widths by class, or else by speed."""
         picture, part, lines = self.picture, self.part, self.graph.lines()
         tails, heads = part.vertices[picture.tails], part.vertices[picture.heads]
         bends = points_along(lines, coordinates, part.arcs, tails, heads)
+        scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
+        self.lengths = _lengths(bends, scale)
         picture.bends = None if lines is None else bends
         picture.crs = coordinate_system(self.graph, coordinates)
         if self.degrees:
@@ -94,8 +98,7 @@ class View:
             widths = [CLASS_WIDTHS.get(name.removesuffix("_link"), 1.0) for name in classes.names]
             picture.widths = np.array([*widths, 1.0])[classes.of_arcs[part.arcs]]  # the last is that of no class, -1
         elif picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
-            scale = on_paper(coordinates[np.isfinite(coordinates).all(axis=1)]) if self.degrees else 1.0
-            picture.widths = _widths(bends, scale, self.graph.weights()[part.arcs])
+            picture.widths = _widths(self.lengths, self.graph.weights()[part.arcs])
 
     def numbers(self) -> np.ndarray:
         """Return the positions in the store of the arcs that are drawn."""
@@ -228,8 +231,12 @@ class View:
             picture.legend.append((BLUE, f"closed: {counted(int(closed.sum()), 'vertex', 'vertices')}"))
         self.about.append(division.names[1])
 
-    def lead(self, vertices: tuple[int, ...], wash: bool) -> None:
-        """Draw a route through `vertices` of the graph in red; of parallel arcs, the lightest is on the route."""
+    def lead(self, route: Route, wash: bool, names: list[str] | None = None) -> None:
+        """Draw a route in red; of parallel arcs, the lightest is on the route.
+
+        `names` are the names of its ends, if these are places; the title then has the distance in place of vertices.
+        """
+        vertices = route.vertices
         tails, heads = self.picture.tails, self.picture.heads
         weights = self.graph.weights()[self.part.arcs]
         on = np.zeros(len(self.part.arcs), bool)
@@ -246,7 +253,15 @@ class View:
                     on[arc] = True
                     pairs -= {(u, v), (v, u)}
         self._lift(on, wash)
-        self.mark([vertices[0], vertices[-1]])
+        self.mark([vertices[0], vertices[-1]], names)
+        if names is not None:
+            factor, scale = in_words(route.unit, "", np.array([route.distance], np.float64))
+            about = f"route of {number(round(route.distance * factor, 1))} {scale.partition(', ')[2]}".strip()
+            if self.picture.metres and TIME.fullmatch(route.unit.lower()):
+                about += f", {self.lengths[on].sum() * self.picture.metres / 1000:,.1f} km"
+            self.about.append(about)
+            self.counts = False
+            return
         first, last = (self.graph.label(v) for v in (vertices[0], vertices[-1]))
         self.about.append(f"route from {first} to {last}, {counted(len(vertices) - 1, 'arc')}")
 
@@ -255,7 +270,8 @@ class View:
         drawing = self.picture.kept(np.ones(self.picture.n, bool), arcs)
         kind = "arc" if graph.directed or arcs.all() else "edge"
         counts = f"{counted(drawing.n, 'vertex', 'vertices')}, {counted(drawing.m, kind)}"
-        drawing.title = "; ".join([f"{Path(graph.path).name}: {counts}", *self.about])
+        about = [counts, *self.about] if self.counts else self.about
+        drawing.title = f"{Path(graph.path).name}: {'; '.join(about)}"
         drawing.texts, drawing.attribution = self.texts, graph.attribution
         if drawing.coordinates is not None:
             drawing = with_coordinates(drawing)
@@ -277,12 +293,16 @@ class View:
         picture.lifted = arcs
 
 
-def _widths(bends: tuple[np.ndarray, np.ndarray], scale: Any, times: np.ndarray) -> np.ndarray:
-    """Return the widths of roads by their speeds, compared with the median of all: the classes of roads, mostly."""
+def _lengths(bends: tuple[np.ndarray, np.ndarray], scale: Any) -> np.ndarray:
+    """Return the lengths of lines, whose points are multiplied by `scale`."""
     offsets, points = bends
     steps = np.linalg.norm(np.diff(points * scale, axis=0), axis=1)
     steps[offsets[1:-1] - 1] = 0  # from a line to the next
-    lengths = np.diff(np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])[np.minimum(offsets, len(points) - 1)])
+    return np.diff(np.concatenate([[0.0], np.cumsum(np.nan_to_num(steps))])[np.minimum(offsets, len(points) - 1)])
+
+
+def _widths(lengths: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return the widths of roads by their speeds, compared with the median of all: the classes of roads, mostly."""
     speeds = lengths / np.where(times > 0, times, np.inf)
     usual = np.median(speeds[speeds > 0]) if (speeds > 0).any() else 1.0
     return np.select([speeds > fast * usual for fast, _ in FAST], [width for _, width in FAST], 1.0)

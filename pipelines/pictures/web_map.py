@@ -253,7 +253,7 @@ def _legend(drawing: Drawing, host: str) -> str:
         low, high = bar.get_clim()
         stops = ",".join(to_hex(bar.to_rgba(value)) for value in np.linspace(low, high, STOPS))
         strip = f'<div style="height:8px;background:linear-gradient(to right,{stops})"></div>'
-        ends = "".join(f"<span>{limit:.3g}</span>" for limit in (low, high))
+        ends = "".join(f"<span>{float(f'{limit:.3g}'):,.15g}</span>" for limit in (low, high))
         ends = f'<div style="display:flex;justify-content:space-between">{ends}</div>'
         rows.append(html.escape(drawing.scale) + strip + ends)
     rows.append(f'<small id="loaded">{html.escape(LOADED.format(host) if host else NOTHING)}</small>')

@@ -165,7 +165,7 @@ def points_from(
 
 def is_place(given: Any) -> bool:
     """Return whether `given` is a pair of numbers with a float: a pair of ints names two vertices."""
-    both = isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
+    both = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
     return both and any(isinstance(each, float) for each in given)
 
 

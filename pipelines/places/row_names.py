@@ -54,6 +54,15 @@ def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> 
     return text_of(otherwise), numbered
 
 
+def names_of_shapes(given: Any, count: int, name: str) -> tuple[pa.Array, bool]:
+    """Return the names of geometries of GeoPandas, as `row_names` does; of a list, the numbers of the rows from 1."""
+    table = pa.table({"row": np.arange(1, count + 1)})
+    for column in map(str, getattr(given, "columns", ())):
+        if (plain := column.strip().casefold()) in ("id", "name"):
+            table = table.append_column(plain, pa.array(given[column]))
+    return row_names(with_index(table, given), name, table["row"], numbered=True)
+
+
 def text_of(column: Any) -> pa.Array:
     """Return a column as text."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -104,10 +104,12 @@ class Network:
     ----------
     coordinates : (n, 2) float64, NaN for a vertex without coordinates (but not all)
     unit : unit of distances, "m" or ""
+    mark : "vertex" or "road": to what distances of places are measured
     """
 
     coordinates: np.ndarray
     unit: str
+    mark: str = "vertex"
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +143,7 @@ def refuse_exchanged(
         first, second = given[row].tolist()
         raise ValueError(
             f"{name}, row {row + 1}: {axes[0]} {first:g} with {axes[1]} {second:g} is {network.say(snapped[row])} from"
-            " the nearest vertex, and with the two numbers exchanged it is within the network; exchange them"
+            f" the nearest {network.mark}, and with the two numbers exchanged it is within the network; exchange them"
         )
 
 
@@ -164,9 +166,10 @@ def far_away(snapped: np.ndarray, network: Network, name: str) -> str | None:
         return None
     worst = int(snapped.argmax())
     places = "1 place is" if count == 1 else f"{count:,} places are"
+    cure = "snap_limit (--snap-limit) refuses such rows" if network.mark == "vertex" else "correct it, or leave it out"
     return (
-        f"{name}: {places} farther than {network.say(network.far)} from the nearest vertex, the worst is row"
-        f" {worst + 1}, {network.say(snapped[worst])} away; snap_limit (--snap-limit) refuses such rows"
+        f"{name}: {places} farther than {network.say(network.far)} from the nearest {network.mark}, the worst is row"
+        f" {worst + 1}, {network.say(snapped[worst])} away; {cure}"
     )
 
 

@@ -145,21 +145,25 @@ class PathFinder(Walker):
     distances : store of distances, hierarchy store or graph store, or its path. A graph is searched from each source,
         in this process
     graph : the graph of the store, or its path; by default the graph recorded in the store
+    crs : coordinate system of places, as for `tilepath.od`
 
     Notes
     -----
     One thread at a time may use it, as it keeps distances from the last source.
     """
 
-    def __init__(self, distances: RowsLike, graph: Graph | str | os.PathLike[str] | None = None):
+    def __init__(self, distances: RowsLike, graph: Graph | str | os.PathLike[str] | None = None, crs: Any = None):
         self.distances, opened = open_rows(distances, graph)
+        self._crs = crs
         super().__init__(opened, self.distances.dtype)
         self._row: tuple[int, np.ndarray | Climbed] = (-1, np.empty(0))
 
     @cached_property
     def _snapping(self) -> Snapping:
         store = self.distances
-        return Snapping(self.graph, store.by_place(self.graph) if isinstance(store, HierarchyStore) else None)
+        return Snapping(
+            self.graph, store.by_place(self.graph) if isinstance(store, HierarchyStore) else None, self._crs
+        )
 
     def path(self, source: VertexOrPlace, target: VertexOrPlace) -> Path:
         """Return a shortest path between two vertices, named by text, int or `tilepath.positions` (`Graph.vertex`).
@@ -229,6 +233,7 @@ def shortest_path(
     target: VertexOrPlace,
     *,
     graph: Graph | str | os.PathLike[str] | None = None,
+    crs: Any = None,
 ) -> Path:
     """Return one shortest path. For many paths, `PathFinder` is faster; `PathFinder.path` lists the errors.
 
@@ -238,6 +243,7 @@ def shortest_path(
     source, target : vertices by label (by position if the graph has no labels), as text or int; or by position, as
         "#17" or ``tilepath.positions(17)``; or places, as (lon, lat), which are moved to the nearest vertex
         (`tilepath.od` says in which coordinates; `tilepath.vertices_at` says how far they are moved)
+    crs : coordinate system of the places, as for `tilepath.od`
 
     Returns
     -------
@@ -251,7 +257,7 @@ def shortest_path(
     >>> path.distance, graph.names(path.vertices)
     (515, ['Rome', 'Pisa', 'Genoa'])
     """
-    return PathFinder(distances, graph).path(source, target)
+    return PathFinder(distances, graph, crs).path(source, target)
 
 
 def paths_of_pairs(

@@ -170,9 +170,10 @@ class Graph(NamedRows, OpenedStore):
 
     @property
     def title(self) -> str:
-        """The kind, the name and the size of the graph, in a few words."""
+        """The kind, the name and the size of the graph, its unit and its coordinate system, in a few words."""
         kind = "directed" if self.directed else "undirected"
-        return f"{kind} graph {os.path.basename(self.path)}: {self._counts()}"
+        about = [self._counts(), f"weights in {self.weight_unit}" if self.weight_unit else "", self.crs]
+        return f"{kind} graph {os.path.basename(self.path)}: {'; '.join(each for each in about if each)}"
 
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
@@ -371,8 +372,9 @@ class Graph(NamedRows, OpenedStore):
         closed : list of pairs, data frame, geometries, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a
-            GeoDataFrame of them: all roads that a polygon or a line meets, and the road nearest to a point; or single
-            arcs, as `tilepath.positions` of an array (k,) with their numbers in `rows`.
+            list or a GeoDataFrame of them: the roads that a polygon crosses or touches, the roads that a line meets
+            elsewhere than at their ends, and the road nearest to a point; or single arcs, as `tilepath.positions` of an
+            array (k,) with their numbers in `rows`. Coordinates are checked as those of places (see `tilepath.od`).
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 

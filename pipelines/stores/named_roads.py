@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,16 +16,32 @@ CURE = (
 )
 
 
-def ends_of(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vertices at both ends of some roads, int64 (k) each.
+class NamedRoads(NamedTuple):
+    """Roads that a user named.
+
+    Attributes
+    ----------
+    tails, heads : (k,) int64
+        The vertices at both ends of each road.
+    rows : (k,) int64 or None
+        For each road the number of the geometry that meets it; None if the roads are not named by geometries.
+    """
+
+    tails: np.ndarray
+    heads: np.ndarray
+    rows: np.ndarray | None = None
+
+
+def ends_of(graph: Graph, given: Any, what: str) -> NamedRoads:
+    """Return the vertices at both ends of some roads, in the order of `given`.
 
     Parameters
     ----------
     graph : Graph
     given : a list of pairs of names, or an array (k, 2) of names, or `tilepath.positions` of such an array; or a data
         frame with the columns source and target, or u and v, or with such levels of its index, as edges of OSMnx have;
-        or a GeoDataFrame without them, a GeoSeries or a geometry, for the roads that it meets
-        (`pipelines.stores.layers`)
+        or a GeoDataFrame without them, a GeoSeries, a geometry or a list of geometries, for the
+        roads that they meet (`pipelines.places.layers`)
     what : word for the roads in messages
 
     Raises
@@ -36,12 +52,13 @@ def ends_of(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray
     if isinstance(given, Positions):
         pairs: Any = np.asarray(given)
     elif (found := _columns(given)) is not None:
-        return tuple(graph.vertices(each, what) for each in found)  # type: ignore[return-value]
-    elif hasattr(given, "geom_type"):
-        from pipelines.stores.layers import roads_at
+        return NamedRoads(*(graph.vertices(each, what) for each in found))
+    elif _are_geometries(given):
+        # Imported here: the places of roads are those of a layer above the stores.
+        from pipelines.places.layers import roads_at
 
-        first, second = roads_at(graph, given, what).T
-        return first, second
+        ends, rows = roads_at(graph, given, what)
+        return NamedRoads(ends[:, 0], ends[:, 1], rows)
     else:
         pairs = np.array(list(given), object)
     pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
@@ -49,7 +66,14 @@ def ends_of(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray
         raise ValueError(f"{what} has the shape {pairs.shape}; {CURE}")
     wrap = Positions if isinstance(given, Positions) else list
     tails, heads = (graph.vertices(wrap(pairs[:, k]), what) for k in (0, 1))
-    return tails, heads
+    return NamedRoads(tails, heads)
+
+
+def _are_geometries(given: Any) -> bool:
+    """Return whether `given` is a geometry, or geometries of GeoPandas, or a list of geometries."""
+    if isinstance(given, list | tuple | np.ndarray):
+        return len(given) > 0 and all(hasattr(each, "geom_type") for each in given)
+    return hasattr(given, "geom_type")
 
 
 def _columns(given: Any) -> tuple[Any, Any] | None:

@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -268,8 +269,21 @@ def _put(new: str, place: str) -> None:
         _discard(aside)
 
 
+@contextmanager
+def hidden_folder(prefix: str, beside: str | os.PathLike[str]) -> Iterator[str]:
+    """Make a folder for a step between, in the folder `beside`; it is removed at the end, if need be in several passes.
+
+    Before the end, the result may be in its place already: then a failing removal is no reason to end with an error.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
+    try:
+        yield folder
+    finally:
+        _discard(folder)
+
+
 def _discard(store: str) -> None:
-    """Remove a hidden store, also where threads of Zarr still write chunks after an error, and make folders anew."""
+    """Remove a hidden folder, also where threads of Zarr still write chunks after an error, and make folders anew."""
     for _ in range(PASSES):
         shutil.rmtree(store, ignore_errors=True)
         time.sleep(PASS_SECONDS)

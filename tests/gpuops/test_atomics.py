@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from gpuops._atomics import add, exchange, load, lower, prefetch, store
+from gpuops._atomics import add, exchange, load, lower, prefetch, rolled, store
 
 THREADS = 4
 
@@ -98,3 +98,22 @@ def test_prefetches_change_nothing():
     numbers = np.arange(4.0)
     work(numbers)
     assert numbers.tolist() == [0, 1, 2, 3]
+
+
+def test_a_rolled_loop_is_compiled_once_and_any_other_unrolled():
+    def set_all(numbers, values, with_call):
+        for i in range(numbers.size):
+            if with_call is not None:
+                rolled()
+            if values[i] > numbers[i]:
+                store(numbers, i, values[i])
+
+    stores = []
+    for with_call in (True, None):
+        compiled = njit(set_all)
+        numbers = np.zeros(37, np.int64)
+        compiled(numbers, np.arange(37), with_call)
+        np.testing.assert_array_equal(numbers, np.arange(37))
+        code = compiled.inspect_llvm(compiled.signatures[0]).splitlines()
+        stores.append(sum(" store atomic " in line for line in code))
+    assert stores[0] == 1 < stores[1]

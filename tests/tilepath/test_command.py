@@ -14,6 +14,7 @@ import click
 import networkx as nx
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 
 from tilepath import cli
 from tilepath.cli import cluster, main
@@ -67,7 +68,10 @@ def test_from_a_file_to_a_route(tilepath, tmp_path):
     assert "verified" in tilepath("info", "d.zarr", "--verify")
     assert "verified" in tilepath("info", "g.zarr", "--verify")
     tilepath("picture", "d.zarr", "d.png")
-    assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+    tilepath("picture", "d.zarr", "coarse.png", "--dpi", "50")
+    assert [imread(tmp_path / name).shape[:2] for name in ("d.png", "coarse.png")] == [(900, 1080), (300, 360)]
+    refused = tilepath("picture", "d.zarr", "e.png", "--size", "3", code=2)
+    assert "--size cannot go with a picture of a store of distances" in refused
     few = tilepath(
         "apsp", "g.zarr", "few.zarr", "--device", "cpu", "--source", "3", "--source", "1", "--dtype", "int16"
     )

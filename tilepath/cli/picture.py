@@ -132,8 +132,9 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     elif schema == "hierarchy/1":
         from pipelines import picture_bricks
 
-        kept = {name: options.pop(name) for name in ("sample", "around", "seed", "title", "overwrite")}
+        kept = {name: options.pop(name) for name in ("sample", "around", "seed", "title", "size", "overwrite")}
         kept["kind"] = options.pop("kind") or "bricks"
+        kept |= _dpi(options)
         _refuse_options(options, "a hierarchy store")
         picture_bricks(store, image, graph=graph, **kept)
     elif schema == "paths/1":
@@ -143,8 +144,9 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
     else:
         from pipelines import open_distances, picture_distances
 
+        kept = {name: options[name] for name in ("title", "overwrite")} | _dpi(options)
         _refuse_options(options, "a store of distances")
-        picture_distances(open_distances(store), image, graph, title=options["title"], overwrite=options["overwrite"])
+        picture_distances(open_distances(store), image, graph, **kept)
     click.echo(image)
 
 
@@ -174,6 +176,12 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     if options["route"] is not None:
         options["route"] = tuple(at(name, "route") for name in options["route"])
     picture_graph(opened, image, **options)
+
+
+def _dpi(options: dict[str, Any]) -> dict[str, int]:
+    """Take the option ``--dpi`` out of `options`; without it the Python function has the default."""
+    dpi = options.pop("dpi")
+    return {} if dpi is None else {"dpi": dpi}
 
 
 def _refuse_options(options: dict[str, Any], what: str, but: tuple[str, ...] = ALWAYS) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.place import refuse_existing, refuse_inputs
+from pipelines.stores.place import hidden_folder, refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.turns.angles import AngleCostsLike, read_angle_costs
 from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
@@ -232,7 +231,7 @@ def _write_turns(
         raise ValueError("turns need sorted rows; leave out sorted_rows=False (--unsorted)")
     beside = Path(path).absolute().parent
     beside.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".turns-", dir=beside) as folder:
+    with hidden_folder(".turns-", beside) as folder:
         plain = write_sorted(Path(folder, "graph"), arcs, simplify=simplify, memory=memory)
         try:
             rows = None if turns is None else _rows_of_turns(turns, arcs, plain, simplify)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import networkx as nx
+import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -943,6 +944,23 @@ def test_far_distances_on_the_wheel():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("source", [0, 30, 40, 49])
+def test_a_one_way_street_leads_on(dtype, source):
+    """A vertex with one arc is a leaf of undirected graphs only. Here: a ring of 40 one-way arcs, and a way out."""
+    tails = np.concatenate([np.arange(40), [7], np.arange(40, 49)])
+    heads = np.concatenate([np.arange(1, 40), [0, 40], np.arange(41, 50)])
+    graph = laid_out(np, rows(50, tails, heads, np.full(50, 3, dtype)))
+    assert wheel_numba.suits(graph)
+    expected = np.full(50, outside_infinity(graph.dtype), graph.dtype)
+    if source < 40:
+        expected[:40] = 3 * ((np.arange(40) - source) % 40)
+        expected[40:] = expected[7] + 3 * np.arange(1, 11)
+    else:
+        expected[source:] = 3 * np.arange(50 - source)
+    np.testing.assert_array_equal(shortest_distances(graph, [source]), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
     """Threads that take vertices from each other, on grids with weights of zero and leaves: to the bit."""
     grid = Grid(90, weights="integers", missing=0.8, seed=4)
@@ -962,25 +980,32 @@ def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
 def test_a_wheel_grows_and_changes_its_width():
     """Entries that are up to date stay, in the order of their buckets; entries of emptied buckets are dropped."""
     indptr, distances = np.zeros(20_001, np.int64), np.random.default_rng(5).random(20_000) * 1e4
-    wheel = buckets_numba.empty_wheel(8)
-    vertices = np.arange(20_000, dtype=np.int32)
-    wheel = buckets_numba.with_room(wheel, len(vertices))
-    buckets_numba.put(wheel, vertices, distances, len(vertices), 0.01, indptr)
+    put, open_next, take = (
+        numba.njit(f.py_func) for f in (buckets_numba.put, buckets_numba.open_next, buckets_numba.take)
+    )
+    held = np.arange(20_000, dtype=np.int32)
+    wheel = buckets_numba.with_room(buckets_numba.empty_wheel(8), buckets_numba.chunks_of(20_000))
+    put(*wheel, held, distances, len(held), 0.01, indptr)
     for before, after in ((0.01, 1.0), (1.0, 0.1)):
-        held, kept, count = buckets_numba.take_all(wheel, distances, before)
-        assert (wheel.numbers[buckets_numba.WAITING], count) == (0, len(vertices))
-        np.testing.assert_array_equal(kept, distances[held])
-        buckets_numba.put(wheel, held, kept, count, after, indptr)
-        assert wheel.numbers[buckets_numba.WAITING] == len(vertices)
+        held = buckets_numba.waiting_vertices(wheel, distances, before)
+        np.testing.assert_array_equal(np.sort(held), np.arange(20_000))
+        wheel = buckets_numba.empty_wheel(buckets_numba.chunks_of(20_000))
+        put(*wheel, held, distances[held], len(held), after, indptr)
+        assert wheel.numbers[buckets_numba.WAITING] == len(held)
     distances[:500] = 0  # these came nearer
-    due, later, kept = np.empty(32, np.int32), np.empty(32, np.int32), np.empty(32)
+    wheel.numbers[buckets_numba.BASE] = 1  # as if the first bucket had been emptied
+    held = buckets_numba.waiting_vertices(wheel, distances, after)
+    np.testing.assert_array_equal(np.sort(held), np.flatnonzero(distances * after >= 1))
+    wheel.numbers[buckets_numba.BASE] = 0
+    due, later, kept = np.empty(64, np.int32), np.empty(64, np.int32), np.empty(64)
     found = []
     while wheel.numbers[buckets_numba.WAITING]:
-        buckets_numba.open_next(wheel)
-        dues, laters = buckets_numba.take_chunk(wheel, distances, after, due, np.uint64(0), later, kept, np.uint64(0))
+        open_next(*wheel[2:])
+        dues, laters = take(*wheel, distances, after, due, later, kept, 64)
         found.extend(due[:dues].tolist())
-        wheel = buckets_numba.with_room(wheel, laters)
-        buckets_numba.put(wheel, later, kept, laters, after, indptr)
+        if wheel.numbers[buckets_numba.SPARE] < 64:
+            wheel = buckets_numba.with_room(wheel, 64)
+        put(*wheel, later, kept, laters, after, indptr)
     assert len(found) == len(set(found))
     assert set(range(500, 20_000)) <= set(found)
     assert len(found) < 19_600

@@ -287,8 +287,13 @@ def test_the_commands(roads, grid, tmp_path, monkeypatch):
     small = say("hierarchy", graph, "h", "--device", "cpu", "--host-memory", "1kB", fails=True)
     assert "METIS and the graph need" in small
     say("picture", graph, "i.png", "--distances", store.path, "--from", "v17", "--every", "300")
-    say("picture", store.path, "b.png", "--sample", "5")
+    say("picture", store.path, "b.png", "--sample", "5", "--size", "3", "--dpi", "60")
+    assert imread(tmp_path / "b.png").shape[1] < 6 * 60  # without: 7.5 inches and margins, 150 pixels each
     say("picture", grid[1].path, "t.png", "--kind", "tree")
+    say("picture", grid[1].path, "fine.png", "--kind", "tree", "--dpi", "300")
+    coarse, fine = (imread(tmp_path / name).shape for name in ("t.png", "fine.png"))
+    np.testing.assert_allclose(fine[:2], 2 * np.array(coarse[:2]), atol=2)
+    assert "a tree is no map" in say("picture", grid[1].path, "c.png", "--kind", "tree", "--size", "3", fails=True)
     refused = say("picture", graph, "l.png", "--kind", "levels", fails=True)
     assert "--kind levels draws a hierarchy store; make one of the graph (tilepath hierarchy)" in refused
     assert "cannot go with a picture of a hierarchy store" in say("picture", store.path, "c.png", "--edges", fails=True)

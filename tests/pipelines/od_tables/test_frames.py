@@ -97,6 +97,7 @@ def test_what_cannot_be_is_said(roads, monkeypatch):
     hierarchy = roads / "hierarchy"
     for options, message in (
         ({"within": -1}, "within is -1; give a distance of 0 or more"),
+        ({"within": "2min"}, "within is '2min'; give a number and not a text"),
         ({"reduce": "sum"}, "reduce is 'sum'; give count"),
         ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
         ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),
@@ -128,6 +129,8 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
+    with pytest.raises(ValueError, match=r"within is '2min'; give a number in min, the unit of the table \(unit"):
+        od(named, [0, 1], unit="min", within="2min")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,17 @@ import pytest
 import shapely
 from click.testing import CliRunner
 
-from pipelines import build_hierarchy, changes, criticality, graph_to_gdfs, import_graph, open_hierarchy
+from pipelines import (
+    build_hierarchy,
+    changes,
+    criticality,
+    graph_to_gdfs,
+    import_graph,
+    od,
+    open_hierarchy,
+    picture_graph,
+    shortest_path,
+)
 from tilepath.cli import tilepath
 
 AT = {"a": (13.0, 52.0), "b": (13.01, 52.0), "c": (13.02, 52.0), "d": (13.0, 52.01), "e": (13.02, 52.01)}
@@ -27,6 +37,7 @@ def town(tmp_path_factory, maker):
 
 def test_roads_are_rows_of_a_table_or_geometries(town):
     graph, path = town
+    assert repr(graph).startswith("<directed graph g: 5 vertices, 10 arcs; weights in s; EPSG:4326>\n")
     vertices, arcs = graph_to_gdfs(graph)
     assert vertices["vertex"].tolist() == list("abcde")
     assert all(each.equals(same) for each, same in zip((vertices, arcs), graph_to_gdfs(path), strict=True))
@@ -49,6 +60,73 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert main.m == graph.m - 4
     near = shapely.Point(13.004, 52.003)  # 274 m from a-d and 334 m from a-b; in degrees a-b is nearer
     assert graph.with_weights(closed=near)["a"] == ["b"]
+
+
+def test_rows_of_criticality_belong_to_the_given_geometries(town):
+    _, path = town
+    ce, both, ab = (
+        shapely.Point(13.0201, 52.005),
+        shapely.box(13.005, 51.999, 13.015, 52.001),
+        shapely.Point(13.005, 52),
+    )
+    ends = [("c", "e"), ("a", "b"), ("b", "c"), ("a", "b")]
+    named = gpd.GeoDataFrame(index=["hill", "bridge", "dam"], geometry=[ce, both, ab], crs=4326)
+    for given, names in (
+        (named, ["hill", "bridge", "bridge", "dam"]),
+        (named.assign(ID=[7, 5, 6]), [7, 5, 5, 6]),
+        ([ce, both, ab], [1, 2, 2, 3]),
+    ):
+        found = criticality(path, given, ["b"], ["c"])
+        assert found["road"].tolist() == names
+        assert list(zip(found["source"], found["target"], strict=True)) == ends
+        assert found["largest"].tolist() == [0, 0, 180, 0]
+    assert "road" not in criticality(path, [("a", "b")], ["b"], ["c"])
+
+
+def test_a_line_closes_the_roads_that_it_meets_between_their_ends(town):
+    graph, _ = town
+    _, arcs = graph_to_gdfs(graph)
+    own = arcs.loc[(arcs["source"] == "b") & (arcs["target"] == "c"), "geometry"]
+    for closed, ends in (
+        (own, [("b", "c")]),  # a-b and c-e touch it at their ends
+        (shapely.LineString([(13.005, 52), (13.02, 52)]), [("a", "b"), ("b", "c")]),
+        (shapely.LineString([(13.005, 52), (13.005, 51)]), [("a", "b")]),  # ends on the road
+        (shapely.MultiPoint([(13.005, 52), (13.0, 52.004)]), [("a", "b"), ("a", "d")]),
+    ):
+        assert graph.with_weights(closed=closed).digest == graph.with_weights(closed=ends).digest, closed
+    with pytest.raises(ValueError, match="closed, row 1: no road meets the geometry"):
+        graph.with_weights(closed=shapely.LineString([AT["b"], (13.01, 51)]))
+
+
+def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_path):
+    graph, _ = town
+    _, arcs = graph_to_gdfs(graph)
+    plane = import_graph(arcs.to_crs(25833), tmp_path / "plane", weight="weight")
+    expected = plane.with_weights(closed=gpd.GeoSeries([BRIDGE], crs=4326)).digest
+    for closed in (BRIDGE, shapely.Point(13.015, 52), shapely.LineString([(13.015, 51.999), (13.015, 52.001)])):
+        with pytest.warns(UserWarning, match="closed: taken for longitudes and latitudes, as the network is in EPSG"):
+            assert plane.with_weights(closed=closed).digest == expected, closed
+    for closed, message in (
+        (shapely.Point(52, 13.015), "closed, row 1: lon 52 with lat 13.015 is .* km from the nearest road, and with"),
+        ([BRIDGE, shapely.transform(BRIDGE, lambda each: each[:, ::-1])], "closed, row 2: .* exchange them"),
+        (shapely.Point(500000, 5800000), "closed, row 1: there is no longitude 500000"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            graph.with_weights(closed=closed)
+    far = shapely.Point(13.005, 51.9)
+    with pytest.warns(UserWarning, match="closed: 1 place is farther than 1,000 m .* road, the worst is row 1, 11 km"):
+        assert graph.with_weights(closed=far).digest == graph.with_weights(closed=[("a", "b")]).digest
+
+
+def test_a_place_is_given_alone_or_as_a_list_and_with_its_coordinate_system(town, tmp_path):
+    graph, path = town
+    expected = od(path, [AT["b"]], [AT["e"]])
+    for place in (AT["b"], [[*AT["b"]]], shapely.Point(AT["b"])):
+        pd.testing.assert_frame_equal(od(path, place, [[*AT["e"]]]), expected)
+    x, y = gpd.GeoSeries([shapely.Point(AT["b"])], crs=4326).to_crs(25833)[0].coords[0]
+    assert shortest_path(path, (x, y), "e", crs=25833).vertices[0] == graph.vertex("b", "source")
+    figure = picture_graph(graph, route=((x, y), "e"), crs=25833)
+    assert figure is not None
 
 
 def test_what_names_no_road_is_refused(town):
@@ -83,7 +161,7 @@ def test_networks_and_roads_are_given_by_paths(town, tmp_path):
         changes(graph, small.path, ["b"], ["c"])
     gpd.GeoSeries([BRIDGE], crs=4326).to_file(tmp_path / "bridge.geojson")
     found = criticality(path, tmp_path / "bridge.geojson", ["b"], ["c"])
-    assert found.to_numpy().tolist() == [["b", "c", 1, 0, 180.0, 180.0]]
+    assert found.to_numpy().tolist() == [[1, "b", "c", 1, 0, 180.0, 180.0]]
     (tmp_path / "o.csv").write_text("vertex\nb\n")
     arguments = ["what-if", path, tmp_path / "c.csv", "--closed", tmp_path / "bridge.geojson"]
     arguments += ["--origins", tmp_path / "o.csv", "--destinations", tmp_path / "o.csv"]

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+from pathlib import Path
 
 import geopandas
 import numpy as np
@@ -33,6 +34,7 @@ from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import open_network
 from pipelines.reach.solve import isochrones
 from pipelines.routes.distances import SearchedDistances
+from pipelines.routes.paths import shortest_path
 from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
@@ -185,6 +187,18 @@ def test_marks_have_the_names_of_their_places(city):
     assert [drawn(graph, marks=one).marks for one in ((13.0001, 52.0001), positions(0), "0")] == [[0]] * 3
     with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
         drawn(graph, marks=[(13.5, 52.0)])
+
+
+def test_a_route_between_places_is_named_by_its_places_and_its_distance(city):
+    graph, _ = city
+    ends = [tuple(graph.coordinates()[v].tolist()) for v in (0, 300)]
+    picture = drawn(graph, route=ends)
+    assert [picture.names[v] for v in picture.marks] == [f"{x:.7g}, {y:.7g}" for x, y in ends]
+    distance = shortest_path(graph, "0", "300").distance
+    metres = shortest_path(graph, "0", "300").to_geodataframe()["length"].sum()
+    assert distance > 180
+    assert picture.title == f"{Path(graph.path).name}: route of {distance / 60:,.1f} minutes, {metres / 1000:,.1f} km"
+    assert "route from 0 to 300" in drawn(graph, route=("0", "300")).title
 
 
 def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):

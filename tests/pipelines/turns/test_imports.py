@@ -1,5 +1,8 @@
 """Turns at an import and by the command line: tables, angles, and the restrictions of OpenStreetMap."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 from openstreetmap import write
@@ -77,6 +80,28 @@ def test_a_table_at_an_import_and_by_the_command(tilepath, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.csv", "g.zarr", "one.zarr", "t.csv", "two.zarr"]
     tilepath("graph", "turns", "g.zarr", "two.zarr", "--turns", "t.csv", fault="two.zarr exists already")
     tilepath("graph", "turns", "g.zarr", "new.zarr", fault="costs by angles")
+
+
+def test_an_import_with_turns_removes_its_hidden_folder_though_the_disk_fails_once(tmp_path, monkeypatch):
+    (tmp_path / "e.csv").write_text(STREETS)
+    (tmp_path / "t.csv").write_text("from,via,to,cost\na,b,c,no\n")
+    opened, opens, strikes = os.open, [], -1
+
+    def opening(path, flags, *mode, **folder):
+        if ".turns-" in os.path.basename(os.fspath(path)):
+            opens.append(path)
+            if len(opens) == strikes:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return opened(path, flags, *mode, **folder)
+
+    monkeypatch.setattr(os, "open", opening)
+    want = import_graph(tmp_path / "e.csv", tmp_path / "want", turns=str(tmp_path / "t.csv"))
+    strikes, opens = len(opens), []  # the last time, to remove it
+    assert strikes
+    found = import_graph(tmp_path / "e.csv", tmp_path / "found", turns=str(tmp_path / "t.csv"))
+    assert len(opens) > strikes
+    assert found.digest == want.digest
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.csv", "found", "t.csv", "want"]
 
 
 def test_an_import_with_turns_refuses_what_it_cannot_do(tmp_path):

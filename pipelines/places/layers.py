@@ -1,0 +1,96 @@
+"""Roads at places: which roads meet a geometry of shapely, as GeoPandas has them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.places.snapping import Network, Snapping, far_away, on_sphere, refuse_exchanged
+from pipelines.places.systems import axes_of_pairs, unit_of
+from pipelines.stores.coordinates import coordinate_system
+from pipelines.stores.graph import DEGREES, Graph
+from pipelines.stores.lines import points_along
+from pipelines.stores.road_network import road_network
+
+ALONG = ("T********", "***T*****")  # relations of a line to a road: it meets the road between the ends of the road
+
+
+def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the roads that some geometries meet, in the order of the geometries.
+
+    Warns of points that are far from every road, and of geometries that were taken for longitudes and latitudes.
+
+    Parameters
+    ----------
+    graph : Graph
+    given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame
+        A polygon meets each road that it crosses or touches. A line meets each road that it crosses or runs along, but
+        no road that it only touches at an end of the road. A point means the nearest road. Geometries without a
+        coordinate system are in the coordinates of the graph, as places are (`pipelines.places.systems`).
+    what : word for the geometries in messages
+
+    Returns
+    -------
+    (k, 2) int64 and (k,) int64
+        The ends of each road, and the number of its geometry. A geometry has each of its roads once.
+
+    Raises
+    ------
+    ValueError
+        The graph has no coordinates, or a geometry meets no road or is probably wrong; the message names the row.
+    """
+    import shapely
+
+    graph = road_network(graph)
+    coordinates = graph.coordinates()
+    if coordinates is None:
+        raise ValueError(f"{what}: {graph.path} has no coordinates; name roads by their two ends, as [('a', 'b')]")
+    shapes = [given] if isinstance(given, shapely.Geometry) else list(getattr(given, "geometry", given))
+    parts, rows = shapely.get_parts(shapes, return_index=True)
+    parts, rows = parts[~shapely.is_empty(parts)], rows[~shapely.is_empty(parts)]
+    snapping = Snapping(graph, crs=getattr(given, "crs", None))
+    axes, inner = axes_of_pairs(graph, snapping.crs), shapely.get_coordinates(shapely.point_on_surface(parts))
+    found = snapping.located(inner, axes, what)
+    parts = shapely.transform(parts, lambda each: snapping.located(each, axes, what).places)
+    heads = graph.indices()
+    tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
+    there = np.isfinite(coordinates).all(axis=1)
+    arcs = np.flatnonzero(there[tails] & there[heads] & (tails != heads))
+    offsets, points = points_along(graph.lines(), coordinates, arcs, tails[arcs], heads[arcs])
+    scale = np.ones(2)
+    if coordinate_system(graph, coordinates) == DEGREES:  # so that the nearest road is nearest on the globe, too
+        scale[0] = np.cos(np.radians(np.nanmean(coordinates[:, 1])))
+    lines = shapely.linestrings(points * scale, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
+    tree, parts = shapely.STRtree(lines), shapely.transform(parts, lambda each: each * scale)
+    kinds = shapely.get_dimensions(parts)
+    nearest = tree.nearest(shapely.points(found.places * scale)) if len(lines) else np.zeros(0, np.int64)
+    if len(nearest):
+        network = Network(coordinates, unit_of(graph, on_the_globe=found.on_the_globe), "road")
+        along = shapely.line_locate_point(lines[nearest], shapely.points(found.places * scale))
+        on_road = shapely.get_coordinates(shapely.line_interpolate_point(lines[nearest], along)) / scale
+        apart = _apart(found.places, on_road, on_the_globe=found.on_the_globe)
+        refuse_exchanged(inner, found, apart, axes, network, what)
+        for text in (found.note, far_away(np.where(kinds == 0, apart, 0), network, what)):
+            if text:
+                warnings.warn(text, stacklevel=6)
+    met, roads = tree.query(parts, "intersects")
+    crossed = np.any([shapely.relate_pattern(parts[met], lines[roads], each) for each in ALONG], axis=0)
+    kept = (kinds[met] == 2) | ((kinds[met] == 1) & crossed)
+    spots = np.flatnonzero(kinds == 0)[: len(nearest)]
+    met, roads = np.concatenate([met[kept], spots]), np.concatenate([roads[kept], nearest[spots]])
+    ends = np.sort(np.stack([tails, heads], axis=1)[arcs[roads]], axis=1)
+    pairs = np.unique(np.column_stack([rows[met], ends]), axis=0)  # in the order of the rows
+    for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
+        raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
+    return pairs[:, 1:], pairs[:, 0]
+
+
+def _apart(places: np.ndarray, others: np.ndarray, *, on_the_globe: bool) -> np.ndarray:
+    """Return the distances between (k, 2) places, in metres on the globe, else in units of the coordinates."""
+    if not on_the_globe:
+        return np.linalg.norm(places - others, axis=1)
+    chords = np.linalg.norm(on_sphere(places) - on_sphere(others), axis=1)
+    return 2 * EARTH_RADIUS * np.arcsin(np.minimum(chords / 2, 1))
