@@ -15,7 +15,9 @@ from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
 from pipelines.stores.road_network import road_network
 
-ALONG = ("T********", "***T*****")  # relations of a line to a road: it meets the road between the ends of the road
+TOLERANCE = 0.5  # metres that a line may lie beside a road: files round coordinates, and projections do
+SHARE = 1e-6  # the same as a share of the extent of the network, if its unit is not known
+ENDS = 10  # tolerances at each end of a road, at most a quarter of it, that belong to its junctions
 
 
 def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
@@ -27,9 +29,10 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
     ----------
     graph : Graph
     given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame
-        A polygon meets each road that it crosses or touches. A line meets each road that it crosses or runs along, but
-        no road that it only touches at an end of the road. A point means the nearest road. Geometries without a
-        coordinate system are in the coordinates of the graph, as places are (`pipelines.places.systems`).
+        A polygon meets each road that it crosses or touches. A line meets each road that it crosses or runs along, up
+        to half a metre beside it, but no road that it only touches at an end of the road. A point means the nearest
+        road. Geometries without a coordinate system are in the coordinates of the graph, as places are
+        (`pipelines.places.systems`).
     what : word for the geometries in messages
 
     Returns
@@ -43,6 +46,7 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
         The graph has no coordinates, or a geometry meets no road or is probably wrong; the message names the row.
     """
     import shapely
+    from shapely.ops import substring
 
     graph = road_network(graph)
     coordinates = graph.coordinates()
@@ -76,9 +80,13 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
         for text in (found.note, far_away(np.where(kinds == 0, apart, 0), network, what)):
             if text:
                 warnings.warn(text, stacklevel=6)
-    met, roads = tree.query(parts, "intersects")
-    crossed = np.any([shapely.relate_pattern(parts[met], lines[roads], each) for each in ALONG], axis=0)
-    kept = (kinds[met] == 2) | ((kinds[met] == 1) & crossed)
+    beside = _tolerance(graph, coordinates, on_the_globe=found.on_the_globe)
+    met, roads = tree.query(parts, "dwithin", distance=np.where(kinds == 1, beside, 0))
+    kept = kinds[met] == 2
+    for i in np.flatnonzero(kinds[met] == 1).tolist():
+        road = lines[roads[i]]
+        cut = min(ENDS * beside, road.length / 4)
+        kept[i] = parts[met[i]].dwithin(substring(road, cut, road.length - cut), beside)
     spots = np.flatnonzero(kinds == 0)[: len(nearest)]
     met, roads = np.concatenate([met[kept], spots]), np.concatenate([roads[kept], nearest[spots]])
     ends = np.sort(np.stack([tails, heads], axis=1)[arcs[roads]], axis=1)
@@ -86,6 +94,15 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
     return pairs[:, 1:], pairs[:, 0]
+
+
+def _tolerance(graph: Graph, coordinates: np.ndarray, *, on_the_globe: bool) -> float:
+    """Return how far a line may lie beside a road, in units of the coordinates (on the globe, degrees of latitude)."""
+    if on_the_globe:
+        return TOLERANCE / (EARTH_RADIUS * np.pi / 180)
+    if unit_of(graph, on_the_globe=False):
+        return TOLERANCE
+    return SHARE * float(np.ptp(coordinates[np.isfinite(coordinates).all(axis=1)], axis=0).max(initial=0))
 
 
 def _apart(places: np.ndarray, others: np.ndarray, *, on_the_globe: bool) -> np.ndarray:

@@ -48,7 +48,7 @@ OPTIONS = (
     _option(
         "--scheduler",
         metavar="ADDRESS",
-        help="Join the running cluster at ADDRESS, such as tcp://host:8786.",
+        help="Join the running cluster at ADDRESS, such as `tcp://host:8786`.",
     ),
     _option(
         "--timeout",

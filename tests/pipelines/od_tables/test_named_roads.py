@@ -1,6 +1,7 @@
 """Roads that are closed: named by rows of tables, by the index of OSMnx, by geometries and by files."""
 
 import geopandas as gpd
+import numpy as np
 import pandas as pd
 import pytest
 import shapely
@@ -96,6 +97,22 @@ def test_a_line_closes_the_roads_that_it_meets_between_their_ends(town):
         assert graph.with_weights(closed=closed).digest == graph.with_weights(closed=ends).digest, closed
     with pytest.raises(ValueError, match="closed, row 1: no road meets the geometry"):
         graph.with_weights(closed=shapely.LineString([AT["b"], (13.01, 51)]))
+
+
+@pytest.mark.parametrize("system", [4326, 25833])
+def test_a_line_may_be_rounded(town, tmp_path, system):
+    """To 7 decimals of a degree, to millimetres, by a last bit, or by a way through another coordinate system."""
+    _, arcs = graph_to_gdfs(town[0])
+    graph = import_graph(arcs.to_crs(system), tmp_path / "g", weight="weight")
+    _, arcs = graph_to_gdfs(graph)
+    digits = 7 if system == 4326 else 3
+    for own in arcs.itertuples():
+        line = own.geometry
+        expected = graph.with_weights(closed=[(own.source, own.target)]).digest
+        rounded = shapely.transform(line, lambda at: at.round(digits))
+        moved = shapely.transform(line, lambda at: np.nextafter(at, np.inf))
+        for each in line, rounded, moved, gpd.GeoSeries([line], crs=system).to_crs(3857):
+            assert graph.with_weights(closed=each).digest == expected, (own, each)
 
 
 def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_path):
