@@ -12,7 +12,7 @@ from pipelines.stores.vertex_names import Positions
 COLUMNS = (("source", "target"), ("u", "v"), ("tail", "head"), ("origin", "destination"))
 CURE = (
     "name each road by its two ends, as [('a', 'b')]; or give rows of a table of arcs, with columns or an index of "
-    "their ends; or geometries"
+    "their ends; or geometries, as shapely.Point(13.38, 52.52)"
 )
 
 
