@@ -65,7 +65,7 @@ def on_paper(degrees: np.ndarray) -> np.ndarray:
 
     For longitudes it is the cosine of the latitude of the middle of the map, as in OSMnx and GeoPandas.
     """
-    middle = (degrees[:, 1].min() + degrees[:, 1].max()) / 2
+    middle = (degrees[:, 1].min() + degrees[:, 1].max()) / 2 if len(degrees) else 0.0  # no vertex has coordinates
     return np.array([math.cos(math.radians(middle)), 1.0])
 
 
