@@ -102,11 +102,12 @@ def _power(n: int) -> str:
 
 
 def _by_size(records: Records) -> dict[int, dict[str, dict[str, Any]]]:
-    """Return the records in float64 by number of vertices and way."""
+    """Return the records in float64 by number of vertices and way, for the powers of four; charts have all sizes."""
     sizes: dict[int, dict[str, dict[str, Any]]] = {}
     for record in records:
-        if record["dtype"] == "float64":
-            sizes.setdefault(record["sizes"]["n"], {})[record["way"]] = record
+        n = record["sizes"]["n"]
+        if record["dtype"] == "float64" and n.bit_length() % 2:
+            sizes.setdefault(n, {})[record["way"]] = record
     return sizes
 
 
