@@ -126,28 +126,33 @@ def _short(value: float) -> str:
 
 
 def measured(results: list[Path]) -> str:
-    """Return a table of the runs of the suite `scaling`, with the model's speed-up; of equal cases only the fastest."""
-    lines = [
-        "| device | n | dtype | GPUs | coordinated by | arithmetic | speed-up | model | store to store |",
-        "|---|---:|---|---:|---|---:|---:|---:|---:|",
-    ]
-    rows: dict[tuple[str, str, int, int], tuple[float, str]] = {}
+    """Return a table of the runs of the suite `scaling`, a row for each size. Of equal cases it has the fastest."""
+    rows: dict[tuple[str, str, int], dict[int, tuple[float, str]]] = {}
     for device, record in _records(results):
         if "speedup" in record:  # None: one worker cannot hold the matrix
             n, gpus, dtype = record["sizes"]["n"], record["sizes"]["workers"], record["case"].split(", ")[2]
-            by = _coordination(record)
             times, model = record["speedup"], seconds(n, 1) / seconds(n, gpus)
         elif share := record.get("share_of_directed"):
-            n, gpus, dtype, by = record["sizes"]["n"], 1, "int32, undirected", ""
+            n, gpus, dtype = record["sizes"]["n"], 1, "int32, undirected"
             times, model = 1 / share, 2.0
         else:
             continue
-        taken, whole = record["seconds"]["median"], record["whole_seconds"]
-        cells = f"{taken:.3f} s | {'' if times is None else f'{times:.2f}'} | {model:.2f} | {whole:.2f} s"
-        row = f"| {_name(device)} | {n:,} | {dtype} | {gpus} | {by} | {cells} |"
-        case = device, dtype, n, gpus
-        rows[case] = min(rows.get(case, (taken, row)), (taken, row))
-    return "\n".join([*lines, *(row for _, (_, row) in sorted(rows.items()))]) + "\n"
+        taken = record["seconds"]["median"]
+        cell = f"{taken:.3f} / {record['whole_seconds']:.2f} s"
+        if times not in (None, 1):
+            cell += f"; {times:.2f} ({model:.2f})"
+        cell += " S" * (_coordination(record) == "scheduler")
+        cells = rows.setdefault((_name(device), dtype, n), {})
+        cells[gpus] = min(cells.get(gpus, (taken, cell)), (taken, cell))
+    counts = sorted({gpus for cells in rows.values() for gpus in cells})
+    lines = [
+        "| device | dtype | n | " + " | ".join(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in counts) + " |",
+        "|---|---|---:|" + "---|" * len(counts),
+    ]
+    for (device, dtype, n), cells in sorted(rows.items()):
+        texts = [cells[gpus][1] if gpus in cells else "" for gpus in counts]
+        lines.append(f"| {device} | {dtype} | {n:,} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _coordination(record: dict[str, Any]) -> str:
