@@ -207,8 +207,10 @@ def line_lengths(offsets: np.ndarray, points: np.ndarray, *, degrees: bool) -> n
     if len(offsets) < 2:
         return np.zeros(0)
     if degrees:
-        from pyproj import Geod
-
+        try:
+            from pyproj import Geod
+        except ImportError as error:
+            raise ImportError("lengths on the globe need pyproj: pip install 'tilepath[geo]'") from error
         _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
     else:
         steps = np.hypot(*(stops - starts).T)

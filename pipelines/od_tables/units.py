@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.stores import Graph
-from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
+from pipelines.stores.units import METRES, SECONDS, no_unit, per_unit, read_numbers, symbol_of, units_like
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,19 @@ class Measured:
     def dtype(self, dtype: np.dtype) -> np.dtype:
         """Return the dtype of the column, given the dtype of the distances."""
         return dtype if self.per == 1 else np.dtype(np.float64)
+
+    def limit(self, given: float | str | None, what: str) -> float | None:
+        """Return a distance in the unit of the column; a text such as "2min" may have another unit.
+
+        >>> measured("s", None).limit("2min", "within")
+        120.0
+        """
+        if given is None:
+            return None
+        numbers, unit = read_numbers(given, what)
+        if len(numbers) != 1 or not numbers[0] >= 0:
+            raise ValueError(f"{what} is {given}; give a distance of 0 or more, such as 5 or 5min")
+        return numbers[0] * per_unit(unit, self.unit, what)
 
     def in_network(self, distance: float | None) -> float | None:
         """Convert a distance from the unit of the column to the unit of the network."""
@@ -59,6 +72,8 @@ def measured(network_unit: str, unit: str | None) -> Measured:
     if unit is None:
         return Measured(name, network_unit)
     wanted = symbol_of(unit)
+    if wanted is None:
+        raise ValueError(f"unit (--unit) is {no_unit(unit)}")
     units = units_like(own)
     if units is None or own is None:
         recorded = f"is {network_unit!r}, which is not known here" if network_unit else "is not recorded"

@@ -20,7 +20,7 @@ from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
 from pipelines.places.at import VertexOrPlace, place_of, vertex_at
 from pipelines.places.networks import open_network
-from pipelines.places.points import listed, points_from
+from pipelines.places.points import Points, listed, points_from
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.route import Route
@@ -108,7 +108,8 @@ def picture_graph(
     title : line above the picture; by default the name of the store and the contents of the picture
     areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
     marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
-        Up to ten have their names beside them
+        Up to ten have their names beside them, but for vertices by position whose names are numbers, and a single place
+        without a name
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
     cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
@@ -143,8 +144,8 @@ def picture_graph(
     _check_page(size, dpi, on_map)
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
-    ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
     placed = [place_of(each) for each in route or ()]
+    ends = _route_ends(whole, route or (), placed, snapping)
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -170,7 +171,7 @@ def picture_graph(
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
         if points.warning:
             warnings.warn(points.warning, stacklevel=2)
-        view.mark(points.vertices, points.ids.to_pylist() if points.snapped is not None else None)
+        view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
     return write_drawing(drawing, path, seed, title, overwrite, background)
@@ -243,6 +244,24 @@ def picture_bricks(
     drawing = view.drawing()
     drawing.inches, drawing.dpi = size, dpi
     return write_drawing(drawing, path, seed, title, overwrite)
+
+
+def _route_ends(graph: Graph, route: Any, placed: list[Any], snapping: Any) -> list[Positions]:
+    """Return the two vertices of a route; two places are moved together, so that a warning is given once."""
+    if placed and all(each is not None for each in placed):
+        points = points_from(np.array(placed), graph, "route end", snapping=snapping)
+        if points.warning:
+            warnings.warn(points.warning, stacklevel=3)
+        return [positions(vertex) for vertex in points.vertices.tolist()]
+    return [positions(vertex_at(graph, each, "route", snapping)) for each in route]
+
+
+def _names_of(points: Points, given: Any) -> list[str]:
+    """Return the names of marks, "" for marks without: vertices by position whose names are numbers, a single place."""
+    names = points.ids.to_pylist()
+    if isinstance(given, Positions):
+        return ["" if name.isdecimal() else name for name in names]
+    return [""] if points.snapped is not None and points.numbered and names == ["1"] else names
 
 
 def write_drawing(

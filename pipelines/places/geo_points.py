@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipelines.files.tables import pandas_table
+
 
 def placed_table(given: Any, axes: tuple[str, str], name: str) -> pa.Table:
     """Return a table of the other columns of `given`, with columns of the places, called `axes`.
@@ -29,7 +31,7 @@ def placed_table(given: Any, axes: tuple[str, str], name: str) -> pa.Table:
     taken = {"lon", "lat", "x", "y", "longitude", "latitude", "lng"}
     others = given.drop(columns=given.geometry.name) if given.ndim == 2 else given.to_frame().iloc[:, :0]
     others = others[[column for column in others.columns if str(column).strip().casefold() not in taken]]
-    table = pa.Table.from_pandas(others, preserve_index=False)
+    table = pandas_table(others)
     columns = {name: table[name] for name in table.column_names}
     for axis, values in zip(axes, (given.geometry.x, given.geometry.y), strict=True):
         columns[axis] = pa.array(np.asarray(values, np.float64))

@@ -24,7 +24,7 @@ from pipelines.files.tables import (
 )
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, row_names, text_of, with_index
+from pipelines.places.row_names import INDEX, repeated, row_names, text_of, with_index
 from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
@@ -52,8 +52,8 @@ class Points(NamedTuple):
         Unit of `snapped`: "m", or "" if it is not known.
     warning : str or None
         A line about the coordinate system of the places, if it was not named; a line about places that are so far from
-        every vertex that they are probably wrong; and a line about places that have a nearer vertex outside the largest
-        strongly connected component. None if there is no such line.
+        every vertex that they are probably wrong; a line about places that have a nearer vertex outside the largest
+        strongly connected component; and a line about equal ids. None if there is no such line.
     numbered : bool
         Whether the points were named by integers, or are places without names, which are numbered.
     everywhere : bool
@@ -147,7 +147,8 @@ def points_from(
     if isinstance(given, list) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        snapping = _in_system(given, snapping or Snapping(graph), name)
+        snapping = snapping or Snapping(graph)
+        snapping = snapping.of(system_of(given, snapping.crs, name))
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
@@ -161,6 +162,19 @@ def points_from(
         return Points(ids, vertices, None, {}, numbered=numbered)
     chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
+
+
+def merged(warnings: Sequence[str]) -> list[str]:
+    r"""Return the lines of warnings, each once; lines that say the same of several tables become one line.
+
+    >>> merged(["the origins: far\nthe origins: moved", "the destinations: far"])
+    ['the origins, the destinations: far', 'the origins: moved']
+    """
+    tables: dict[str, list[str]] = {}
+    for line in "\n".join(warnings).splitlines():
+        name, _, text = line.partition(": ")
+        tables.setdefault(text, []).append(name)
+    return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in tables.items()]
 
 
 def is_place(given: Any) -> bool:
@@ -234,7 +248,8 @@ def _points_in(
         own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
         ids, numbered = row_names(plain, name, own, numbered=integers)
-        return Points(ids, vertices, None, numbers, numbered=numbered)
+        note = repeated(ids, name) if "id" in table.column_names else None
+        return Points(ids, vertices, None, numbers, warning=note, numbered=numbered)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -249,7 +264,8 @@ def _points_in(
     refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, snap_limit, network, name)
     ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
-    warnings = [text for text in (found.note, far_away(snapped, network, name), moved_on(passed, name)) if text]
+    texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
+    warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
 
@@ -275,12 +291,11 @@ def length_of(
     return metres, "m"
 
 
-def _in_system(given: Any, snapping: Snapping, name: str) -> Snapping:
-    """Return `snapping` for the points of GeoPandas, which may record their coordinate system."""
-    if given.crs is None:
-        return snapping
-    if snapping.crs is not None and not given.crs.equals(crs_named(snapping.crs), ignore_axis_order=True):
-        raise ValueError(
-            f"{name}: their coordinate system is {given.crs.to_string()}, not {snapping.crs}; leave out crs (--crs)"
-        )
-    return snapping.of(given.crs)
+def system_of(given: Any, crs: Any, name: str) -> Any:
+    """Return the coordinate system of geometries: what GeoPandas records, or else `crs`; they must not contradict."""
+    own = getattr(given, "crs", None)
+    if own is None:
+        return crs
+    if crs is not None and not own.equals(crs_named(crs), ignore_axis_order=True):
+        raise ValueError(f"{name}: their coordinate system is {own.to_string()}, not {crs}; leave out crs (--crs)")
+    return own

@@ -11,7 +11,6 @@ import click
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.quantities import NUMBER
 from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
@@ -25,7 +24,9 @@ from tilepath.cli.weights import chosen_weight
     "destination_lat (or the same with x and y) have places.",
     default="By default, every vertex.",
 )
-@click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
+@click.option(
+    "--within", metavar="T[UNIT]", help="Leave out destinations farther than T, in --unit or as 2min or 500m."
+)
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
@@ -98,10 +99,7 @@ def od(
     network = open_network(store, graph, crs)
     if asked:
         refuse_workers(network.source, reduce)
-    given = read_given(
-        network, origins, destinations, pairs, reduce=reduce, decay=options["decay"], within=options["within"],
-        snap_limit=snap_limit,
-    )  # fmt: skip
+    given = read_given(network, origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit)
     for warning in given.warnings:
         say(warning, err=True)
     if origins and destinations is None and pairs is None and has_column(origins, "destination"):

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import pipelines
 from gpuops import memory
@@ -15,6 +16,7 @@ from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
 from pipelines.od_tables.write import write_od_table
 from pipelines.places.points import read_points
+from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
 pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")
@@ -96,8 +98,8 @@ def test_origins_are_the_destinations_by_default(roads):
 def test_what_cannot_be_is_said(roads, monkeypatch):
     hierarchy = roads / "hierarchy"
     for options, message in (
-        ({"within": -1}, "within is -1; give a distance of 0 or more"),
-        ({"within": "2min"}, "within is '2min'; give a number and not a text"),
+        ({"within": -1}, r"within \(--within\) is -1; give a distance of 0 or more"),
+        ({"within": "2min"}, r"within \(--within\) is in min, but the unit of the network is not known; import"),
         ({"reduce": "sum"}, "reduce is 'sum'; give count"),
         ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
         ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),
@@ -129,8 +131,40 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
-    with pytest.raises(ValueError, match=r"within is '2min'; give a number in min, the unit of the table \(unit"):
-        od(named, [0, 1], unit="min", within="2min")
+
+
+def test_limits_and_scales_may_have_a_unit(roads, tmp_path):
+    places = pipelines.open_graph(roads / "graph")
+    indptr, heads, weights = places.rows()
+    named = pipelines.write_graph(
+        tmp_path / "g", indptr, heads, weights, coordinates=places.coordinates(), weight_unit="s"
+    )
+    for text, number in (("0.1min", 6.0), ("6", 6.0), ("6000 ms", 6.0)):
+        same = od(named, HOMES, SCHOOLS, within=number)
+        assert 0 < len(same) < len(HOMES) * len(SCHOOLS)
+        pd.testing.assert_frame_equal(od(named, HOMES, SCHOOLS, within=text), same)
+        minutes = od(named, HOMES, SCHOOLS, within=f"{text}s" if text == "6" else text, unit="min")
+        assert minutes["travel_time"].tolist() == pytest.approx((same["travel_time"] / 60).tolist())
+    for how, options in (("decay:{}:seats", {}), ("count", {"within": "0.1min", "decay": "linear"})):
+        same = od(named, HOMES, SCHOOLS, reduce=how.format(6), **options)
+        pd.testing.assert_frame_equal(od(named, HOMES, SCHOOLS, reduce=how.format("0.1min"), **options), same)
+    HOMES.to_csv(tmp_path / "homes.csv")
+    run = CliRunner().invoke(
+        tilepath,
+        ["od", named.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "homes.csv"), "--within", "0.1min"],
+    )
+    assert run.exit_code == 0, run.output
+    assert len(pd.read_csv(tmp_path / "t.csv")) == len(od(named, HOMES, within=6.0))
+    for options, message in (
+        ({"unit": "minuts"}, r"unit \(--unit\) is 'minuts', which is no unit; did you mean 'minutes'"),
+        ({"within": "2 minuts"}, "is in 'minuts', which is no unit; did you mean 'minutes'"),
+        ({"within": "2km"}, "is in km, but distances are in s; choose one of ms, s, min"),
+        ({"within": [1, 2]}, r"is \[1, 2\]; give a distance of 0 or more"),
+        ({"within": "nan"}, "is nan; give a distance of 0 or more"),
+        ({"reduce": "decay:near"}, "SCALE of reduce .* is 'near'; give numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(named, HOMES, SCHOOLS, **options)
 
 
 @pytest.mark.parametrize(

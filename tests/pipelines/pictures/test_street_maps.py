@@ -185,6 +185,16 @@ def test_marks_have_the_names_of_their_places(city):
     (axes,) = picture_graph(graph, marks=schools).axes
     assert {"north", "south, east"} <= {text.get_text() for text in axes.texts}
     assert [drawn(graph, marks=one).marks for one in ((13.0001, 52.0001), positions(0), "0")] == [[0]] * 3
+    here = [(13.0001, 52.0001)]
+    for marks, names in (
+        (positions([0, 30]), ["", ""]),
+        (here[0], [""]),
+        ([*here, (13.01, 52.01)], ["1", "2"]),
+        (["0", "30"], ["0", "30"]),
+    ):
+        picture = drawn(graph, marks=marks)
+        assert [picture.names[v] for v in picture.marks] == names, marks
+    assert not [text for text in picture_graph(graph, marks=here[0]).axes[0].texts if text.get_text() in ("0", "1")]
     with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
         drawn(graph, marks=[(13.5, 52.0)])
 
