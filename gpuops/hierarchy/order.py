@@ -18,6 +18,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import is_cupy
+from gpuops.extras import install
 from gpuops.hierarchy import dissection_numba, order_numba
 
 _THOROUGH = 5  # separators that METIS computes for each bisection if `thorough`; it keeps the smallest
@@ -93,7 +94,7 @@ def _dissect(starts: np.ndarray, neighbours: np.ndarray, thorough: bool) -> np.n
     """Return the vertices of a graph in the order of a nested dissection, by METIS if it is installed."""
     if not has_metis():
         if thorough:
-            raise ImportError("a thorough order needs pymetis: pip install 'tilepath[hierarchy]'")
+            raise ImportError(f"a thorough order needs pymetis: {install('hierarchy')}")
         return dissection_numba.dissect(starts, neighbours)
     if len(starts) == 1:
         return np.empty(0, np.int64)
