@@ -63,7 +63,8 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> gpuops.dijkstra(indptr, indices, weights, 0)
     (array([0, 3, 4], dtype=int32), array([-1,  0,  1], dtype=int32))
     """

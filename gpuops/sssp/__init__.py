@@ -65,7 +65,8 @@ def shortest_distances(
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.shortest_distances(graph, [0])
     array([0, 3, 4], dtype=int32)
@@ -148,7 +149,8 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.shortest_path_tree(graph, gpuops.shortest_distances(graph, [0]), [0])
     array([-1,  0,  1], dtype=int32)
@@ -202,7 +204,8 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.batched_shortest_distances(graph, [0, 1])
     array([[0, 3, 4],
