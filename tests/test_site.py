@@ -103,8 +103,8 @@ SEEN = """Promise.all([...document.images].map(image => {
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article, :not(.highlight-none, .highlight-default:not(.doctest)) > .highlight > pre")].map(
-        room => room.scrollWidth - room.clientWidth)),
+        "html, .bd-article-container, .bd-article, :not(.highlight-none, .highlight-default) > .highlight > pre"
+        )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
 FOUND = """new Promise(done => {

@@ -55,6 +55,13 @@ def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough:
         `thorough` without `pymetis`.
     TypeError, ValueError
         CuPy arrays, or arrays that do not make up a graph.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> sorted(order.tolist())  # every vertex once
+    [0, 1, 2]
     """
     through = check_graph(indptr, indices, through)
     open_ = np.flatnonzero(through)

@@ -108,6 +108,16 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
         A negative cycle can be reached; its vertices are in the original numbering.
     OverflowError
         An int32 distance would reach 2^31 - 1.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> distances = np.array([0, 2**31 - 1, 2**31 - 1], "int32")[graph.order]
+    >>> rounds = gpuops.improve_distances(graph, distances)
+    >>> distances[np.argsort(graph.order)]  # in the original numbering
+    array([0, 3, 4], dtype=int32)
     """
     _check_row(graph, "distances", distances, graph.dtype)
     if not distances.flags.c_contiguous:
