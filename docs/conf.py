@@ -3,6 +3,7 @@
 import itertools
 import logging
 import re
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -13,7 +14,10 @@ project = "tilepath"
 author = copyright = "The tilepath developers"
 release = version = installed_version("tilepath")
 
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
+    "commands",
+    "glossary",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -73,17 +77,11 @@ def link_within_the_site(app, page, source):
     for shown, file in SHOWN.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}", f"](/{shown}.md", text)
     text = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
-    source[0] = re.sub(r"^\| (?!term )(\w[^|]*)(?= \|)", anchored, text, flags=re.M) if page == "glossary" else text
-
-
-def anchored(cell):
-    """Give the terms of a cell of the glossary addresses, such as #term-weak-component."""
-    ids = [re.sub(r"\W+", "-", term.replace("*", "-star").lower()) for term in cell[1].split(", ")]
-    return f"| {cell[1]}" + "".join(f'<a class="headerlink" id="term-{each}" href="#term-{each}">#</a>' for each in ids)
+    source[0] = text
 
 
 def add_example(_app, context, lines):
-    """End the page of a command with its example, as --help does."""
+    """Show the example of a command below its usage, before the long list of its options."""
     if example := getattr(context.command, "example", ""):
         lines += [
             "",
@@ -147,4 +145,4 @@ def setup(app):
     app.connect("doctree-read", keep_links_of_classes)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", load_images_late)
-    app.connect("sphinx-click-process-epilog", add_example)
+    app.connect("sphinx-click-process-usage", add_example)

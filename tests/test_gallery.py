@@ -77,9 +77,8 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     pages.run(ROOT / "docs" / name)
 
 
-LESSONS = sorted(
-    path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")
-)
+LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
+LESSONS += [Path("docs/reference/stores.md")]
 
 
 def enter_folder(page, root, monkeypatch):
@@ -90,9 +89,10 @@ def enter_folder(page, root, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-@pytest.mark.parametrize("page", LESSONS, ids=str)
+@pytest.mark.parametrize("page", sorted(LESSONS), ids=str)
 def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    for name in ("docs", "scripts"):
+        (tmp_path / name).symlink_to(ROOT / name)
     enter_folder(ROOT / page, tmp_path, monkeypatch)
     shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
     pages.run(ROOT / page)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from road_graphs import DTYPES, as_floats, made, random_graph
 
 from gpuops import NegativeCycleError
+from gpuops.extras import install
 from pipelines import (
     DoesNotFitError,
     StoreError,
@@ -186,7 +187,7 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
         with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with .*--dtype float64"):
             ask()
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
+    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install -e .*\[hierarchy\]"):
         build_hierarchy(client, graph, tmp_path / "no", thorough=True)
     assert not (tmp_path / "no").exists()
 
@@ -196,7 +197,7 @@ def test_without_pymetis_the_order_is_our_own(client, tmp_path, monkeypatch, cap
     with_metis = build_hierarchy(client, graph, tmp_path / "metis")
     monkeypatch.setitem(sys.modules, "pymetis", None)
     own = build_hierarchy(client, graph, tmp_path / "own", progress=True, verify=True)
-    assert "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): " in capsys.readouterr().err
+    assert f"ordered without pymetis ({install('hierarchy')} for a better order): " in capsys.readouterr().err
     assert not np.array_equal(own.hierarchy.structure.order, with_metis.hierarchy.structure.order)
     np.testing.assert_allclose(own.row(17), with_metis.row(17), rtol=1e-5)
     monkeypatch.setattr("pipelines.hierarchy.plan.ARC_WORK", 0.001)
