@@ -73,10 +73,10 @@ def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(tmp_
     told = say("hierarchy", "g", "h", "--device", "cpu", "--thorough", "--verify")
     assert "of tables, needs " in told
     assert "144 vertices in" in told
-    assert "verified 16 of 144 rows" in told
+    assert "proved 16 of 144 rows" in told
     assert "the structure of" in say("hierarchy", "other", "h2", "--like", "h", "--device", "cpu")
     assert "144 vertices in" in say("info", "h2", "--verify")
-    assert "verified 3 of 144 rows" in say("verify", "h2", "--rows", "3")
+    assert "proved 3 of 144 rows" in say("verify", "h2", "--rows", "3")
     np.testing.assert_array_equal(every(open_hierarchy("h")), graph.distances())
     np.testing.assert_array_equal(every(open_hierarchy("h2")), streets(seed=4).distances())
 
