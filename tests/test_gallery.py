@@ -78,14 +78,14 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
 
 
 LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
-LESSONS += [Path("docs/reference/stores.md")]
+LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md")]
 
 
 def enter_folder(page, root, monkeypatch):
-    """Go to the folder of the checkout that the page tells the reader to make, "tutorial" if it names none."""
-    named = re.search(r"`mkdir -p\s(\S+) &&\scd", page.read_text())
-    folder = root / (named[1] if named else "tutorial")
-    folder.mkdir(parents=True)
+    """Go to the folder of the checkout that the page tells the reader to make or to use; else to its root."""
+    named = re.search(r"`mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
+    folder = root / (named[1] or named[2] if named else ".")
+    folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)
 
 
