@@ -79,6 +79,7 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
 
 LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
 LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md")]
+LONG = [pytest.param(Path("docs/hierarchy.md"), marks=pytest.mark.slow)]
 
 
 def enter_folder(page, root, monkeypatch):
@@ -89,7 +90,7 @@ def enter_folder(page, root, monkeypatch):
     monkeypatch.chdir(folder)
 
 
-@pytest.mark.parametrize("page", sorted(LESSONS), ids=str)
+@pytest.mark.parametrize("page", [*sorted(LESSONS), *LONG], ids=str)
 def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
     for name in ("docs", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
