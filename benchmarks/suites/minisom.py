@@ -72,7 +72,7 @@ def by_tilepath(samples: Any, rows: int, columns: int) -> SelfOrganizingMap:
 
 
 def _compare(bench: Bench, name: str, samples: Any, rows: int, columns: int) -> None:
-    def error(way: str, som: Any) -> dict[str, float]:
+    def error(way: str, som: Any) -> dict[str, Any]:
         codebook = som.get_weights() if way == MINISOM else som.codebook_
         return {"quantization_error": quantization_error(samples, codebook.reshape(rows * columns, -1))}
 
@@ -117,7 +117,7 @@ def _in_turns(
     bench: Bench,
     case: str,
     ways: dict[str, Callable[[], Any]],
-    quality: Callable[[str, Any], dict[str, float]],
+    quality: Callable[[str, Any], dict[str, Any]],
     verified: str,
     sizes: dict[str, int],
 ) -> None:
