@@ -54,6 +54,11 @@ def is_geoparquet(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def is_layer(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file has layers of geometries, by its suffix, and for Parquet by its metadata."""
+    return suffix_of(path) in READ or (suffix_of(path) in GEOPARQUET and is_geoparquet(path))
+
+
 def read_layer(path: str | os.PathLike[str], layer: str | None, kind: str) -> tuple[geopandas.GeoDataFrame, str]:
     """Return a layer of a file, and the name of the layer for messages.
 
@@ -167,6 +172,15 @@ def recorded_name(crs: str) -> str:
     """Return the name under which a store records the coordinate system that a user names."""
     found = crs_named(crs)
     return DEGREES if found.is_geographic else _name(found)
+
+
+def with_geometry(given: Any) -> Any:
+    """Return an array of geometries as a GeoSeries, and a data frame with a column `geometry` as a GeoDataFrame."""
+    import geopandas
+
+    if hasattr(given, "columns"):
+        return geopandas.GeoDataFrame(given, geometry="geometry")
+    return geopandas.GeoSeries(given)
 
 
 def metres_of(crs: str) -> float:

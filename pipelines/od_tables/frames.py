@@ -35,7 +35,7 @@ def od(
     paths: bool = False,
     also: Also = None,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -78,8 +78,8 @@ def od(
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
         network.
-    snap_limit : float, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
+    snap_limit : float or str, optional
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km".
     crs : str or pyproj.CRS, optional
         Coordinate system, such as "EPSG:4326", of the places that do not say their own, by a GeoDataFrame or by columns
         `lon` and `lat`. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly

@@ -13,7 +13,8 @@ from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import OpenNetwork
-from pipelines.places.points import Points, every_vertex, is_place, is_point, merged, points_from
+from pipelines.places.points import Points, every_vertex, merged, points_from
+from pipelines.places.single import is_point
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
@@ -50,7 +51,7 @@ def read_given(
     pairs: Any,
     *,
     reduce: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     roads: Any = None,
 ) -> Given:
     """Read the points, with the parameters and errors of `pipelines.od_tables.frames.od`.
@@ -66,7 +67,7 @@ def read_given(
     of_sides = dict(zip(("origin", "destination"), map(snapping.of, systems), strict=False))
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
-        given = [given] if is_point(given) or (isinstance(given, tuple) and is_place(given)) else given
+        given = [given] if is_point(given) else given
         return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=of_sides[what])
 
     if pairs is not None:
@@ -86,7 +87,7 @@ def given_or_everywhere(
     network: OpenNetwork,
     origins: Any,
     destinations: Any,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     *,
     every_destination: bool = False,
     roads: Any = None,

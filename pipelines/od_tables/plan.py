@@ -86,8 +86,8 @@ def asked_of(
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
     value = measured(graph.weight_unit, unit)
     within = value.limit(within, "within (--within)")
-    if nearest is not None and nearest < 1:
-        raise ValueError(f"nearest is {nearest}; give a whole number from 1")
+    if nearest is not None and not (isinstance(nearest, int | np.integer) and nearest >= 1):
+        raise ValueError(f"nearest is {nearest!r}; give a whole number from 1")
     if decay is not None and reduce is None:
         raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
     reduction = None if reduce is None else parse_reduction(reduce, decay, within, value)

@@ -39,7 +39,7 @@ def read_pairs_of_points(
     graph: Graph,
     points: tuple[Points | None, Points | None] = (None, None),
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> tuple[Points, Points]:
     """Return the origins and the destinations of a table of pairs, one of each for each row.

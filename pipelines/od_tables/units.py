@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.stores import Graph
-from pipelines.stores.units import METRES, SECONDS, no_unit, per_unit, read_numbers, symbol_of, units_like
+from pipelines.stores.units import METRES, SECONDS, limit_in, no_unit, symbol_of, units_like
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,8 @@ class Measured:
         return dtype if self.per == 1 else np.dtype(np.float64)
 
     def limit(self, given: float | str | None, what: str) -> float | None:
-        """Return a distance in the unit of the column; a text such as "2min" may have another unit.
-
-        >>> measured("s", None).limit("2min", "within")
-        120.0
-        """
-        if given is None:
-            return None
-        numbers, unit = read_numbers(given, what)
-        if len(numbers) != 1 or not numbers[0] >= 0:
-            raise ValueError(f"{what} is {given}; give a distance of 0 or more, such as 5 or 5min")
-        return numbers[0] * per_unit(unit, self.unit, what)
+        """Return a distance in the unit of the column; a text such as "2min" may have another unit."""
+        return limit_in(given, self.unit, what)
 
     def in_network(self, distance: float | None) -> float | None:
         """Convert a distance from the unit of the column to the unit of the network."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.files.layers import GEOPARQUET, READ, is_geoparquet, read_layer, suffix_of
+from pipelines.files.layers import is_layer, read_layer
 from pipelines.files.tables import column_names, is_among, number_field, read_columns
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
@@ -49,7 +49,7 @@ def changes(
     *,
     pairs: Any = None,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> pandas.DataFrame:
@@ -88,7 +88,7 @@ def changes(
 
 def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
     """Read roads from a file, for `pipelines.stores.named_roads`: a table of ends or places, or a layer."""
-    if suffix_of(path) in READ or (suffix_of(path) in GEOPARQUET and is_geoparquet(path)):
+    if is_layer(path):
         return read_layer(path, None, "")[0]
     names = column_names(path)
     if not is_among("source", names) and any(is_among(axis, names) for axis in ("lon", "x")):
@@ -144,7 +144,7 @@ def criticality(
     *,
     one_way: bool = False,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,

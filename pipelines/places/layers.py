@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from pipelines.files.tables import column_numbers, frame_table, is_among, select_columns
 from pipelines.places.by_place import EARTH_RADIUS
-from pipelines.places.points import is_place, system_of
+from pipelines.places.points import system_of
 from pipelines.places.row_names import names_of_shapes
+from pipelines.places.single import is_pair, is_place, whole_row
 from pipelines.places.snapping import Network, Snapping, far_away, on_sphere, refuse_exchanged
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
@@ -35,10 +36,11 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
     """Return geometries or places, for `roads_at`, as geometries; None if `given` has neither."""
     import shapely
 
+    given = whole_row(given)
     if isinstance(given, shapely.Geometry):
         return Shapes([given])
     if hasattr(given, "geom_type"):
-        return Shapes(list(given.geometry))
+        return Shapes(list(getattr(given, "geometry", given)))
     if (table := frame_table(given)) is not None:
         names = table.column_names
         axes = next((axes for axes in (ON_EARTH, ("x", "y")) if all(is_among(axis, names) for axis in axes)), None)
@@ -47,7 +49,7 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
         chosen = select_columns(table, axes, what)
         columns = [column_numbers(chosen, axis, what) for axis in axes]
         return Shapes(list(shapely.points(*columns)), axes)
-    if is_place(given) or (isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.shape[-1:] == (2,)):
+    if is_pair(given) or (isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.shape[-1:] == (2,)):
         return Shapes(list(shapely.points(np.reshape(given, (-1, 2)))))
     if isinstance(given, list | tuple | np.ndarray) and len(given):
         if all(isinstance(each, shapely.Geometry) for each in given):
@@ -134,7 +136,7 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     pairs = np.unique(np.column_stack([rows[met], ends]), axis=0)  # in the order of the rows
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
-    names, numbered = names_of_shapes(given, len(shapes), what)
+    names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
     return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.files.layers import READ, suffix_of
 from pipelines.files.tables import DELIMITERS, PARQUET, column_names, is_among
-from pipelines.places.points import is_place, is_point
+from pipelines.places.single import is_pair, is_place, is_point, whole_row
 from pipelines.places.systems import ON_EARTH
 
 
@@ -32,15 +33,18 @@ def systems_for(arguments: Sequence[Any], crs: Any) -> list[Any]:
 
 def _says_system(given: Any) -> bool | None:
     """Return whether places say their coordinate system; None if they are no places, but names."""
+    given = whole_row(given)
     if hasattr(given, "geom_type"):
         return getattr(given, "crs", None) is not None
     if isinstance(given, str | os.PathLike):
+        if suffix_of(given) in READ:
+            return True
         is_table = os.fspath(given).lower().endswith((*DELIMITERS, *PARQUET))
         return _in_columns(column_names(given)) if is_table and os.path.exists(given) else None
     if hasattr(given, "columns"):
         return _in_columns([*map(str, getattr(given, "column_names", given.columns))])
     first = given[0] if isinstance(given, list) and given else given
-    if is_place(given) or is_place(first) or is_point(first) or hasattr(first, "geom_type"):
+    if is_pair(given) or is_place(first) or is_point(first) or hasattr(first, "geom_type"):
         return False
     return False if isinstance(given, np.ndarray) and given.dtype.kind == "f" else None
 

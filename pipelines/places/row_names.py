@@ -87,4 +87,6 @@ def names_of_shapes(given: Any, count: int, name: str) -> tuple[pa.Array, bool]:
 def text_of(column: Any) -> pa.Array:
     """Return a column as text."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(found.type, pa.BaseExtensionType):  # such as UUIDs, which Arrow keeps as bytes
+        return pa.array([None if each is None else str(each) for each in found.to_pylist()], pa.large_string())
     return found.cast(pa.large_string())

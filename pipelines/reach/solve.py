@@ -16,7 +16,8 @@ from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, listed, points_from
+from pipelines.places.points import Points, points_from
+from pipelines.places.single import listed
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -44,7 +45,7 @@ class Reach:
         within: str | float | Sequence[float | str],
         *,
         together: bool = False,
-        snap_limit: float | None = None,
+        snap_limit: float | str | None = None,
         crs: Any = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
@@ -171,7 +172,7 @@ def isochrones(
     together: bool = False,
     concavity: float = 0.3,
     width: float | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> geopandas.GeoDataFrame:

@@ -90,6 +90,9 @@ def _are_names(given: Any) -> bool:
 
 def _columns(given: Any) -> tuple[Any, Any] | None:
     """Return the names at both ends of the rows of a table of arcs; None if `given` is none."""
+    if hasattr(given, "iloc") and given.ndim == 1:  # a row
+        pairs = [(given[u], given[v]) for u, v in COLUMNS if u in given.index and v in given.index]
+        return ([pairs[0][0]], [pairs[0][1]]) if pairs else None
     names = list(getattr(given, "columns", ())) or list(getattr(given, "column_names", ()))
     for first, second in COLUMNS:
         if first in names and second in names:

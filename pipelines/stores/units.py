@@ -25,7 +25,7 @@ _SYMBOLS = {name: symbol for symbol, names in _OTHER_NAMES.items() for name in (
 
 def symbol_of(unit: str) -> str | None:
     """Return the symbol of a unit, such as "min" for "Minutes"; None if the unit is not known."""
-    return _SYMBOLS.get(unit.strip().casefold())
+    return _SYMBOLS.get(str(unit).strip().casefold())
 
 
 def no_unit(unit: str) -> str:
@@ -34,7 +34,7 @@ def no_unit(unit: str) -> str:
     >>> no_unit("minuts")
     "'minuts', which is no unit; did you mean 'minutes'? Units are ms, s, min, h, d, m, km, ft, mi"
     """
-    near = get_close_matches(unit.strip().casefold(), _SYMBOLS, 1, 0.75)
+    near = get_close_matches(str(unit).strip().casefold(), _SYMBOLS, 1, 0.75)
     hint = f"did you mean {near[0]!r}? Units" if near else "units"
     return f"{unit!r}, which is no unit; {hint} are {', '.join((*SECONDS, *METRES))}"
 
@@ -91,6 +91,20 @@ def per_unit(unit: str, own: str, what: str) -> float:
     if asked not in units:
         raise ValueError(f"{what} is in {unit}, but distances are in {own}; choose one of {', '.join(units)}")
     return units[asked] / units[symbol]
+
+
+def limit_in(given: float | str | None, own: str, what: str) -> float | None:
+    """Return a limit in the unit `own`; a text such as "2min" may have another unit. None stays None.
+
+    >>> limit_in("2min", "s", "within"), limit_in(5, "s", "within")
+    (120.0, 5.0)
+    """
+    if given is None:
+        return None
+    numbers, unit = read_numbers(given, what)
+    if len(numbers) != 1 or not numbers[0] >= 0:
+        raise ValueError(f"{what} is {given}; give a distance of 0 or more, with a unit or without")
+    return numbers[0] * per_unit(unit, own, what)
 
 
 def units_like(symbol: str | None) -> dict[str, float] | None:

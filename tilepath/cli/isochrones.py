@@ -73,7 +73,7 @@ def isochrones(
     from_file: str | None,
     within: str,
     together: bool,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     **options: Any,

@@ -72,7 +72,7 @@ def od(
     pairs: str | None,
     reduce: str | None,
     also: tuple[str, ...],
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     open_client: OpenClient,
@@ -87,6 +87,7 @@ def od(
     By default this process makes the table on its CPU. With --device gpu, --workers or another cluster option, the
     workers of that cluster make the table; this needs --reduce and a hierarchy store.
     """
+    from pipelines.files.layers import is_layer
     from pipelines.files.tables import has_column
     from pipelines.od_tables.given import read_given
     from pipelines.od_tables.write import refuse_workers, write_od_table
@@ -102,7 +103,13 @@ def od(
     given = read_given(network, origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit)
     for warning in given.warnings:
         say(warning, err=True)
-    if origins and destinations is None and pairs is None and has_column(origins, "destination"):
+    if (
+        origins
+        and destinations is None
+        and pairs is None
+        and not is_layer(origins)
+        and has_column(origins, "destination")
+    ):
         click.echo(
             f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "
             "a table of destinations (--destinations), or pass the file as --pairs for a row for each of its pairs",

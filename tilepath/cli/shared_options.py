@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from tilepath.cli.quantities import NUMBER
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 POINTS = (
@@ -27,9 +25,9 @@ MEMORY = click.option(
 )
 SNAP_LIMIT = click.option(
     "--snap-limit",
-    type=NUMBER,
     metavar="METRES",
-    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
+    help="Refuse places that are farther than this from every vertex, such as 500 or 1km; for x and y, in units of the "
+    "coordinates.",
 )
 CRS = click.option(
     "--crs",

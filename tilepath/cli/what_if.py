@@ -52,7 +52,7 @@ def what_if(
     destinations: str | None,
     pairs: str | None,
     unit: str | None,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     overwrite: bool,

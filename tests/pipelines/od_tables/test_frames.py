@@ -1,12 +1,15 @@
 """Tables in memory, beside the files that `tilepath od` writes of the same points."""
 
+import uuid
 import warnings
 
+import geopandas
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import shapely
 from click.testing import CliRunner
 
 import pipelines
@@ -131,6 +134,37 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
+
+
+def test_points_are_files_of_layers_arrays_and_rows(roads, tmp_path):
+    hierarchy, places = roads / "hierarchy", HOMES.iloc[:2]
+    at = geopandas.points_from_xy(places.x, places.y)
+    points = geopandas.GeoDataFrame(places.drop(columns=["x", "y"]), geometry=at)
+    expected = od(hierarchy, places, SCHOOLS)
+    points.set_crs(4326).to_file(tmp_path / "homes.gpkg")
+    points.set_crs(4326).to_parquet(tmp_path / "homes.parquet")
+    own = ["origin", "destination", "distance"]
+    for given in tmp_path / "homes.gpkg", str(tmp_path / "homes.parquet"), points:
+        pd.testing.assert_frame_equal(od(hierarchy, given, SCHOOLS)[own], expected[own])
+    first = expected[expected["origin"] == 70].reset_index(drop=True)
+    for row in places.iloc[0], points.iloc[0]:
+        found = od(hierarchy, row, SCHOOLS)  # a row of numbers alone has floats
+        pd.testing.assert_frame_equal(found.astype({"origin": int}), first)
+    for pair in (0.2, 1.1), [0.2, 1.1], np.array([0.2, 1.1]), points.geometry.array[:1]:
+        assert od(hierarchy, pair, SCHOOLS)["distance"].tolist() == first["distance"].tolist()
+    ids = [uuid.UUID(int=k) for k in range(2)]
+    assert od(hierarchy, places.assign(id=ids), SCHOOLS)["origin"].unique().tolist() == [*map(str, ids)]
+    empty = points.set_geometry([shapely.Point(), shapely.Point(1, 2)])
+    for given, options, message in (
+        (places, {"nearest": "3"}, "nearest is '3'; give a whole number from 1"),
+        (places, {"nearest": 2.5}, "nearest is 2.5; give a whole number from 1"),
+        (places, {"unit": 5}, "unit .* is 5, which is no unit"),
+        (places, {"snap_limit": "-1"}, "snap_limit .* is -1; give a distance of 0 or more"),
+        (places, {"snap_limit": "1km"}, "snap_limit .* is in km, but the unit"),
+        (empty, {}, "the origins, row 1: the geometry is empty; leave the row out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(hierarchy, given, SCHOOLS, **options)
 
 
 def test_limits_and_scales_may_have_a_unit(roads, tmp_path):

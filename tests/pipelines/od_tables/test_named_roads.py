@@ -60,6 +60,9 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
         pd.DataFrame({"Longitude": ["13.016"], "lat": [52.002]}),
         pa.table({"x": [13.016], "y": [52.002]}),
         ("b", "c"),
+        arcs[row].iloc[0],
+        pd.Series({"lon": 13.016, "lat": 52.002}),
+        gpd.GeoSeries([shapely.Point(13.016, 52.002)]).array,
         gpd.GeoSeries([BRIDGE], crs=4326).to_crs(32633),
         shapely.LineString([(13.015, 51.999), (13.015, 52.001)]),
     ):
