@@ -18,8 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
     "commands",
     "glossary",
+    "summaries",
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_click",
     "sphinx_copybutton",
@@ -30,13 +32,14 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 smartquotes = False  # which would turn --workers into a dash and a word
 default_role = "literal"  # docstrings put names between single backticks
+autosummary_generate = False  # tables only; the names are described below them
 autodoc_typehints = "none"  # docstrings describe types
 autodoc_member_order = "bysource"
 # Members of Python's and scikit-learn's own classes are described elsewhere.
 FOREIGN = ["BaseException", "tuple", "BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "TransformerMixin"]
 FOREIGN += ["ClassifierMixin", "_SetOutputMixin", "_MetadataRequester"]
 autodoc_default_options = {"members": True, "inherited-members": ",".join(FOREIGN)}
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # tables list the names
 napoleon_use_param = napoleon_use_rtype = False
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
@@ -118,7 +121,8 @@ def skip_member(_app, kind, name, member, _skip, _options):
 def keep_links_of_classes(_app, doctree):
     """Of the words in types, link only names of classes: in "array (n, n)", n is no name of Python."""
     for link in list(doctree.findall(addnodes.pending_xref)):
-        if link.get("refdomain") == "py" and not link["reftarget"].rpartition(".")[2][:1].isupper():
+        listed = link.get("reftype") == "obj"  # in a table of names
+        if link.get("refdomain") == "py" and not listed and not link["reftarget"].rpartition(".")[2][:1].isupper():
             link.replace_self(link.children)
 
 
