@@ -41,6 +41,7 @@ FOREIGN += ["ClassifierMixin", "_SetOutputMixin", "_MetadataRequester"]
 autodoc_default_options = {"members": True, "inherited-members": ",".join(FOREIGN)}
 toc_object_entries = False  # tables list the names
 napoleon_use_param = napoleon_use_rtype = False
+copybutton_selector = ":not(.highlight-text) > div.highlight pre"  # outputs are not typed
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
 
