@@ -264,9 +264,16 @@ def test_limits_without_a_unit_may_be_meant_in_minutes(tmp_path):
     )
     assert "write '3min' for minutes" in " ".join(told.output.split())
     minutes = write_graph(tmp_path / "min", *rows, coordinates=places, weight_unit="min")
+    long = write_graph(tmp_path / "long", *rows[:2], 100 * np.ones(count), coordinates=places, weight_unit="s")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for network, within in ((seconds, "1,2,3s"), (seconds, ["1s", "3 s"]), (seconds, [3, 59]), (minutes, 3)):
+        for network, within in (
+            (long, 90),
+            (seconds, "1,2,3s"),
+            (seconds, ["1s", "3 s"]),
+            (seconds, [3, 59]),
+            (minutes, 3),
+        ):
             assert len(tilepath.isochrones(network, "0", within, kind="edges")) > 0
 
 
