@@ -323,7 +323,7 @@ def test_commands(tmp_path):
         r"3\. Circuits linked by 0 swaps in",
         r"4\. Swapped: 3 circuits left in",
         r"5\. Walk put in order in",
-        r"Verified: every arc once in",
+        r"Proved: every arc once in",
         r"Walked in 0\.\d{3} s in all",
     ):
         assert re.search(f"^{line}", told, re.MULTILINE), told
