@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
@@ -34,7 +35,7 @@ def need_geopandas(what: str) -> None:
     try:
         import geopandas  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"{what} need GeoPandas: pip install 'tilepath[geo]'") from error
+        raise ImportError(f"{what} need GeoPandas: {install('geo')}") from error
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:

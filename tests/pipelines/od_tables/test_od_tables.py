@@ -657,7 +657,7 @@ def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
     assert group["distances"].metadata.dimension_names == ("origin", "destination")
     said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
     assert "18 origins, 60 destinations" in said.output
-    assert "verified: every chunk of distances, origin and destination" in said.output
+    assert "checked: every chunk of distances, origin and destination" in said.output
     with pytest.raises(StoreError, match="exists already"):
         write_od_table(source, *points, tmp_path / "od.zarr")
 

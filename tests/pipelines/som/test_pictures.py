@@ -458,4 +458,4 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("maps to another map", "hits", StoreError, mapping=mapping)
     refused("maps to another map", "labels", StoreError, mapping=mapping, samples=samples)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    refused(r"pip install 'tilepath\[plot\]'", error=ImportError)
+    refused(r"pip install -e .*\[plot\]", error=ImportError)

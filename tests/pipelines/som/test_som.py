@@ -795,7 +795,7 @@ def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
     assert "4 x 5 rectangular map" in out
     assert "units of 120 samples" in som("map", "m", "s", "p", "--device", "cpu")
     for store in "smp":
-        assert "verified" in run("info", store, "--verify")
+        assert "checked: " in run("info", store, "--verify")
     som("plot", "m", "u.png")
     som("plot", "m", "u.png", fault="(--overwrite)")
     som("plot", "m", "u.png", "--overwrite", "--title", "Mine")
