@@ -134,10 +134,12 @@ def write_dashes(_app, doctree, _page):
             text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
 
 
-def load_images_late(_app, _page, _template, context, _doctree):
-    """Let a browser load a picture only when it comes into view: the gallery has megabytes of pictures."""
+def load_images_late(_app, page, _template, context, _doctree):
+    """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
     if "body" in context:
         context["body"] = context["body"].replace("<img ", '<img loading="lazy" ')
+    if page == "gallery/index":
+        context["body"] = re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', context["body"])
 
 
 def setup(app):
