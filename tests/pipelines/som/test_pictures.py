@@ -157,7 +157,7 @@ def test_the_label_of_a_unit_is_that_of_most_of_its_samples(made, monkeypatch):
 # Pixels
 
 
-@pytest.mark.parametrize("name", ["squares", "hexagonal torus", "strip"])
+@pytest.mark.parametrize("name", ["squares", "hexagonal torus", pytest.param("strip", marks=pytest.mark.slow)])
 def test_every_kind_is_drawn_on_every_grid(tmp_path, made, name):
     codebook, samples, mapping = made(GRIDS[name])
     for kind in KINDS:
