@@ -325,7 +325,10 @@ def every(calls, _rng):
                 yield not n // len(numbers) % 2, operation, n, numbers[n % len(numbers)]
 
 
-FEW = [pytest.param(command, chosen, id=f"few-{command}") for command in lines(COMMANDS)]
+FEW = [
+    pytest.param(command, chosen if command.startswith(RESUMES) else one, id=f"few-{command}")
+    for command in lines(COMMANDS)
+]
 FEW += [pytest.param(command, one, id=f"one-{command}") for command in lines(MORE)]
 SLOW = [pytest.mark.slow, pytest.mark.timeout(3600)]
 ALL = [pytest.param(command, every, id=f"all-{command}", marks=SLOW) for command in lines(COMMANDS + MORE + SLOW_ONLY)]
