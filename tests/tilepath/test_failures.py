@@ -77,20 +77,20 @@ MORE = """
 graph turns IN/g OUT --turns IN/t.csv
 flows IN/g IN/demand.csv OUT.csv
 od IN/h OUT.csv --origins IN/v.csv
-od IN/h OUT.npy --origins IN/v.csv
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
 histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 isochrones IN/h OUT.gpkg --from 0 --within 4,9
-hierarchy IN/g OUT --like IN/h
 apsp IN/g OUT --method hierarchy
 graph reverse IN/g OUT
 picture IN/g OUT.svg
 som generate chainlink OUT
 som cluster IN/m OUT.csv --clusters 2
-export IN/d OUT.npy
 """
 SLOW_ONLY = """
+od IN/h OUT.npy --origins IN/v.csv
+hierarchy IN/g OUT --like IN/h
+export IN/d OUT.npy
 import IN/many.csv OUT --memory 1
 import IN/e.csv OUT --turns IN/t.csv --labels
 graph tree IN/g OUT
