@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 # Speed is not what tests are for: the first example of many compiles something.
-settings.register_profile("tilepath", deadline=None)
+settings.register_profile("tilepath", deadline=None, max_examples=40)
 settings.load_profile("tilepath")
 
 # What Dask measures of itself for its dashboard, several times a second in every scheduler and worker of the tests. The

@@ -34,11 +34,37 @@ def three():
         yield client
 
 
+class SharedProcesses:
+    """Two worker processes for all modules, begun at their first use: this takes longer than most of the tests."""
+
+    def __init__(self):
+        self.client = None
+
+    def begun(self):
+        if self.client is None:
+            self.client = start(device="cpu", workers=2, processes=True)
+        return self.client
+
+    def close(self):
+        if self.client is not None:
+            self.client.close()
+            self.client = None
+
+
+SHARED = SharedProcesses()
+
+
+@pytest.fixture(scope="session")
+def shared_processes():
+    yield SHARED
+    SHARED.close()
+
+
 @pytest.fixture(scope="module")
-def two_processes():
-    """Workers that a test may kill: they come back."""
-    with start(device="cpu", workers=2, processes=True) as client:
-        yield client
+def two_processes(shared_processes):
+    """Workers that a test may kill: they come back, also for the next module."""
+    yield (client := shared_processes.begun())
+    client.wait_for_workers(2, timeout=120)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,13 @@ import time
 
 import pytest
 from pipeline_fixtures import answers_ctrl_c as answers_ctrl_c
+from pipeline_fixtures import shared_processes as shared_processes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_other_processes(shared_processes):
+    """The tests look at all threads and processes of this one, so those that other modules share are closed."""
+    shared_processes.close()
 
 
 @pytest.fixture

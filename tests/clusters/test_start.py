@@ -192,8 +192,10 @@ class TestProcesses:
             start("cpu", processes=True, no_such_option=1)
         assert children() == []
 
-    @pytest.mark.parametrize("device", ["cpu", "gpu"])
-    @pytest.mark.parametrize("block", ["{}", "with open(__file__):\n    {}", "for _ in range(1):\n    {}"])
+    @pytest.mark.parametrize(
+        ("device", "block"),
+        [("cpu", "{}"), ("gpu", "with open(__file__):\n    {}"), ("cpu", "for _ in range(1):\n    {}")],
+    )
     def test_an_unguarded_script_is_told_to_guard_itself(self, tmp_path, device, block):
         """Before a process is started; where there are GPUs too, which are played here."""
         call = block.format(f"start('{device}', processes=True)")
@@ -213,19 +215,15 @@ class TestProcesses:
         assert last.startswith("clusters.errors.ClusterError")
         assert 'must call start() under `if __name__ == "__main__":`; otherwise every worker' in last
 
-    @pytest.mark.parametrize(
-        "guarded",
-        [
-            "if __name__ == '__main__':\n    {}",
-            "def run():\n    {}\nif __name__ == '__main__': run()",
-            "__name__ == '__main__' and {}",
-            "with open(__file__):\n    if __name__ == '__main__':\n        {}",
-        ],
-    )
-    def test_a_guarded_script_is_not_refused(self, tmp_path, guarded):
+    def test_a_guarded_call_is_not_refused(self, tmp_path):
         script = tmp_path / "guarded.py"
-        call = "refuse_unguarded(processes=True)"
-        script.write_text(f"from clusters.main_script import refuse_unguarded\n{guarded.format(call)}\n")
+        script.write_text(
+            "from clusters.main_script import refuse_unguarded\n"
+            "if __name__ == '__main__':\n    refuse_unguarded(processes=True)\n"
+            "def run():\n    refuse_unguarded(processes=True)\nif __name__ == '__main__': run()\n"
+            "__name__ == '__main__' and refuse_unguarded(processes=True)\n"
+            "with open(__file__):\n    if __name__ == '__main__':\n        refuse_unguarded(processes=True)\n"
+        )
         subprocess.run([sys.executable, script], env=_environment(), timeout=60, check=True)
 
     def test_a_guarded_script_ends_with_its_workers(self, tmp_path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from families import diagonals
 from power_cuts import WAYS, Promise, Recording, Sync, by_chance, recorded
 
 from pipelines import (
@@ -373,8 +374,9 @@ def test_every_fsync_was_tried(played):
 FAULTS = {errno.ESTALE: 0.1, errno.EIO: 0.5, errno.ENOSPC: 0.9}  # with the share of the calls before
 
 
-@pytest.mark.parametrize("name", ["apsp", "sssp", "som", "graph", "matrix.zarr", "table.csv"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("name", "fault"), diagonals(["apsp", "sssp", "som", "graph", "matrix.zarr", "table.csv"], list(FAULTS), count=2)
+)
 def test_a_disk_that_fails_commits_nothing(client, inputs, played, name, fault):
     run = played(name)
     fail(run, client, inputs, int(FAULTS[fault] * calls_of(run)), fault)

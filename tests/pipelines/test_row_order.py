@@ -86,7 +86,7 @@ def test_searches_are_the_same(request, stores, tmp_path, users, options):
     for name, graph in zip("ab", stores, strict=True):
         options = {"spread": "sources"} | options
         users_of = request.getfixturevalue(users)
-        paths = single_source_shortest_paths(users_of, graph, tmp_path / name, [0, 11, 29], verify=True, **options)
+        paths = single_source_shortest_paths(users_of, graph, tmp_path / name, [11], verify=True, **options)
         walks = [tree_path(paths, 11, target, graph=graph) for target in range(graph.n)]
         found.append((paths.distances().tolist(), walks))
     assert found[0] == found[1]

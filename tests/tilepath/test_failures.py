@@ -77,20 +77,20 @@ MORE = """
 graph turns IN/g OUT --turns IN/t.csv
 flows IN/g IN/demand.csv OUT.csv
 od IN/h OUT.csv --origins IN/v.csv
-od IN/h OUT.npy --origins IN/v.csv
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
 histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 isochrones IN/h OUT.gpkg --from 0 --within 4,9
-hierarchy IN/g OUT --like IN/h
 apsp IN/g OUT --method hierarchy
 graph reverse IN/g OUT
 picture IN/g OUT.svg
 som generate chainlink OUT
 som cluster IN/m OUT.csv --clusters 2
-export IN/d OUT.npy
 """
 SLOW_ONLY = """
+od IN/h OUT.npy --origins IN/v.csv
+hierarchy IN/g OUT --like IN/h
+export IN/d OUT.npy
 import IN/many.csv OUT --memory 1
 import IN/e.csv OUT --turns IN/t.csv --labels
 graph tree IN/g OUT
@@ -325,7 +325,10 @@ def every(calls, _rng):
                 yield not n // len(numbers) % 2, operation, n, numbers[n % len(numbers)]
 
 
-FEW = [pytest.param(command, chosen, id=f"few-{command}") for command in lines(COMMANDS)]
+FEW = [
+    pytest.param(command, chosen if command.startswith(RESUMES) else one, id=f"few-{command}")
+    for command in lines(COMMANDS)
+]
 FEW += [pytest.param(command, one, id=f"one-{command}") for command in lines(MORE)]
 SLOW = [pytest.mark.slow, pytest.mark.timeout(3600)]
 ALL = [pytest.param(command, every, id=f"all-{command}", marks=SLOW) for command in lines(COMMANDS + MORE + SLOW_ONLY)]

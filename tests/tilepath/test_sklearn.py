@@ -579,7 +579,7 @@ def test_every_picture_of_the_command_line_is_a_picture_of_the_estimator(kind):
     needs = {"pmatrix": {"X": X}, "ustar": {"X": X}, "labels": {"y": som.labels_ % 3}, "pies": {"y": som.labels_ % 3}}
     drawn = som.plot(kind, title="a $title", **needs.get(kind, {}))
     figure = drawn if isinstance(drawn, Figure) else drawn.figure
-    figure.savefig(io.BytesIO(), format="png")
+    figure.savefig(io.BytesIO(), format="png", dpi=30)
     words = [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))]
     assert "a $title" in words
     plt.close(figure)

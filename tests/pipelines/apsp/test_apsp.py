@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from families import diagonals
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from pipeline_fixtures import kill_at, peak_memory
+from ring_memory import nothing_is_mapped
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from clusters import start
@@ -48,9 +49,12 @@ def test_equals_scipy(client, tmp_path, n, dtype):
     np.testing.assert_array_equal(result[:], as_stored(expected(n, *arcs), dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "int16"])
 @pytest.mark.parametrize(
-    "kind", ["directed", "undirected", "disconnected", "zero weights", "zero cycles", "negative arcs", "no arcs"]
+    ("kind", "dtype"),
+    diagonals(
+        ["directed", "undirected", "disconnected", "zero weights", "zero cycles", "negative arcs", "no arcs"],
+        ["int16", "float32", "int32"],
+    ),
 )
 def test_kinds_of_graphs_on_three_workers(three, tmp_path, kind, dtype):
     n = 20 if (kind, dtype) == ("negative arcs", "int16") else 300  # int16 holds signed distances below 2,048
@@ -124,12 +128,12 @@ def test_many_zero_cycles_that_rounding_makes_negative(client, tmp_path, seed, d
 @pytest.mark.parametrize("users", ["client", "three"])
 @pytest.mark.parametrize("closed", ["first", "scattered", "all"])
 def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, closed):
-    n = 400
-    arcs = random_arcs(n, 2000, seed=3)
+    n = 200
+    arcs = random_arcs(n, 1000, seed=3)
     through = np.ones(n, dtype=bool)
-    through[{"first": slice(0, 130), "scattered": slice(0, None, 3), "all": slice(None)}[closed]] = False
+    through[{"first": slice(0, 70), "scattered": slice(0, None, 3), "all": slice(None)}[closed]] = False
     graph = store_arcs(tmp_path / "g.zarr", n, *arcs, "int32", through=through)
-    result = all_pairs_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "d.zarr", block=64, verify=True)
+    result = all_pairs_shortest_paths(request.getfixturevalue(users), graph, tmp_path / "d.zarr", block=32, verify=True)
     want = np.array([dijkstra(n, *arcs, through, s) for s in range(n)])
     np.testing.assert_array_equal(result[:], as_stored(want, "int32"))
 
@@ -213,7 +217,7 @@ def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, d
         graph = write_graph(tmp_path / "g", indptr, heads, weights, overwrite=True)
         assert distances_fit(graph, np.dtype(dtype)) == proven
         unreachable = [np.iinfo(dtype).max] * 2
-        for sources in None, [0]:
+        for sources in (None, [0]) if pair[0] == 0 else [None]:
             found = all_pairs_shortest_paths(
                 users, graph, tmp_path / "d", dtype=dtype, sources=sources, verify=True, overwrite=True
             )
@@ -226,7 +230,7 @@ def test_integer_distances_are_refused_from_the_limit_to_infinity(request, tmp_p
     users, last = request.getfixturevalue(users), limit - 1
     for pair in (1, last), (last, 1), (limit // 2, limit // 2), (2, last), (last - 1, last), (last, last):
         graph = write_graph(tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array(pair), overwrite=True)
-        for sources in None, [0]:
+        for sources in (None, [0]) if pair[0] == 1 else [None]:
             with pytest.raises(WeightRangeError, match=f"exceeds {last:,}, .*--dtype"):
                 all_pairs_shortest_paths(users, graph, tmp_path / "d", dtype=dtype, sources=sources, overwrite=True)
 
@@ -350,17 +354,17 @@ def test_block_is_checked(client, tmp_path):
     assert json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]["plan"]["block"] == 16
 
 
-def float_graph(tmp_path, n=800):
-    tails, heads, _ = random_arcs(n, 6000)
-    weights = np.random.default_rng(8).random(6000)
+def float_graph(tmp_path, n=400):
+    tails, heads, _ = random_arcs(n, 3000)
+    weights = np.random.default_rng(8).random(3000)
     return store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
 
 
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch):
-    """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
+    """kill -9 of one of two worker processes: the bits of an undisturbed run come out, and no memory is left mapped."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit at every stage
     graph = float_graph(tmp_path)
-    want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=32)[:]
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
     killed = []
     two_processes.wait_for_workers(2)
@@ -373,10 +377,11 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
     murderer = threading.Thread(target=murder)
     murderer.start()
-    result = all_pairs_shortest_paths(two_processes, graph, out, block=32, commit_seconds=0)
+    result = all_pairs_shortest_paths(two_processes, graph, out, block=16, commit_seconds=0)
     murderer.join()
     assert 4 <= killed[0] < 25
     np.testing.assert_array_equal(result[:], want)
+    assert nothing_is_mapped(two_processes)
 
 
 RUN = """
@@ -387,7 +392,7 @@ from pipelines import all_pairs_shortest_paths
 pipelines.apsp.commits.COMMIT_SHARE = float("inf")  # commit at every stage
 if __name__ == "__main__":
     with start(device="cpu") as client:
-        options = {"method": "floyd-warshall", "block": 16, "commit_seconds": 0}
+        options = {"method": "floyd-warshall", "block": 8, "commit_seconds": 0}
         all_pairs_shortest_paths(client, sys.argv[1], sys.argv[2], **options)
 """
 
@@ -395,7 +400,7 @@ if __name__ == "__main__":
 def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     graph = float_graph(tmp_path)
-    want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
+    want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=8)[:]
     out = tmp_path / "killed.zarr"
     kill_at(10, begun_distances, RUN, graph.path, out)
     with pytest.raises(StoreError, match="--resume"):

@@ -45,7 +45,7 @@ def graph(network, tmp_path_factory):
     return write_graph(tmp_path_factory.mktemp("network") / "g", *network.rows("int32"), through=network.through)
 
 
-@pytest.mark.parametrize(("workers", "dtype"), [("client", "int32"), ("two", "float64")])
+@pytest.mark.parametrize(("workers", "dtype"), [("client", "int32"), ("two", "float32")])
 def test_distances_are_those_of_floyd_and_warshall(request, network, graph, tmp_path, monkeypatch, workers, dtype):
     monkeypatch.setattr(hierarchy, "EDGE", 64)
     monkeypatch.setattr(hierarchy, "LEAST_EDGE", 1)

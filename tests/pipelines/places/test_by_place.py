@@ -28,7 +28,7 @@ def apart(coordinates, places, on_the_globe):
 
 
 @pytest.mark.parametrize("on_the_globe", [False, True])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(n=st.integers(1, 300), seed=st.integers(0, 2**32 - 1), rounded=st.sampled_from([0, 5, 45]))
 def test_the_nearest_is_found(tmp_path_factory, on_the_globe, n, seed, rounded):
     """Rounded coordinates lie on each other, at the poles, and where longitude 180 is -180."""

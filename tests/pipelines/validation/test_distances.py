@@ -24,7 +24,9 @@ def ring(n=30, seed=2):
     return tails, heads, rng.integers(10, 90, 3 * n)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["int16", "float32", *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("int32", "float64"))]
+)
 def test_right_distances_pass(solve, graphs, case, dtype):
     n, arcs, facts = graphs[case]
     distances, graph = solve(n, arcs, dtype, **facts)

@@ -78,6 +78,7 @@ def test_an_iterator_given_up_may_end_while_a_thread_starts(threads):
             gc.collect()
         ended.set()
 
+    gc.freeze()  # so that the collector has only that object to look at
     GivenUp()
     collector = threading.Thread(target=collect, daemon=True)
     collector.start()

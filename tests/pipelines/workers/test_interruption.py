@@ -21,26 +21,30 @@ from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling, stop_if_asked
+from pipelines.workers.progress import Progress
 from tilepath.cli import main, tilepath
 from tilepath.cli.command import _command_to_go_on
 
 ROOT = Path(__file__).parents[3]
 
-# Small chunks make many boundaries, and what is shown tells how far the run is. As a file: workers import it too.
-COMMAND = """
-import os
-import sys
-import time
-import pipelines.apsp.batched, pipelines.apsp.in_memory.resident_rows, pipelines.apsp.in_memory.stages
-import pipelines.som.plan, pipelines.som.training
-import pipelines.sssp.plan
-import pipelines.stores.mapping, pipelines.workers.progress
-pipelines.workers.progress.LINE_SECONDS = 0.0
-pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
-pipelines.apsp.batched.EDGE, pipelines.apsp.in_memory.stages.SECONDS = 32, 0.0
-pipelines.som.plan.MOST_TOGETHER, pipelines.som.training.SECONDS = 1, 0.0
-pipelines.stores.mapping.LEAST_ROWS = 1
+# Small chunks make many boundaries, and what is shown tells how far the run is. COMMAND is a file: workers import it.
+OFTEN = {
+    "pipelines.workers.progress.LINE_SECONDS": 0.0,
+    "pipelines.sssp.plan.CHUNK_BYTES": 1,
+    "pipelines.sssp.plan.LANES": 1,
+    "pipelines.apsp.batched.EDGE": 32,
+    "pipelines.apsp.in_memory.stages.SECONDS": 0.0,
+    "pipelines.som.plan.MOST_TOGETHER": 1,
+    "pipelines.som.training.SECONDS": 0.0,
+    "pipelines.stores.mapping.LEAST_ROWS": 1,
+}
+COMMAND = f"""
+import importlib, os, sys, time
+for name, value in {OFTEN}.items():
+    module, _, constant = name.rpartition(".")
+    setattr(importlib.import_module(module), constant, value)
 if "SLOW" in os.environ:
+    import pipelines.apsp.in_memory.resident_rows
     pipelines.apsp.in_memory.resident_rows.ResidentRows._relax = lambda *_: time.sleep(100)
 from tilepath.cli import main
 if __name__ == "__main__":
@@ -141,12 +145,16 @@ def codebook(inputs, tmp_path_factory):
 PROCESSES = "--workers 2 --processes"
 
 
+def words_of(command, inputs, codebook, out, workers=""):
+    """The words of a command of CASES."""
+    filled = command.format(graph=inputs[0], samples=inputs[1], map=codebook, out=out)
+    return f"{filled} --device cpu {workers}".split()
+
+
 @pytest.mark.parametrize(
     ("pipeline", "workers"),
     [
-        ("by sources", ""),
-        ("epochs", ""),
-        *(pytest.param(name, "", marks=pytest.mark.slow) for name in CASES if name not in ("by sources", "epochs")),
+        *(pytest.param(name, "", marks=pytest.mark.slow) for name in CASES),
         ("stages", PROCESSES),
         pytest.param("by sources", PROCESSES, marks=pytest.mark.slow),
     ],
@@ -157,8 +165,7 @@ def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with
     command, moment, result = CASES[pipeline]
 
     def words(out, workers=""):
-        filled = command.format(graph=inputs[0], samples=inputs[1], map=codebook, out=tmp_path / out)
-        return f"{filled} --device cpu {workers}".split()
+        return words_of(command, inputs, codebook, tmp_path / out, workers)
 
     run = Command(tmp_path, *words("interrupted", workers), "--overwrite")
     run.read_until(moment)
@@ -181,7 +188,39 @@ def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with
     np.testing.assert_array_equal(result(tmp_path / "interrupted"), result(tmp_path / "calm"))
 
 
-@pytest.mark.parametrize("workers", ["", PROCESSES])
+@pytest.mark.usefixtures("answers_ctrl_c")
+@pytest.mark.parametrize("pipeline", ["by sources", "epochs"])
+def test_ctrl_c_in_a_process_with_its_workers_commits_at_the_next_boundary(
+    inputs, codebook, tmp_path, monkeypatch, capsys, pipeline
+):
+    command, _, result = CASES[pipeline]
+    interrupted, calm = (words_of(command, inputs, codebook, tmp_path / out) for out in ("interrupted", "calm"))
+    advance, moments = Progress.advance, iter([signal.SIGINT])
+
+    def interrupt(shown, units):
+        advance(shown, units)
+        for number in moments:  # once: a second time would end the run at once
+            os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patch:
+        for name, value in OFTEN.items():
+            patch.setattr(name, value)
+        patch.setattr(Progress, "advance", interrupt)
+        patch.setattr("tilepath.cli.command._end_quietly", lambda: None)  # this process goes on
+        patch.setattr(sys, "argv", ["tilepath", *interrupted])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err.rstrip().endswith(f"resume with: tilepath {shlex.join(interrupted)} --resume")
+    facts = json.loads((tmp_path / "interrupted" / "zarr.json").read_text())["attributes"]
+    assert facts[COMMITTED.get(pipeline, "done")]
+    assert not facts.get("complete")
+    tilepath([*interrupted, "--resume"], standalone_mode=False)
+    tilepath(calm, standalone_mode=False)
+    np.testing.assert_array_equal(result(tmp_path / "interrupted"), result(tmp_path / "calm"))
+
+
+@pytest.mark.parametrize("workers", ["", pytest.param(PROCESSES, marks=pytest.mark.slow)])
 def test_a_second_ctrl_c_stops_at_once(inputs, tmp_path, workers):
     command = f"apsp {inputs[0]} {tmp_path / 'd'} --method floyd-warshall --device cpu {workers}"
     run = Command(tmp_path, *command.split(), SLOW="1")
