@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._atomics import prefetch, rolled
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import inner
 
 _BUCKETS = 1024  # buckets on the wheel, a power of two
 CHUNK = 32  # vertices of a chunk, a power of two

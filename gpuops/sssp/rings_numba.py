@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuops._atomics import exchange, load, rolled, store
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import inner
 
 RING = 1024  # places in a ring, a power of two
 _PUBLIC = 8  # numbers between the positions of two rings, so that each ring has a cache line of its own

@@ -28,10 +28,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from gpuops._atomics import add, load, lower, prefetch, rolled, sleep
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.buckets_numba import (
@@ -153,7 +152,7 @@ def _profile(graph: Any) -> _Profile:
     return _Profile(stops, 1 / max(width, 1e-300), _longest(graph), int(inner[-1]) + 1 if len(inner) else 0)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _turn(
     indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
     held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, found_bits, due, queue,
