@@ -16,6 +16,8 @@ from numba.extending import intrinsic
 
 
 def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    if isinstance(signature.args[0], types.CPointer):
+        return builder.gep(args[0], [context.cast(builder, args[1], signature.args[1], types.intp)])
     array = context.make_array(signature.args[0])(context, builder, args[0])
     index = context.cast(builder, args[1], signature.args[1], types.intp)
     return cgutils.get_item_pointer(context, builder, signature.args[0], array, [index], wraparound=False)
@@ -23,6 +25,20 @@ def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 def _value(context: Any, builder: Any, signature: Any, args: Any, place: int) -> Any:
     return context.cast(builder, args[place], signature.args[place], signature.args[0].dtype)
+
+
+@intrinsic
+def elements(typing_context: Any, array: Any) -> Any:
+    """Return a pointer to the first element of a contiguous array: ``pointer[i]`` is an element, for i from 0 on.
+
+    Code with pointers compiles faster than code with arrays, which handles negative indices and counts references. The
+    array must live as long as the pointer is used. All functions here take pointers, too. Elements may not be bool.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+    return types.CPointer(array.dtype)(array), build
 
 
 @intrinsic

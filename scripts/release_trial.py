@@ -76,8 +76,10 @@ def tried(name: str, python: str, built: Path, resolution: str) -> list[str]:
         try:
             versions = install(Path(folder, "environment"), python, built, resolution)
             use(Path(folder))
-        except subprocess.CalledProcessError as error:
-            print(f"{name}: FAILED\n$ {' '.join(map(str, error.cmd))}\n{error.stdout}{error.stderr}", flush=True)
+        except subprocess.SubprocessError as error:  # also a program that takes too long
+            print(f"{name}: FAILED: {error}", flush=True)
+            for printed in (getattr(error, "stdout", None), getattr(error, "stderr", None)):
+                print(printed.decode() if isinstance(printed, bytes) else printed or "", flush=True)
             return [name]
     print(f"{name}: works, {time.monotonic() - start:.0f} s ({versions})", flush=True)
     return []

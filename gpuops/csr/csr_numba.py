@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 
 import numba
 import numpy as np
-from numba import njit
 
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import entry
 from gpuops._threads import by_parts, for_all
 
 _TASKS = 64
 _SHORT = 8  # most rows have at most this many arcs
-_BLOCK = 4096  # arcs whose tails stay in the first-level cache
+_BLOCK = 2**16  # arcs whose tails stay in the second-level cache
 _STREAM, _GATHER = 4, 64  # cost of a sequential and of a random access, in relaxations of a dense matrix
 _BUCKETS = 10  # leading bits of a head that choose its list in the first deal; 2^10 lists can be appended to at once
 _NEAR = 2**14  # vertices whose lists stay in a cache
@@ -29,7 +28,12 @@ def bounds(indices: np.ndarray) -> tuple[int, int]:
 def tails(indptr: np.ndarray, arcs: int, dtype: np.dtype) -> np.ndarray:
     """Return the tail of every arc, (arcs,) of `dtype`."""
     result = np.empty(arcs, dtype)
-    for_all(lambda part: _tails(indptr, *part, result), parts(indptr, arcs, _TASKS), _STREAM * arcs)
+
+    def work(part: tuple[int, int, int]) -> None:
+        for first, last, block in _blocks(indptr, part, dtype):
+            result[first:last] = block[: last - first]
+
+    for_all(work, parts(indptr, arcs, _TASKS), _STREAM * arcs)
     return result
 
 
@@ -53,19 +57,27 @@ def transpose(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.n
     for_all(lambda task: _count(indices, shift, *task[1], places[task[0]]), tasks, _STREAM * m)
     cuts = starts if shift == 0 else np.empty(lists + 1, np.int64)
     _place(places, cuts)
+    room = m if shift else 0
+    dealt = np.empty(room, indices.dtype), np.empty(room, indices.dtype), np.empty(room, number)
+
+    def deal(task: tuple[int, tuple[int, int, int]]) -> None:
+        task_places = places[task[0]]
+        for first, last, block in _blocks(indptr, task[1], indices.dtype):
+            if shift:
+                _deal_by_ranges(indices, block, shift, first, last, task_places, *dealt)
+            else:
+                _deal(indices, block, first, last, task_places, sources, arcs)
+
+    for_all(deal, tasks, _GATHER * m)
     if shift == 0:
-        step = functools.partial(_deal, indptr, indices)
-        for_all(lambda task: step(*task[1], places[task[0]], sources, arcs), tasks, _GATHER * m)
         return starts, sources, arcs
-    dealt = np.empty(m, indices.dtype), np.empty(m, indices.dtype), np.empty(m, number)
-    for_all(lambda task: _deal_by_ranges(indptr, indices, shift, *task[1], places[task[0]], *dealt), tasks, _GATHER * m)
     ranges = [(b << shift, min((b + 1) << shift, n), cuts[b], cuts[b + 1]) for b in range(lists)]
     for_all(lambda part: _sort(*part, *dealt, starts, sources, arcs), ranges, _GATHER * (n + m))
     starts[n] = m
     return starts, sources, arcs
 
 
-@njit(nogil=True, cache=True)
+@entry
 def both_directions(indptr, indices, weights):
     """Return `gpuops.csr.both_directions` of a graph."""
     n, m = len(indptr) - 1, len(indices)
@@ -111,7 +123,17 @@ def parts(indptr: np.ndarray, arcs: int, count: int) -> list[tuple[int, int, int
     return [(r, a, b) for r, a, b in zip(rows.tolist(), cuts[:-1].tolist(), cuts[1:].tolist(), strict=True) if a < b]
 
 
-@inner
+def _blocks(indptr: np.ndarray, part: tuple[int, int, int], dtype: np.dtype) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield the tails of a part of the arcs, block by block: first arc, last arc + 1, and an array that is reused."""
+    row, first, last = part
+    block = np.empty(min(_BLOCK, last - first) + _SHORT, dtype)
+    for start in range(first, last, _BLOCK):
+        end = min(start + _BLOCK, last)
+        row = _expand(indptr, row, start, end, block)
+        yield start, end, block
+
+
+@entry
 def _expand(indptr, row, first, last, block):
     """Store the tails of arcs `first` to `last` - 1 in `block`, and return the last one; `first` is in `row` or later.
 
@@ -124,7 +146,7 @@ def _expand(indptr, row, first, last, block):
     while True:
         for i in range(start, start + _SHORT):
             block[i] = row
-        for i in range(start + _SHORT, min(end, last - first)):
+        for i in range(start + _SHORT, end if end < last - first else last - first):
             block[i] = row
         if end >= last - first:
             return row
@@ -132,22 +154,13 @@ def _expand(indptr, row, first, last, block):
         start, end = end, indptr[row + 1] - first
 
 
-@njit(nogil=True, cache=True)
-def _tails(indptr, row, first, last, result):
-    block = np.empty(_BLOCK + _SHORT, result.dtype)
-    for arc in range(first, last, _BLOCK):
-        end = min(arc + _BLOCK, last)
-        row = _expand(indptr, row, arc, end, block)
-        result[arc:end] = block[: end - arc]
-
-
-@njit(nogil=True, cache=True)
+@entry
 def _count(indices, shift, _row, first, last, counts):
     for arc in range(first, last):
         counts[np.uint64(indices[arc]) >> np.uint64(shift)] += 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _place(counts, starts):
     """Replace `counts` (parts, lists) by the places where the parts begin in the lists; fill the lists' `starts`."""
     place = 0
@@ -160,36 +173,28 @@ def _place(counts, starts):
     starts[counts.shape[1]] = place
 
 
-@njit(nogil=True, cache=True)
-def _deal(indptr, indices, row, first, last, places, tails, numbers):
-    block = np.empty(_BLOCK + _SHORT, tails.dtype)
-    for start in range(first, last, _BLOCK):
-        end = min(start + _BLOCK, last)
-        row = _expand(indptr, row, start, end, block)
-        for arc in range(start, end):
-            head = np.uint64(indices[arc])
-            place = places[head]
-            places[head] = place + 1
-            tails[place] = block[arc - start]
-            numbers[place] = arc
+@entry
+def _deal(indices, block, first, last, places, tails, numbers):
+    for arc in range(first, last):
+        head = np.uint64(indices[arc])
+        place = places[head]
+        places[head] = place + 1
+        tails[place] = block[arc - first]
+        numbers[place] = arc
 
 
-@njit(nogil=True, cache=True)
-def _deal_by_ranges(indptr, indices, shift, row, first, last, places, heads, tails, numbers):
-    block = np.empty(_BLOCK + _SHORT, tails.dtype)
-    for start in range(first, last, _BLOCK):
-        end = min(start + _BLOCK, last)
-        row = _expand(indptr, row, start, end, block)
-        for arc in range(start, end):
-            head = indices[arc]
-            place = places[head >> shift]
-            places[head >> shift] = place + 1
-            heads[place] = head
-            tails[place] = block[arc - start]
-            numbers[place] = arc
+@entry
+def _deal_by_ranges(indices, block, shift, first, last, places, heads, tails, numbers):
+    for arc in range(first, last):
+        head = indices[arc]
+        place = places[head >> shift]
+        places[head >> shift] = place + 1
+        heads[place] = head
+        tails[place] = block[arc - first]
+        numbers[place] = arc
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _sort(first_head, last_head, first, last, heads, tails, numbers, starts, sources, arcs):
     """Sort the arcs `first` to `last` - 1, which lead to `first_head` to `last_head` - 1, by counting their heads."""
     places = np.zeros(last_head - first_head, np.int64)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
@@ -82,7 +82,7 @@ def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank
     for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _to_columns(rows, columns, rank, first, last):
     for start in range(first, last, _TILE):
         for search in range(rows.shape[0]):
@@ -90,7 +90,7 @@ def _to_columns(rows, columns, rank, first, last):
                 columns[vertex, search] = rows[search, vertex]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _to_rows(rows, columns, rank, first, last):
     for start in range(first, last, _TILE):
         for search in range(rows.shape[0]):
@@ -98,7 +98,7 @@ def _to_rows(rows, columns, rank, first, last):
                 rows[search, vertex] = columns[rank[vertex], search]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
@@ -147,7 +147,7 @@ def _pull_rows(
     return unsettled, nearer
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _push(indptr, indices, weights, distances, changed, through, infinity):
     """Relax the arcs of vertices that changed, round by round, until no vertex changes."""
     n, searches = distances.shape

@@ -19,8 +19,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
@@ -91,13 +91,13 @@ def _no_trees(n: int) -> tuple[np.ndarray, ...]:
     return parents, depths, after, before, states
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _plant(roots, parents, depths, after, before, states):
     for root in roots:
         _insert(root, parents.size, depths, after, before, states)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _insert(vertex, parent, depths, after, before, states):
     depths[vertex] = depths[parent] + 1
     following = after[parent]
@@ -106,7 +106,7 @@ def _insert(vertex, parent, depths, after, before, states):
     states[vertex] = _IN_TREE
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _take_apart(root, tail, depths, after, before, states):
     """Take the subtree of `root` out of the ring; return whether `tail` was in it."""
     found = False
@@ -121,7 +121,7 @@ def _take_apart(root, tail, depths, after, before, states):
     return found
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _scan(
     indptr, indices, weights, active, distances, queue, queued, first, size, parents, depths, after, before, states,
     cycle,

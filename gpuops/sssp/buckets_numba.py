@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._atomics import prefetch, rolled
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import inner
 
 _BUCKETS = 1024  # buckets on the wheel, a power of two
 CHUNK = 32  # vertices of a chunk, a power of two
@@ -26,7 +26,7 @@ _FREE, SPARE, WAITING, BASE = range(4)  # places in Wheel.numbers
 class Wheel(NamedTuple):
     """Vertices in buckets. Chunk 0 is not used, so that 0 means no chunk.
 
-    Compiled functions take the arrays one by one: a tuple of arrays takes far longer to compile.
+    Compiled functions take pointers to the arrays: a tuple of arrays takes far longer to compile.
     """
 
     vertices: np.ndarray  # the chunks
@@ -88,29 +88,30 @@ def put(held, following, places, numbers, vertices, distances, count, per_distan
         base = np.int64(2**62)
     for i in range(count):
         rolled()
-        vertex = np.uint64(vertices[i])
+        vertex = vertices[i]
         bucket = bucket_of(distances[i], per_distance)
-        base = min(base, bucket)
-        slot = np.uint64(min(bucket, base + mask) & mask)
+        if bucket < base:
+            base = bucket
+        slot = (bucket if bucket < base + mask else base + mask) & mask
         place = places[slot]
         if place & (CHUNK - 1) == 0:
             chunk = free
-            free = np.int64(following[np.uint64(chunk)])
+            free = np.int64(following[chunk])
             spare -= 1
-            following[np.uint64(chunk)] = (place - 1) // CHUNK if place else 0
+            following[chunk] = (place - 1) // CHUNK if place else 0
             place = chunk * CHUNK
-        held[np.uint64(place)] = vertex
+        held[place] = vertex
         places[slot] = place + 1
         prefetch(indptr, vertex)
     numbers[_FREE], numbers[SPARE], numbers[BASE] = free, spare, base
-    numbers[WAITING] += np.int64(count)
+    numbers[WAITING] += count
 
 
 @inner
 def open_next(places, numbers):
     """Go to the first bucket that is not empty, of a wheel with vertices; return the number of buckets passed."""
     base = before = numbers[BASE]
-    while places[np.uint64(base & (_BUCKETS - 1))] == 0:
+    while places[base & (_BUCKETS - 1)] == 0:
         base += 1
     numbers[BASE] = base
     return base - before
@@ -124,24 +125,25 @@ def take(held, following, places, numbers, distances, per_distance, due, later, 
     `later_distances`. Stops when the bucket is empty, or when a further chunk might exceed `most` vertices. Returns
     both numbers of vertices.
     """
-    dues, laters, base = np.uint64(0), np.uint64(0), numbers[BASE]
-    slot, most = np.uint64(base & (_BUCKETS - 1)), np.uint64(most - CHUNK)
+    dues, laters, base = 0, 0, numbers[BASE]
+    slot = base & (_BUCKETS - 1)
+    most -= CHUNK
     place = places[slot]
     while place > 0 and dues <= most and laters <= most:
         chunk = (place - 1) // CHUNK
-        for i in range(np.uint64(chunk * CHUNK), np.uint64(place)):
+        for i in range(chunk * CHUNK, place):
             rolled()
-            vertex = np.uint64(held[i])
+            vertex = held[i]
             distance = distances[vertex]
             bucket = bucket_of(distance, per_distance)
             due[dues] = vertex
-            dues += np.uint64(bucket == base)
+            dues += bucket == base
             later[laters], later_distances[laters] = vertex, distance
-            laters += np.uint64(bucket > base)
+            laters += bucket > base
         numbers[WAITING] -= place - chunk * CHUNK
-        after = np.int64(following[np.uint64(chunk)])
+        after = np.int64(following[chunk])
         place = (after + 1) * CHUNK if after else 0
-        following[np.uint64(chunk)] = numbers[_FREE]
+        following[chunk] = numbers[_FREE]
         numbers[_FREE] = chunk
         numbers[SPARE] += 1
     places[slot] = place

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import njit
 
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import by_parts, for_all
 from gpuops.csr import equal_ranges, transpose
 from gpuops.csr.csr_numba import gather
@@ -79,12 +78,16 @@ def sorted_rows(
 
     def work(part: tuple[int, int]) -> None:
         first, last = part
-        longest = int(np.diff(indptr[first : last + 1]).max(initial=0))
-        places, crowded = np.empty(longest // _BUCKET + 2, np.int64), np.empty(last - first, np.int64)
-        count = _lay_rows(*rows, order, rank, shifts, *result, places, crowded, first, last)
-        if count:
+        listed = np.empty(last - first, np.int64)
+        listed = listed[: _lay_rows(*rows, order, rank, shifts, *result, listed, first, last)]
+        if not len(listed):
+            return
+        longest = int((indptr[listed + 1] - indptr[listed]).max())
+        places = np.empty(longest // _BUCKET + 2, np.int64)
+        crowded = listed[: _lay_long_rows(*rows, order, rank, shifts, *result, places, listed)]
+        if len(crowded):
             spare = np.empty(longest, np.int32), np.empty(longest, row_weights.dtype)
-            _merge_rows(*result, shifts, crowded[:count], *spare)
+            _merge_rows(*result, shifts, crowded, *spare)
 
     for_all(work, equal_ranges(indptr, min(_TASKS, 1 + m // _TASK)), _WORK * m)
     return result
@@ -107,7 +110,7 @@ def sorted_transpose(rows: Rows, shifts: np.ndarray | None = None) -> Rows:
     return sorted_rows((indptr, tails, gather(rows[2], arcs)), np.diff(indptr), same, same, shifts)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, seen, first_row, last_row):
     """Keep arcs of a range of rows. `seen`, by head, is the place of the last arc that was kept, or anything."""
     loop = heads.size
@@ -138,13 +141,13 @@ def _simplify(indptr, heads, weights, kept_heads, kept_weights, degrees, seen, f
     return loop
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _count(indices, counts):
     for head in indices:
         counts[head] += 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _number(degrees, places, order, rank):
     for v in range(degrees.size):
         place = places[degrees[v]]
@@ -152,31 +155,49 @@ def _number(degrees, places, order, rank):
         order[place], rank[v] = v, place
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _lay_rows(
-    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, places, crowded, first_row, last_row,
+    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, long_rows, first_row, last_row,
 ):  # fmt: skip
-    """Write a range of rows and sort them, except the rows with many arcs of similar weight.
-
-    Returns the number of the rows that are not sorted, which are listed in `crowded`.
-    """
-    left = 0
+    """Write a range of rows and sort them, except long rows; list these in `long_rows` and return their number."""
+    count = 0
     for row in range(first_row, last_row):
         source, begin, end = starts[order[row]], indptr[row], indptr[row + 1]
+        if end - begin > _RUN:
+            long_rows[count] = row
+            count += 1
+            continue
+        for at in range(begin, end):
+            indices[at], row_weights[at] = rank[heads[source]], weights[source]
+            source += 1
+        _insert(indices, row_weights, shifts, begin, end)
+    return count
+
+
+@entry
+def _lay_long_rows(
+    starts, heads, weights, order, rank, shifts, indptr, indices, row_weights, places, long_rows,
+):  # fmt: skip
+    """Write long rows and sort them, except the rows with many arcs of similar weight.
+
+    The rows that are not sorted move to the beginning of `long_rows`; returns their number.
+    """
+    left = 0
+    for row in long_rows:
+        source, begin, end = starts[order[row]], indptr[row], indptr[row + 1]
         size = end - begin
-        scale, least = 0.0, 0.0
-        if size > _RUN:
-            least = most = np.float64(_key(weights[source], rank[heads[source]], shifts))
-            for arc in range(source + 1, source + size):
-                key = np.float64(_key(weights[arc], rank[heads[arc]], shifts))
-                if key < least:
-                    least = key
-                if key > most:
-                    most = key
-            if most > least:
-                scale = (size // _BUCKET) / (most - least)
+        scale = 0.0
+        least = most = np.float64(_key(weights[source], rank[heads[source]], shifts))
+        for arc in range(source + 1, source + size):
+            key = np.float64(_key(weights[arc], rank[heads[arc]], shifts))
+            if key < least:
+                least = key
+            if key > most:
+                most = key
+        if most > least:
+            scale = (size // _BUCKET) / (most - least)
         crowd = size
-        if not 0.0 < scale < np.inf:  # a short row, equal weights, or a range that float64 does not hold
+        if not 0.0 < scale < np.inf:  # equal weights, or a range that float64 does not hold
             for i in range(size):
                 indices[begin + i], row_weights[begin + i] = rank[heads[source + i]], weights[source + i]
         else:
@@ -199,7 +220,7 @@ def _lay_rows(
         if crowd <= _CROWDED:
             _insert(indices, row_weights, shifts, begin, end)
         else:
-            crowded[left] = row
+            long_rows[left] = row
             left += 1
     return left
 
@@ -225,7 +246,7 @@ def _insert(indices, weights, shifts, start, stop):
         indices[j], weights[j] = head, weight
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _merge_rows(indptr, all_indices, all_weights, shifts, rows, other_indices, other_weights):
     """Sort rows in place by merging: sort runs by insertion, then merge pairs of runs."""
     for row in rows:

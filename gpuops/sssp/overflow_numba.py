@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.profile_numba import profile
 from gpuops.sssp.sources_numba import Begins
@@ -31,7 +31,7 @@ def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
             raise OverflowError("distances exceed int32; use float64")
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _lost(indptr, indices, weights, rising, distances, vertices, starts, infinity):
     for i in range(vertices.size):
         if starts[i] == infinity:

@@ -11,8 +11,8 @@ D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", Jou
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops.csr import equal_ranges
 
@@ -55,7 +55,7 @@ def potentials(
     return None
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _look_ahead(indptr, degrees, heads, weights, through, rounding, lengths, first_row, last_row):
     """Shorten the walks of a range of rows; return the number of rows that found a shorter walk.
 

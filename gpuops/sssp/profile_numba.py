@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import inner
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.kept import kept_with_graph
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuops._atomics import exchange, load, rolled, store
-from gpuops._inner_numba import inner
+from gpuops._compiled_numba import inner
 
 RING = 1024  # places in a ring, a power of two
 _PUBLIC = 8  # numbers between the positions of two rings, so that each ring has a cache line of its own
@@ -21,7 +21,7 @@ _FEW = 8  # as few vertices are left to their owner
 
 
 class Rings(NamedTuple):
-    """The rings of all threads. Compiled functions take the arrays one by one, which takes less time to compile."""
+    """The rings of all threads. Compiled functions take pointers to the arrays, which takes less time to compile."""
 
     vertices: np.ndarray  # int32: the places of all rings, one after the other
     ends: np.ndarray  # int64: of each ring the position of its first vertex, and after its last vertex
@@ -46,8 +46,8 @@ def offer(vertices, ends, me, due, count):
 
 
 @inner
-def take_out(vertices, ends, ring, me, queue):
-    """Take as many vertices as `queue` holds out of the own ring, or up to half of another; return their number.
+def take_out(vertices, ends, ring, me, queue, most):
+    """Take at most `most` vertices out of the own ring, or up to half of another; return their number.
 
     Only the owner tries again if another thread was faster.
     """
@@ -57,8 +57,8 @@ def take_out(vertices, ends, ring, me, queue):
         count = load(ends, place + 1) - first
         if ring != me:
             count //= 2
-        if count > queue.size:
-            count = queue.size
+        if count > most:
+            count = most
         for i in range(count):
             rolled()
             queue[i] = vertices[ring * RING + ((first + i) & (RING - 1))]
@@ -69,10 +69,10 @@ def take_out(vertices, ends, ring, me, queue):
 
 
 @inner
-def richest(ends, levels, me, level):
+def richest(ends, levels, threads, me, level):
     """Return the ring with the least level of those with more than a few vertices, or -1 if none is below `level`."""
     victim = -1
-    for other in range(levels.size):
+    for other in range(threads):
         rolled()
         theirs = levels[other]
         if theirs < level and other != me:

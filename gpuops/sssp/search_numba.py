@@ -32,8 +32,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.profile_numba import less, never, profile
@@ -174,7 +174,7 @@ class Search:
         self.cursor[vertices], self.state[vertices] = 0, 2
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _push(
     indptr, indices, weights, potentials, lightest, entering, distances, wake, cursor, state, queue, pile, waiting,
     last, width, limit, infinity, never, touched, most, open_arcs,
@@ -266,7 +266,7 @@ def _push(
             width = kind(min(width * 2, never))
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, last, late):
     for tail in vertices:
         distance = distances[tail]
@@ -323,12 +323,12 @@ def pull(
         floor = last - rounding  # tails with final distances have been read
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _plus(weight, tail, potentials):
     return weight if potentials is None else np.float64(weight) + potentials[tail]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
     first_vertex, last_vertex,

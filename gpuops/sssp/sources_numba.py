@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops.numbers import outside_infinity
 
 Begins = tuple[np.ndarray, np.ndarray]  # closed vertices, and the distances at which paths begin there
@@ -36,7 +36,7 @@ def relax_closed(graph: Any, distances: np.ndarray, begins: Begins) -> np.ndarra
     return np.flatnonzero(nearer)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _relax(indptr, indices, weights, distances, closed, starts, nearer):
     for i in range(closed.size):
         for arc in range(indptr[closed[i]], indptr[closed[i] + 1]):

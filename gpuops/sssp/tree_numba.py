@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops.csr import equal_ranges
 from gpuops.numbers import outside_infinity
@@ -64,7 +64,7 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
     return predecessors
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last):
     """Take the first tight arc of each row that comes from a nearer tail."""
     for head in range(first, last):
@@ -81,7 +81,7 @@ def _look_back(in_indptr, in_indices, in_weights, distances, roots, passes_on, p
                 break
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _look_back_by_fours(
     in_indptr, in_indices, in_weights, distances, roots, passes_on, predecessors, infinity, first, last
 ):  # fmt: skip
@@ -93,7 +93,8 @@ def _look_back_by_fours(
         found = np.int32(-1)
         for start in range(begin, end, np.uint64(4)):
             for k in range(3, -1, -1):
-                arc = min(start + np.uint64(k), end - one)
+                arc = start + np.uint64(k)
+                arc = arc if arc < end else end - one
                 tail = np.uint64(in_indices[arc])
                 nearer = (distances[tail] < distance) & passes_on[tail]
                 found = np.int32(tail) if nearer & (distances[tail] + in_weights[arc] == distance) else found
@@ -102,7 +103,7 @@ def _look_back_by_fours(
         predecessors[head] = np.int32(-1) if (distance == infinity) | roots[head] else found
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecessors, infinity):
     """Do the same without the transpose: take the smallest tail that is nearer."""
     for tail in range(distances.size):
@@ -118,7 +119,7 @@ def _look_forth(indptr, indices, weights, distances, roots, passes_on, predecess
                 predecessors[head] = tail
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _tight(indptr, indices, weights, distances, passes_on, stops, heads, first, last):
     """Write the heads of the tight arcs of each row to the beginning of the row in `heads`, and its end to `stops`."""
     for tail in range(first, last):
@@ -131,7 +132,7 @@ def _tight(indptr, indices, weights, distances, passes_on, stops, heads, first, 
         stops[tail] = at
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _go_by_levels(indptr, stops, heads, weights, distances, passes_on, levels, predecessors, all_tight):
     """Search over tight arcs, breadth first, from the resolved vertices, which are level 0.
 

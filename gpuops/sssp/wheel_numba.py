@@ -28,10 +28,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from gpuops._atomics import add, load, lower, prefetch, rolled, sleep
-from gpuops._inner_numba import inner
+from gpuops._atomics import add, elements, load, lower, prefetch, rolled, sleep
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.buckets_numba import (
@@ -58,7 +57,6 @@ _WIDTH = 0.5  # first width of a bucket, in median weights
 _REPEATED = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
 _IDLE = 16  # buckets are doubled if a greater number is empty for each vertex that relaxes its arcs
 _PASSED = 1024  # fewer empty buckets do not count
-_FOUR = np.uint64(4)
 _AHEAD = 8  # a thread waits if its next bucket is more buckets ahead of another thread
 _CHUNKS = 4096  # chunks of a new wheel
 _SOME = 32  # vertices that are relaxed together
@@ -94,9 +92,11 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     nearer = relax_closed(graph, distances, closed)
     if len(nearer):
         vertices = np.union1d(vertices, nearer)
+    if not graph.m:
+        vertices = vertices[:0]  # compiled code reads at least one arc for each vertex
     farthest = infinity if limit is None else limit
     threads = threads_for(_WORK * graph.n)
-    rings, relaxed = rings_of(threads), np.zeros(graph.n, bool)
+    rings, relaxed = rings_of(threads), np.zeros(graph.n, np.uint8)
     bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
     vertices = vertices.astype(np.int32)
     period, taken = max(1, graph.n // (8 * threads)), []
@@ -153,7 +153,7 @@ def _profile(graph: Any) -> _Profile:
     return _Profile(stops, 1 / max(width, 1e-300), _longest(graph), int(inner[-1]) + 1 if len(inner) else 0)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _turn(
     indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
     held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, found_bits, due, queue,
@@ -164,14 +164,20 @@ def _turn(
     Otherwise the wheel needs room, or `period` vertices have relaxed their arcs, or many buckets are empty. The caller
     sees to that, and calls again.
     """
-    alone, waited = levels.size == 1, 0
-    vertices, given, count = starts, begins, np.uint64(starts.size)
+    threads, waited, last = levels.size, 0, indices.size - 1
+    vertices, given, count = elements(starts), elements(begins), starts.size
+    indptr, stops, indices, weights = elements(indptr), elements(stops), elements(indices), elements(weights)
+    distances, bits, relaxed = elements(distances), elements(bits), elements(relaxed)
+    held, following, places, numbers = elements(held), elements(following), elements(places), elements(numbers)
+    ring_vertices, ends, levels, active = elements(ring_vertices), elements(ends), elements(levels), elements(active)
+    heads, found, found_bits, due = elements(heads), elements(found), elements(found_bits), elements(due)
+    queue, counts = elements(queue), elements(counts)
     while True:
         put(held, following, places, numbers, vertices, given, count, per_distance, indptr)
         if numbers[SPARE] < room:
             return False
-        vertices, given, count = heads, found, np.uint64(0)
-        size = take_out(ring_vertices, ends, me, me, queue)
+        vertices, given, count = heads, found, 0
+        size = take_out(ring_vertices, ends, me, me, queue, _SOME)
         if size == 0:
             if counts[_TAKEN] > period or counts[_EMPTY] > _IDLE * counts[_TAKEN] + _PASSED:
                 return False
@@ -180,12 +186,12 @@ def _turn(
                 counts[_EMPTY] += open_next(places, numbers)
                 level = numbers[BASE] / per_distance
             levels[me] = level
-            if not alone:
-                victim = richest(ends, levels, me, level)
+            if threads > 1:
+                victim = richest(ends, levels, threads, me, level)
                 if victim >= 0:
                     change = 0 if counts[_ACTIVE] else 1
                     add(active, 0, change)
-                    size = take_out(ring_vertices, ends, victim, me, queue)
+                    size = take_out(ring_vertices, ends, victim, me, queue, _SOME)
                     if size == 0:
                         add(active, 0, -change)
         if size == 0:
@@ -195,7 +201,7 @@ def _turn(
                 if load(active, 0) == 0:
                     return True
             ahead = not waiting
-            for other in range(levels.size):
+            for other in range(threads):
                 rolled()
                 ahead |= level - _AHEAD / per_distance > levels[other]
             if ahead:
@@ -206,60 +212,59 @@ def _turn(
             dues, count = take(held, following, places, numbers, distances, per_distance, due, heads, found, RING)
             for i in range(dues):
                 rolled()
-                row = indptr[np.uint64(due[i])]
+                row = indptr[due[i]]
                 prefetch(indices, row)
                 prefetch(weights, row)
             offer(ring_vertices, ends, me, due, dues)
             continue
         counts[_ACTIVE], waited = 1, 0
-        count, repeated = _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, heads, found)
-        count = _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, count)
+        count, repeated = _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found)
+        count = _lower(distances, bits, threads > 1, farthest, leaves, heads, found, found_bits, count)
         counts[_TAKEN] += size
         counts[_AGAIN] += repeated
 
 
 @inner
-def _relax(indptr, stops, indices, weights, distances, relaxed, queue, size, heads, found):
+def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found):
     """Find the heads that come nearer, and their new distances; return their number, and that of repeated vertices."""
-    kind, one, last = distances.dtype.type, np.uint64(1), np.uint64(indices.size - 1)
-    count, repeated = np.uint64(0), 0
+    count, repeated = 0, 0
     for i in range(size):
         rolled()
-        begin = np.uint64(indptr[np.uint64(queue[i])])
+        begin = indptr[queue[i]]
         for k in range(3):
-            arc = begin + np.uint64(k)
+            arc = begin + k
             prefetch(distances, indices[arc if arc < last else last])
     for i in range(size):
         rolled()
-        tail = np.uint64(queue[i])
+        tail = queue[i]
         repeated += relaxed[tail]
-        relaxed[tail] = True
-        distance = distances[tail]
-        begin, end = np.uint64(indptr[tail]), np.uint64(stops[tail])
-        for start in range(begin, end, _FOUR):
+        relaxed[tail] = 1
+        distance, start, end = distances[tail], indptr[tail], stops[tail]
+        while start < end:
             for k in range(4):
-                arc = start + np.uint64(k)
-                arc = arc if arc < end else end - one
-                head = np.uint64(indices[arc])
+                arc = start + k
+                arc = arc if arc < end else end - 1
+                head = indices[arc]
                 nearer = distance + weights[arc]  # int32 sums are int64 here
-                heads[count], found[count] = head, kind(nearer)  # a sum beyond int32 does not count
-                count += np.uint64(nearer < distances[head])
+                heads[count], found[count] = head, nearer  # a sum beyond int32 does not count
+                count += nearer < distances[head]
+            start += 4
     return count, repeated
 
 
 @inner
-def _lower(distances, bits, alone, farthest, leaves, heads, found, found_bits, count):
+def _lower(distances, bits, shared, farthest, leaves, heads, found, found_bits, count):
     """Lower the distances of the heads. Keep the heads that have to relax their arcs, and return their number."""
-    kept = np.uint64(0)
+    kept = 0
     for i in range(count):
         rolled()
-        head, distance = np.uint64(heads[i]), found[i]
+        head, distance = heads[i], found[i]
         if distance >= distances[head]:
             continue
-        if alone:
+        if not shared:
             distances[head] = distance
         elif lower(bits, head, found_bits[i]) <= found_bits[i]:
             continue
         heads[kept], found[kept] = head, distance
-        kept += np.uint64((head < leaves) & (distance <= farthest))
+        kept += (head < leaves) & (distance <= farthest)
     return kept

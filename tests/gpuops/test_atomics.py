@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from gpuops._atomics import add, exchange, load, lower, prefetch, rolled, store
+from gpuops._atomics import add, elements, exchange, load, lower, prefetch, rolled, store
 
 THREADS = 4
 
@@ -49,6 +49,18 @@ def _hand_over(box, me, rounds):
     return wrong
 
 
+@njit
+def _by_pointers(numbers, floats):
+    """Do every operation once by pointers; return the values before, and whether numbers were exchanged."""
+    pointer, others = elements(numbers), elements(floats)
+    prefetch(pointer, 1)
+    before = add(pointer, 0, 10), lower(pointer, 1, -5), load(pointer, 2)
+    exchanged = exchange(pointer, 3, 4, 40), exchange(pointer, 4, 6, 60)
+    store(pointer, 5, 50)
+    pointer[6], others[1] = 2.75, others[0] * 2
+    return before, exchanged
+
+
 def by_threads(work, count=THREADS):
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, range(count)))
@@ -67,6 +79,14 @@ def test_no_exchange_is_lost():
     _exchange_often(numbers, 0)
     by_threads(lambda _: _exchange_often(numbers, 50_000))
     assert numbers[0] == 3 * 50_000 * THREADS
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_pointers_reach_the_elements_of_arrays(dtype):
+    numbers, floats = np.arange(1, 9, dtype=dtype), np.array([1.5, 0, 7])
+    assert _by_pointers(numbers, floats) == ((1, 2, 3), (True, False))
+    assert numbers.tolist() == [11, -5, 3, 40, 5, 50, 2, 8]
+    assert floats.tolist() == [1.5, 3, 7]
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
