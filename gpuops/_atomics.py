@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 
@@ -34,6 +34,8 @@ def elements(typing_context: Any, array: Any) -> Any:
     Code with pointers compiles faster than code with arrays, which handles negative indices and counts references. The
     array must live as long as the pointer is used. All functions here take pointers, too. Elements may not be bool.
     """
+    if array.layout != "C":
+        raise errors.TypingError(f"a contiguous array is needed, not {array}")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, args[0]).data

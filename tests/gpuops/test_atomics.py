@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 from gpuops._atomics import add, elements, exchange, load, lower, prefetch, rolled, store
 
@@ -87,6 +88,8 @@ def test_pointers_reach_the_elements_of_arrays(dtype):
     assert _by_pointers(numbers, floats) == ((1, 2, 3), (True, False))
     assert numbers.tolist() == [11, -5, 3, 40, 5, 50, 2, 8]
     assert floats.tolist() == [1.5, 3, 7]
+    with pytest.raises(TypingError, match="a contiguous array is needed"):
+        _by_pointers(numbers[::2], floats)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
