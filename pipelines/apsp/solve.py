@@ -30,7 +30,7 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 
 # Of methods that take the same time, the first is chosen.
@@ -169,10 +169,9 @@ def all_pairs_shortest_paths(
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
     place = growing_place(out, None if writer is None else writer.path)
-    stated = reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds
-    with refusing(*stated):
+    plan = run_plan(reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds)
+    with stating(plan):
         estimate.refuse(place)
-    state(*stated)
     if writer is None:
         writer = create_distances(
             out,
@@ -185,7 +184,7 @@ def all_pairs_shortest_paths(
             overwrite=overwrite,
         )
     with Progress(*estimate.work, progress) as shown:
-        shown.note(stated[0])
+        shown.note(plan.text)
         how.execute(client, request, estimate, writer, shown)
         if verify:
             shown.stage("verifying")

@@ -101,7 +101,7 @@ def euler_circuits(
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    state(plan.describe(graph), plan.method, plan.needs)
+    state(plan.stated(graph))
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
         shown.note(plan.describe(graph))

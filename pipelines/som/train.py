@@ -28,7 +28,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
@@ -186,9 +186,8 @@ def train_som(
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
-    with refusing(*stated):
+    with stating(stated):
         refuse_disk(disk, place, FEWER_EPOCHS)
-    state(*stated)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
         of_store: dict[str, Any] = {"metric": metric, "sigmas": sigmas, "options": options, "together": together}
@@ -204,7 +203,7 @@ def train_som(
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
             shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
-        shown.note(stated[0])
+        shown.note(stated.text)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
 

@@ -15,7 +15,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
-from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
+from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
 from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
@@ -28,7 +28,7 @@ from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
 
 
@@ -147,13 +147,12 @@ def single_source_shortest_paths(
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     place = growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(graph, rows, facts, kept_beside(out, place))
-    with refusing(*stated):
-        refuse_disk_of(plan, place)
-    state(*stated)
+    with stating(stated):
+        plan.refuse_disk(place)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
-        shown.note(stated[0])
+        shown.note(stated.text)
         try:
             run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):
