@@ -18,6 +18,7 @@ import numpy as np
 from gpuops import csr
 from gpuops.arrays import is_cupy
 from gpuops.label_setting import check_graph, farthest_within, near_numba
+from gpuops.options import whole
 
 
 def distances_within(
@@ -98,8 +99,7 @@ def k_nearest(
         As for `gpuops.dijkstra`; or `k` is not positive. CuPy arrays raise TypeError.
     """
     vertices = _checked(indptr, indices, weights, places, "place")
-    if k < 1:
-        raise ValueError(f"k is {k}; give a whole number from 1")
+    whole("k", k, 1)
     wide = weights.astype(np.int64 if weights.dtype.kind == "i" else np.float64)
     starts, tails, arcs = csr.transpose(indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False))
     infinity = np.iinfo(np.int64).max if wide.dtype.kind == "i" else np.inf

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.options import one_of
+
 NEIGHBOURHOODS = ("gaussian", "bubble", "mexican_hat", "linear")
 
 
@@ -180,7 +182,6 @@ def _radial(name: str, r: Any, sigma: float) -> Any:
 
 def check_neighbourhood(name: str, sigma: float) -> None:
     """Raise ValueError if there is no such neighbourhood, or its radius is not a positive number."""
-    if name not in NEIGHBOURHOODS:
-        raise ValueError(f"neighbourhood is {name!r}; pass one of {', '.join(map(repr, NEIGHBOURHOODS))}")
+    one_of("neighbourhood", name, NEIGHBOURHOODS)
     if not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma is {sigma}; pass a positive number of grid units")

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from gpuops.options import whole
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
-from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
@@ -153,9 +153,8 @@ def train_som(
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
-    whole("seed", seed, 0, 2**64 - 1)
-    whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
-    seed = int(seed)  # JSON does not take NumPy's integers
+    seed = whole("seed", seed, 0, 2**64 - 1)
+    keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
     radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
@@ -276,7 +275,7 @@ def _check_options(
     check_metric(metric)
     check_kernel(kernel, online)
     check_rates(rate, rate_end)
-    if piece_rows is not None and piece_rows < 1:
-        raise ValueError(f"piece_rows is {piece_rows}; give one at least")
+    if piece_rows is not None:
+        whole("piece_rows", piece_rows, 1)
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training cannot use; train in batches")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from distributed import Client
@@ -12,6 +12,7 @@ from distributed import Client
 from gpuops import NegativeCycleError
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
+from gpuops.options import one_of, whole
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
@@ -112,7 +113,7 @@ def single_source_shortest_paths(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the graph or with another option.
+        An option has no such value, or does not go with the graph or with another option.
 
     Examples
     --------
@@ -135,6 +136,9 @@ def single_source_shortest_paths(
     }
     asked = {"dtype": _path_dtype(graph, dtype), **options}
     _check_options(graph, cutoff, wanted, verify, predecessors)
+    if spread is not None:
+        one_of("spread", spread, get_args(Spread))
+    piece_arcs = None if piece_arcs is None else whole("piece_arcs", piece_arcs, 1)
     again = partial(_resume, graph=graph, asked=asked)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:

@@ -29,6 +29,7 @@ import pyarrow as pa
 import zarr
 
 from gpuops.memory import refuse_beyond_memory
+from gpuops.options import one_of
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
 from pipelines.stores.frames import as_matrix, columns_of
@@ -321,8 +322,8 @@ def new_samples(
     UserWarning
         A column that is to be scaled by its spread is constant, or float32 merges distinct values.
     """
-    if not isinstance(scaling, Scaling) and scaling not in SCALINGS:
-        raise ValueError(f"scaling is {scaling!r}; pass one of {', '.join(map(repr, SCALINGS))}")
+    if not isinstance(scaling, Scaling):
+        one_of("scaling", scaling, SCALINGS)
     if np.dtype(dtype) not in DTYPES:
         raise ValueError(f"samples are stored as float32 or float64, not {np.dtype(dtype)}; choose one of them")
     columns = list(map(str, columns))

@@ -22,6 +22,7 @@ from distributed.utils import get_ip
 
 from gpuops import minplus_update
 from gpuops.memory import available_memory
+from gpuops.options import number
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import StoreError, counted
 from pipelines.workers.attempts import Attempt, has_gpu, retried
@@ -142,6 +143,9 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
 
     A budget of None leaves all that is free.
     """
+    for name, budget in ("device_memory", device), ("host_memory", host):
+        if budget is not None:
+            number(name, budget, 0)
 
     def limited(budget: int | None, free: int) -> bool:
         return budget is not None and budget < MEMORY_SHARE * free

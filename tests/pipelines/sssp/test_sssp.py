@@ -463,6 +463,10 @@ def test_options_that_cannot_be_are_refused(client, tmp_path):
     assert "no source" in message(graph, sources=[])
     assert "there is no vertex 77" in message(graph, targets=[77])
     assert "cutoff is -1" in message(graph, cutoff=-1)
+    assert "spread is 'source'; pass one of 'sources', 'vertices'" in message(graph, spread="source")
+    for arcs in (0, -5, 2.5, "7"):
+        expected = f"piece_arcs is {arcs!r}; give a whole number from 1"
+        assert expected in message(graph, spread="vertices", piece_arcs=arcs)
     assert "not int16" in message(graph, dtype="int16")
     assert "without cutoff" in message(signed, cutoff=3)
     assert "without targets" in message(signed, targets=[1])
