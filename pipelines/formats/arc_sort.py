@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, no_type_check
 import numba
 import numpy as np
 
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.lines import Lines
@@ -38,7 +38,6 @@ from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.ahead import in_turn, threads_ahead
-from pipelines.workers.progress import size
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # tails, heads and weights; an unweighted graph has None
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs

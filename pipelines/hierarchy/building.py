@@ -15,6 +15,7 @@ from distributed import Client, Future
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Cost, HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
+from gpuops.memory import size
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     NO_METIS,
@@ -34,7 +35,7 @@ from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, 
 from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.plans import Plan, refusing, run_plan, state
-from pipelines.workers.progress import Progress, size
+from pipelines.workers.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
