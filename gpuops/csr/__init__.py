@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
 from gpuops.csr import csr_cuda
 
 
@@ -67,7 +67,7 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
     ValueError
         The argument is not a sequence of vertices.
     """
-    found = np.asarray(vertices.get() if is_cupy(vertices) else vertices)
+    found = np.asarray(on_host(vertices))
     if found.size == 0:
         found = found.astype(np.int64)
     found = np.atleast_1d(found)
@@ -87,7 +87,7 @@ def check_starts(starts: Any, n: int) -> np.ndarray:
     ValueError
         `starts` is not a sequence of integers that rises from 0 to n.
     """
-    found = np.asarray(starts.get() if is_cupy(starts) else starts)
+    found = np.asarray(on_host(starts))
     whole = found.ndim == 1 and found.dtype.kind in "iu" and len(found) > 0
     if not whole or found[0] != 0 or found[-1] != n or not bool((found[1:] >= found[:-1]).all()):
         raise ValueError(f"starts must rise from 0 to the number of vertices, {n}")
@@ -152,10 +152,10 @@ def occurrences(vertices: Any, n: int) -> Any:
     return xp.bincount(vertices, minlength=n) if len(vertices) else xp.zeros(n, np.int64)
 
 
-def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
-    """Return the `indptr` (n + 1,) of arcs sorted by vertex, given the vertex of each arc in any order."""
+def row_starts(vertices: Any, n: int) -> Any:
+    """Return the `indptr` (n + 1,), int64, of arcs sorted by vertex, given the vertex of each arc in any order."""
     xp = library_of(vertices)
-    indptr = xp.zeros(n + 1, dtype)
+    indptr = xp.zeros(n + 1, np.int64)
     xp.cumsum(occurrences(vertices, n), out=indptr[1:])
     return indptr
 
