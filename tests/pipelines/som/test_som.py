@@ -793,6 +793,8 @@ def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
     som("train", "s", "m", "--rows", "4", "--columns", "5", "--device", "cpu", fault="--overwrite")
     out = som("train", "s", "n", "--rectangular", "--from", "m", "--epochs", "2", "--device", "cpu")
     assert "4 x 5 rectangular map" in out
+    refused = CliRunner().invoke(cli.tilepath, ["som", "train", "s", "o", "--from", "m", "--initial", "random"])
+    assert "--initial and --from both choose the first codebook" in refused.output
     assert "units of 120 samples" in som("map", "m", "s", "p", "--device", "cpu")
     for store in "smp":
         assert "verified" in run("info", store, "--verify")
