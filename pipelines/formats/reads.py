@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 
 BATCH_BYTES = 32 << 20
 

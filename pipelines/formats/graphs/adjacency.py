@@ -21,7 +21,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
 from pipelines.formats.text_file import BLANKS, TextFile, count
 from pipelines.stores import Graph

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import recfunctions
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.arrays import matrix_rows
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
 

@@ -26,7 +26,7 @@ from typing import Any, no_type_check
 import numpy as np
 from numba import njit
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.osm.profiles import Profile, Travel
 from pipelines.formats.graphs.osm.restrictions import Restrictions, RestrictionsRead
 from pipelines.stores.errors import raise_if_of_system
