@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
+from gpuops.arrays import contiguous as contiguous
 from gpuops.csr import csr_cuda
 
 
@@ -77,6 +78,30 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
     if wrong.size:
         raise ValueError(f"{name} {wrong[0]} is not a vertex; vertices are 0 to {n - 1}")
     return found.astype(np.int64)
+
+
+def check_through(through: Any, indptr: Any) -> None:
+    """Refuse a mask of the vertices that a path may pass through, unless it is None or has a bool for each vertex.
+
+    Raises
+    ------
+    TypeError
+        The mask is not an array of the library of `indptr`.
+    ValueError
+        It has another dtype or length.
+    """
+    if through is None:
+        return
+    check_vectors({"indptr": indptr, "through": through})
+    n = len(indptr) - 1
+    if through.dtype != bool or len(through) != n:
+        raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
+
+
+def check_count(indptr: Any) -> None:
+    """Raise ValueError for a graph whose vertices int32 cannot number."""
+    if len(indptr) > 2**31:
+        raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
 
 
 def check_starts(starts: Any, n: int) -> np.ndarray:
@@ -166,11 +191,6 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
     edges = [0, *cuts.tolist(), n]
     return [(a, b) for a, b in pairwise(edges) if a < b]
-
-
-def contiguous(array: Any) -> Any:
-    """Return `array` if it is C-contiguous, else a contiguous copy."""
-    return array if array.flags.c_contiguous else array.copy()
 
 
 def _half(array: Any) -> Any:

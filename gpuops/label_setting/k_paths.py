@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr, check_vertices, contiguous
+from gpuops.arrays import contiguous, is_cupy
+from gpuops.csr import check_csr, check_through, check_vertices
 from gpuops.label_setting import k_paths_numba
 from gpuops.options import whole
 
@@ -83,10 +83,8 @@ def k_shortest_paths(
     integers = weights.dtype.kind in "iu"
     if integers and len(weights) and int(weights.max()) * n >= EXACT:
         raise OverflowError("a path could be 2^53 or longer; pass weights of float64")
-    if through is None:
-        through = np.ones(n, bool)
-    elif through.dtype != bool or through.shape != (n,):
-        raise ValueError(f"through is {through.dtype} of shape {through.shape}; give one bool for each vertex")
+    check_through(through, indptr)
+    through = np.ones(n, bool) if through is None else through
     graph = (
         contiguous(indptr.astype(np.int64, copy=False)),
         contiguous(indices.astype(np.int32, copy=False)),

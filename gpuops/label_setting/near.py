@@ -119,6 +119,5 @@ def _mask(through: Any, indptr: Any) -> np.ndarray:
     """Return `through`, checked, or an empty array if paths may pass through every vertex."""
     if through is None:
         return np.empty(0, bool)
-    if through.dtype != bool or through.shape != (len(indptr) - 1,):
-        raise ValueError(f"through is {through.dtype} of shape {through.shape}; give one bool for each vertex")
+    csr.check_through(through, indptr)
     return np.empty(0, bool) if through.all() else np.ascontiguousarray(through)

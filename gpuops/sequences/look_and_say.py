@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, like, on_host
+from gpuops.arrays import check_vectors, contiguous, is_cupy, like, on_host
 from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import look_and_say_cuda, look_and_say_numba
 from gpuops.sequences.atoms import term_lengths
@@ -115,7 +115,7 @@ def _checked(seed: Any, steps: int, long_runs: str) -> Any:
         raise TypeError(f"seed is {seed.dtype}; pass a str of digits or an array of uint8")
     if long_runs == "digits" and len(seed) and int(seed.max()) > 9:
         raise ValueError(f"seed has the element {int(seed.max())}, which is not a digit; or pass long_runs='element'")
-    return seed if seed.flags.c_contiguous else seed.copy()
+    return contiguous(seed)
 
 
 def _short_runs(term: Any, steps: int, long_runs: str) -> tuple[Any, int]:

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy, like, on_host
-from gpuops.csr import check_vertices, contiguous
+from gpuops.arrays import contiguous, is_cupy, like, on_host
+from gpuops.csr import check_vertices
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import sssp_cuda
