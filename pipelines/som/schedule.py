@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.options import one_of
+from gpuops.options import one_of, whole
 
 SCHEDULES = ("linear", "exponential")
 
@@ -77,8 +77,7 @@ def sigma_schedule(
         There is no such schedule, there are no epochs, or a radius or the tolerance is out of range.
     """
     one_of("schedule", schedule, SCHEDULES)
-    if epochs < 1:
-        raise ValueError(f"epochs is {epochs}; give at least 1")
+    whole("epochs", epochs, 1)
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")

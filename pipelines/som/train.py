@@ -153,16 +153,20 @@ def train_som(
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
-    seed = whole("seed", seed, 0, 2**64 - 1)
+    epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)
     keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    radii, rates = (sigma, float(sigma_end)), (float(rate), float(rate_end))
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None
     recipe = Recipe(sigmas, beginning, given, tolerance, steps)
     options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(radii)}
-    options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
+    options |= {
+        "schedule": schedule,
+        "initial": beginning,
+        "tolerance": None if tolerance is None else float(tolerance),
+    }
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
     again = partial(resume_codebook, source=samples, options=options)
@@ -234,15 +238,16 @@ def _grid(
 ) -> Grid:
     """Return the grid asked for; options that are None come from the map `initial`, or else suit n samples."""
     before = initial.grid if isinstance(initial, Codebook) else None
-    known = {"hexagonal": False, "toroidal": False} if before is None else vars(before)
-    asked = {"rows": rows, "columns": columns, "hexagonal": hexagonal, "toroidal": toroidal}
-    known = {**known, **{name: value for name, value in asked.items() if value is not None}}
+    known: dict[str, Any] = {"hexagonal": False, "toroidal": False} if before is None else dict(vars(before))
+    sides, shape = {"rows": rows, "columns": columns}, {"hexagonal": hexagonal, "toroidal": toroidal}
+    known |= {name: whole(name, side, 1) for name, side in sides.items() if side is not None}
+    known |= {name: bool(value) for name, value in shape.items() if value is not None}
     if "rows" not in known or "columns" not in known:
         if not isinstance(initial, str):
             raise ValueError(
                 "an array (initial) does not say the sides of the grid; pass rows (--rows) and columns (--columns)"
             )
-        known = {**known, **usual_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
+        known |= usual_sides(n, known.get("rows"), known.get("columns"), known["hexagonal"] and known["toroidal"])
     return Grid(**known)
 
 

@@ -129,8 +129,8 @@ def single_source_shortest_paths(
     wanted = None if targets is None else listed_vertices(graph, "target", targets)
     options: dict[str, Any] = {
         "sources": chosen,
-        "together": together,
-        "predecessors": predecessors,
+        "together": bool(together),
+        "predecessors": bool(predecessors),
         "cutoff": cutoff,
         "targets": wanted,
     }

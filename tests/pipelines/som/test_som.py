@@ -712,6 +712,15 @@ def test_few_samples_go_to_one_worker(three, tmp_path, monkeypatch, tolerance):
     np.testing.assert_array_equal(found.hits(), want.hits())
 
 
+def test_numbers_of_numpy_are_recorded_as_numbers_of_python(client, tmp_path):
+    samples = write_samples(tmp_path / "s", cloud(20))
+    plain = {"rows": 2, "epochs": 1, "hexagonal": True, "tolerance": 0.5, "online": True, "rate": 0.5}
+    numpys = {name: np.array(value)[()] for name, value in plain.items()}
+    want, found = (train_som(client, samples, tmp_path / out, **o) for out, o in (("p", plain), ("n", numpys)))
+    assert (found.grid, found.options) == (want.grid, want.options)
+    np.testing.assert_array_equal(found.units(), want.units())
+
+
 def test_errors_name_the_cure(client, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(20))
 
@@ -726,7 +735,9 @@ def test_errors_name_the_cure(client, tmp_path):
     refused("metric is 'chebyshev'", metric="chebyshev")
     refused("neighbourhood is 'box'", kernel="box")
     refused("even number of rows", hexagonal=True, toroidal=True)
-    refused("has no units", rows=0)
+    refused("rows is 0; give a whole number from 1", rows=0)
+    refused("rows is 3.5; give a whole number from 1", rows=3.5)
+    refused("epochs is 2.5", epochs=2.5)
     refused("sigma_end is 0", sigma_end=0.0)
     refused("schedule is 'cosine'", schedule="cosine")
     refused("epochs is 0", epochs=0)

@@ -447,6 +447,13 @@ def test_distances_beyond_int32_end_in_an_error_that_names_the_cure(client, two,
         single_source_shortest_paths(client, heavy, tmp_path / "q", [0])
 
 
+def test_options_of_numpy_are_recorded_as_those_of_python(client, tmp_path):
+    graph = store_arcs(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
+    flags = {"together": np.True_, "predecessors": np.False_, "cutoff": np.float32(4)}
+    found = single_source_shortest_paths(client, graph, tmp_path / "p", [0], **flags)
+    assert (found.together, found.has_predecessors, found.cutoff) == (True, False, 4)
+
+
 def test_options_that_cannot_be_are_refused(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
     signed = store_arcs(tmp_path / "s", 3, np.array([0]), np.array([1]), np.array([-1]), "int32")
