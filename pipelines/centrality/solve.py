@@ -101,7 +101,8 @@ def betweenness(
         check_output(out, overwrite)
     graph.refuse_turns("betweenness is")
     _check_options(graph, edges, hops, sample, endpoints)
-    chosen = range(graph.n) if sample is None else random.Random(seed).sample(range(graph.n), sample)
+    drawn = random.Random(seed.item() if isinstance(seed, np.generic) else seed)
+    chosen = range(graph.n) if sample is None else drawn.sample(range(graph.n), sample)
     sources = np.asarray(chosen, np.int64)
     job = BetweennessJob(graph, hops or not graph.weighted, endpoints, edges)
 

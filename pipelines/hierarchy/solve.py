@@ -109,7 +109,7 @@ def build_hierarchy(
     _check(graph, like, thorough)
     kind = distance_dtype(graph, dtype)
     other = None if like is None else like.path
-    begun = {"thorough": bool(thorough), "like": other}
+    begun = {"thorough": thorough, "like": other}
     again = partial(resume_hierarchy, source=graph, options={"dtype": str(kind), **begun})
     writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:

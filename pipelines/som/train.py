@@ -156,17 +156,13 @@ def train_som(
     epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)
     keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    radii, rates = (sigma, float(sigma_end)), (float(rate), float(rate_end))
+    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None
     recipe = Recipe(sigmas, beginning, given, tolerance, steps)
     options = {"grid": vars(grid), "metric": metric, "kernel": kernel, "epochs": epochs, "sigma": list(radii)}
-    options |= {
-        "schedule": schedule,
-        "initial": beginning,
-        "tolerance": None if tolerance is None else float(tolerance),
-    }
+    options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
     again = partial(resume_codebook, source=samples, options=options)

@@ -16,7 +16,7 @@ from pipelines.stores.graph import CLASSES, DECLARED, LINES, ONES, SCHEMA, Diges
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import CHUNK_BYTES, counted, create_array
+from pipelines.stores.schema import CHUNK_BYTES, counted, create_array, set_attributes
 from pipelines.stores.whole_chunks import Appender, write_text
 
 
@@ -244,14 +244,15 @@ class GraphWriter:
         more = [record | {"digest": self._digest.with_weights(part).value()} for record, part in self._more]
         self._attrs |= {"more_weights": more} if more else {}
         empty = self.m == 0
-        self._group.update_attributes(
+        set_attributes(
+            self._group,
             {
                 **self._attrs,
                 "weight_min": 0.0 if empty else self._weight_min,
                 "weight_max": 0.0 if empty else self._weight_max,
                 "digest": self._digest.value(),
                 "schema": SCHEMA,
-            }
+            },
         )
 
     def _whole(self, name: str, values: np.ndarray, dtype: Any, shape: tuple[int, ...]) -> None:

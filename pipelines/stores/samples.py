@@ -37,7 +37,7 @@ from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import TEXT, StoreError, counted, open_store
+from pipelines.stores.schema import TEXT, StoreError, counted, open_store, set_attributes
 from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
@@ -360,7 +360,7 @@ def new_samples(
             chunk_rows=chunk_rows,
         )
         yield writer
-        group.update_attributes(writer.finish() | {"compensated": compensated})
+        set_attributes(group, writer.finish() | {"compensated": compensated})
 
 
 def write_samples(
