@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.harness import ROOT
 from benchmarks.line_labels import OTHERS, colour_of, name_ends
 from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
+from gpuops.extras import install
 
 GALLERY = ROOT / "docs" / "gallery"
 Points = list[tuple[float, float]]
@@ -121,7 +122,7 @@ def _figure() -> tuple[Any, Any, Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("charts need matplotlib: pip install 'tilepath[plot]'") from error
+        raise ImportError(f"charts need matplotlib: {install('plot')}") from error
 
     figure = Figure(figsize=(7.2, 4.8), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)

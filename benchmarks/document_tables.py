@@ -32,7 +32,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "hierarchy.md", "networkx.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "networkx.md"))
 RESULTS = ROOT / "benchmarks" / "results"
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]
@@ -66,74 +66,57 @@ def _digits(value: float) -> str:
 
 
 def sssp_rates(records: Records) -> str:
-    """Return sizes and rates: the article's columns, with the mean (least .. most) over the sources."""
+    """Return million arcs per second of each variant and of one core: the mean over the sources."""
     titles = {"plain": "neither", "read-only path": "read-only path", "segment sort": "segment sort", "both": "both"}
     assert list(titles) == [variant.name for variant in PUBLISHED]
     rows = []
     for n, found in _by_size(records).items():
-        heap, plain = found[HEAP], found["plain"]
-        sizes, megabytes = plain["sizes"], plain["megabytes"]
-        rows.append(
-            [
-                f"2^{n.bit_length() - 1}",
-                f"{sizes['arcs']:,}",
-                f"{sizes['distinct_arcs'] / n:.1f}",
-                f"{megabytes['distances'] * 1e6 / 2**20:.5g}",
-                f"{megabytes['edges'] * 1e6 / 2**20:,.5g}",
-                *(_rate(found[way]) for way in titles),
-                f"{plain['sources']}",
-                _rate(heap),
-                f"{heap['sources']}",
-            ]
-        )
-    sizes_header = ("vertices", "arcs", "degree without loops and parallel arcs", "distances, MiB", "edges, MiB")
-    return _markdown([*sizes_header, *titles.values(), "sources", "CPU, heap", "sources"], rows, 0)
+        sizes = found["plain"]["sizes"]
+        degree = f"{sizes['distinct_arcs'] / n:.1f}"
+        rows.append([_power(n), degree, *(_rate(found[way]) for way in (*titles, HEAP))])
+    return _markdown(["vertices", "degree without loops and parallel arcs", *titles.values(), "CPU, heap"], rows, 0)
 
 
 def sssp_race(records: Records) -> str:
     """Return sweeps and times of the race, the same by atomic minima, and searches of tilepath."""
     rows = []
     for n, found in _by_size(records).items():
-        race, atomic = found["plain"], found["plain, atomic"]
+        sweeps = [found[way]["sweeps"] for way in ("plain", "plain, atomic")]
+        ways = ("plain", "plain, atomic", "both", "both, atomic", OURS)
         rows.append(
             [
-                f"2^{n.bit_length() - 1}",
-                _sweeps(race),
-                str(race["sweeps"]["apart"]),
-                _sweeps(atomic),
-                str(atomic["sweeps"]["apart"]),
-                *(_milliseconds(found[way]) for way in ("plain", "plain, atomic", "both", "both, atomic", OURS)),
+                _power(n),
+                *(text for each in sweeps for text in (f"{each['mean']:.1f}", str(each["apart"]))),
+                *(_milliseconds(found[way]) for way in ways),
                 *(_times(found[way]) for way in ("both", OURS)),
-                str(found["both"]["speedup_over_heap"]["sources"]),
             ]
         )
     header = ("vertices", "sweeps", "apart", "sweeps, atomic", "apart", "neither, ms", "atomic, ms", "both, ms")
-    faster = ("both: times the heap", "`shortest_distances`: times the heap", "sources")
-    return _markdown([*header, "atomic, ms", "`shortest_distances`, ms", *faster], rows, 0)
+    faster = ("both: times the heap", "`shortest_distances`: times the heap")
+    return _markdown([*header, "both, atomic, ms", "`shortest_distances`, ms", *faster], rows, 0)
+
+
+def _power(n: int) -> str:
+    """Return a power of two as text."""
+    return f"2^{n.bit_length() - 1}"
 
 
 def _by_size(records: Records) -> dict[int, dict[str, dict[str, Any]]]:
-    """Return the records in float64 by number of vertices and way."""
+    """Return the records in float64 by number of vertices and way, for the powers of four; charts have all sizes."""
     sizes: dict[int, dict[str, dict[str, Any]]] = {}
     for record in records:
-        if record["dtype"] == "float64":
-            sizes.setdefault(record["sizes"]["n"], {})[record["way"]] = record
+        n = record["sizes"]["n"]
+        if record["dtype"] == "float64" and n.bit_length() % 2:
+            sizes.setdefault(n, {})[record["way"]] = record
     return sizes
 
 
 def _rate(record: dict[str, Any]) -> str:
-    mean, low, high = (record[f"arcs_per_second{name}"] / 1e6 for name in ("", "_min", "_max"))
-    return f"{mean:,.0f} ({low:,.0f} .. {high:,.0f})"
-
-
-def _sweeps(record: dict[str, Any]) -> str:
-    found = record["sweeps"]
-    return f"{found['min']} / {found['mean']:.1f} / {found['max']}"
+    return f"{record['arcs_per_second'] / 1e6:,.0f}"
 
 
 def _times(record: dict[str, Any]) -> str:
-    found = record["speedup_over_heap"]
-    return f"{found['mean']:.0f} ({found['min']:.0f} .. {found['max']:.0f})"
+    return f"{record['speedup_over_heap']['mean']:,.0f}"
 
 
 def _milliseconds(record: dict[str, Any]) -> str:
@@ -170,7 +153,7 @@ def fw_variants(records: Records) -> str:
     """Return the kernels that do nearly all tasks: resources, and seconds at powers of two."""
     seconds = _seconds(records)
     facts = {record["generation"]: record for record in records if record.get("registers")}
-    sizes = [n for n in STAGED_LOAD.published if n.bit_count() == 1]
+    sizes = [n for n in STAGED_LOAD.published if n.bit_count() == 1 and n >= 4096]
     rows = []
     for generation in (KATZ_KIDER, OPTIMIZED_BLOCKED, *VARIANTS, STAGED_LOAD):
         fact, paper = facts[generation.name], generation.paper
@@ -260,7 +243,7 @@ def _by_power(found: dict[int, dict[str, float]], what: str, titles: dict[str, s
     """Return a row for each power of two, and a column for each title that has values."""
     titles = {title: name for title, name in titles.items() if any(title in values for values in found.values())}
     rows = [
-        [f"2^{n.bit_length() - 1}", *(_digits(values[title]) if title in values else "" for title in titles)]
+        [_power(n), *(_digits(values[title]) if title in values else "" for title in titles)]
         for n, values in found.items()
     ]
     return _markdown([what, *titles.values()], rows, 0)

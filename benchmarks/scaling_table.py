@@ -80,8 +80,8 @@ def constants(results: list[Path]) -> str:
         "R": "relaxations per second of a GPU, float32",
         "PULL": "bytes per second between GPUs",
         "CLOSE": "for each row of a block that is closed",
-        "SIGNAL": "from a panel that is written to its pull by another worker; the measurement is of a counter alone",
-        "HOP": "from the end of a task to the start of one on another worker that waits for it",
+        "SIGNAL": "from the writing of a panel to its pull by another worker",
+        "HOP": "from the end of a task to the start of a task on another worker that waits for it",
         "GAP": "the same on one worker; a GPU computes meanwhile",
         "DASK": "bytes per second through Dask and host memory",
     }
@@ -126,21 +126,45 @@ def _short(value: float) -> str:
 
 
 def measured(results: list[Path]) -> str:
-    """Return a table of the runs of the suite `scaling`, with the model's speed-up for each run."""
-    lines = [
-        "| device | n | dtype | GPUs | arithmetic | speed-up | model | store to store | pivot rows |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---|",
-    ]
+    """Return a table of the runs of the suite `scaling`, a row for each size. Of equal cases it has the fastest."""
+    rows: dict[tuple[str, str, int], dict[int, tuple[float, str]]] = {}
     for device, record in _records(results):
         if "speedup" in record:  # None: one worker cannot hold the matrix
-            lines.append(_row(device, record))
-        elif record.get("share_of_directed"):
-            n, times = record["sizes"]["n"], 1 / record["share_of_directed"]
-            lines.append(
-                f"| {device} | {n:,} | int32, undirected | 1 | {record['seconds']['median']:.3f} s "
-                f"| {times:.2f} | 2.00 | {record['whole_seconds']:.2f} s | none |"
-            )
+            n, gpus, dtype = record["sizes"]["n"], record["sizes"]["workers"], record["case"].split(", ")[2]
+            times, model = record["speedup"], seconds(n, 1) / seconds(n, gpus)
+        elif share := record.get("share_of_directed"):
+            n, gpus, dtype = record["sizes"]["n"], 1, "int32, undirected"
+            times, model = 1 / share, 2.0
+        else:
+            continue
+        taken = record["seconds"]["median"]
+        cell = f"{taken:.3f} / {record['whole_seconds']:.2f} s"
+        if times not in (None, 1):
+            cell += f"; {times:.2f} ({model:.2f})"
+        cell += " S" * (_coordination(record) == "scheduler")
+        cells = rows.setdefault((_name(device), dtype, n), {})
+        cells[gpus] = min(cells.get(gpus, (taken, cell)), (taken, cell))
+    counts = sorted({gpus for cells in rows.values() for gpus in cells})
+    lines = [
+        "| device | dtype | n | " + " | ".join(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in counts) + " |",
+        "|---|---|---:|" + "---|" * len(counts),
+    ]
+    for (device, dtype, n), cells in sorted(rows.items()):
+        texts = [cells[gpus][1] if gpus in cells else "" for gpus in counts]
+        lines.append(f"| {device} | {dtype} | {n:,} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
+
+
+def _coordination(record: dict[str, Any]) -> str:
+    """Return who coordinated a run. Older records say so only if the stages went through Dask."""
+    if record["sizes"]["workers"] == 1:
+        return ""
+    return str(record.get("coordination") or ("scheduler" if "Dask" in record["exchange"] else "signals"))
+
+
+def _name(device: str) -> str:
+    """Return the name of a device without its maker and its memory."""
+    return device.removeprefix("NVIDIA ").removesuffix(" 80GB HBM3")
 
 
 def others(results: list[Path]) -> str:
@@ -164,7 +188,7 @@ def others(results: list[Path]) -> str:
                     else f"{whole:.2f} s"
                 )
                 lines.append(
-                    f"| {device} | {case} | {record['workers']} | {seconds:.3f} s | {alone[case] / seconds:.2f} "
+                    f"| {_name(device)} | {case} | {record['workers']} | {seconds:.3f} s | {alone[case] / seconds:.2f} "
                     f"| {whole} |"
                 )
     return "\n".join(lines) + "\n"
@@ -176,16 +200,6 @@ def _records(results: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
         found = json.loads(path.read_text())
         for record in found["records"]:
             yield found["device"], record
-
-
-def _row(device: str, record: dict[str, Any]) -> str:
-    n, gpus = record["sizes"]["n"], record["sizes"]["workers"]
-    speedup = "" if record["speedup"] is None else f"{record['speedup']:.2f}"
-    return (
-        f"| {device} | {n:,} | {record['case'].split(', ')[2]} | {gpus} | {record['seconds']['median']:.3f} s "
-        f"| {speedup} | {seconds(n, 1) / seconds(n, gpus):.2f} | {record['whole_seconds']:.2f} s "
-        f"| {record['exchange']}{f'; by {by}' if (by := record.get('coordination')) else ''} |"
-    )
 
 
 def _time(value: float) -> str:

@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import os
 
-EXTRA = "pip install 'tilepath[cuda13]' (or tilepath[cuda12], by the driver's CUDA version)"
+from gpuops.extras import install
 
 
 def visible() -> list[str]:
@@ -53,17 +53,21 @@ def missing_packages() -> str | None:
     try:
         importlib.import_module("dask_cuda")
     except ImportError as error:  # or dask-cuda is installed, but its CUDA bindings are not
-        return f"dask_cuda cannot be imported ({error}); {EXTRA}"
+        return f"dask_cuda cannot be imported ({error}); {_extra()}"
     if importlib.util.find_spec("cupy") is None:
-        return f"cupy is not installed; {EXTRA}"
+        return f"cupy is not installed; {_extra()}"
     return None
+
+
+def _extra() -> str:
+    return f"{install('cuda13')} (or cuda12, by the driver's CUDA version)"
 
 
 def missing_for_ucx() -> str | None:
     """Return the first package that ``protocol="ucx"`` lacks, with the cure; None if all packages are installed."""
     for package in ("distributed_ucxx", "rmm"):
         if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed; pip install 'tilepath[ucx]', or use protocol='tcp'"
+            return f"{package} is not installed; {install('ucx')}, or use protocol='tcp'"
     return None
 
 

@@ -32,6 +32,7 @@ from clusters.main_script import refuse_unguarded
 from clusters.nanny import TidyNanny, start_resource_tracker
 from clusters.network import LoopbackWorker, http_address, warn_if_open
 from clusters.settings import in_force
+from gpuops.extras import install
 
 _DEVICES = ("auto", "cpu", "gpu", "cuda")
 _PROTOCOLS = ("tcp", "ucx")
@@ -299,9 +300,7 @@ def _serve_http(dashboard: bool | str, options: dict[str, Any]) -> None:
         try:
             import distributed.dashboard.scheduler  # noqa: F401
         except ImportError as error:
-            raise ClusterError(
-                f"dashboard={dashboard!r}: {error}; pip install 'tilepath[dashboard]', or leave it out"
-            ) from error
+            raise ClusterError(f"dashboard={dashboard!r}: {error}; {install('dashboard')}, or leave it out") from error
     options["dashboard_address"] = http_address(dashboard)
     options["scheduler_kwargs"] = {**(options.get("scheduler_kwargs") or {}), "dashboard": bool(dashboard)}
 

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import re
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -13,9 +14,14 @@ project = "tilepath"
 author = copyright = "The tilepath developers"
 release = version = installed_version("tilepath")
 
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
+    "commands",
+    "glossary",
+    "summaries",
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_click",
     "sphinx_copybutton",
@@ -26,14 +32,16 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 smartquotes = False  # which would turn --workers into a dash and a word
 default_role = "literal"  # docstrings put names between single backticks
+autosummary_generate = False  # tables only; the names are described below them
 autodoc_typehints = "none"  # docstrings describe types
 autodoc_member_order = "bysource"
 # Members of Python's and scikit-learn's own classes are described elsewhere.
 FOREIGN = ["BaseException", "tuple", "BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "TransformerMixin"]
 FOREIGN += ["ClassifierMixin", "_SetOutputMixin", "_MetadataRequester"]
 autodoc_default_options = {"members": True, "inherited-members": ",".join(FOREIGN)}
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # tables list the names
 napoleon_use_param = napoleon_use_rtype = False
+copybutton_selector = ":not(.highlight-text) > div.highlight pre"  # outputs are not typed
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
 
@@ -73,17 +81,11 @@ def link_within_the_site(app, page, source):
     for shown, file in SHOWN.items():
         text = re.sub(rf"\]\((?:\.\./)+{file}", f"](/{shown}.md", text)
     text = re.sub(r"\[([^]]+)\]\((?:\.\./)+[\w/-]+\)", r"\1", text)  # of a folder, the name alone
-    source[0] = re.sub(r"^\| (?!term )(\w[^|]*)(?= \|)", anchored, text, flags=re.M) if page == "glossary" else text
-
-
-def anchored(cell):
-    """Give the terms of a cell of the glossary addresses, such as #term-weak-component."""
-    ids = [re.sub(r"\W+", "-", term.replace("*", "-star").lower()) for term in cell[1].split(", ")]
-    return f"| {cell[1]}" + "".join(f'<a class="headerlink" id="term-{each}" href="#term-{each}">#</a>' for each in ids)
+    source[0] = text
 
 
 def add_example(_app, context, lines):
-    """End the page of a command with its example, as --help does."""
+    """Show the example of a command below its usage, before the long list of its options."""
     if example := getattr(context.command, "example", ""):
         lines += [
             "",
@@ -120,7 +122,8 @@ def skip_member(_app, kind, name, member, _skip, _options):
 def keep_links_of_classes(_app, doctree):
     """Of the words in types, link only names of classes: in "array (n, n)", n is no name of Python."""
     for link in list(doctree.findall(addnodes.pending_xref)):
-        if link.get("refdomain") == "py" and not link["reftarget"].rpartition(".")[2][:1].isupper():
+        listed = link.get("reftype") == "obj"  # in a table of names
+        if link.get("refdomain") == "py" and not listed and not link["reftarget"].rpartition(".")[2][:1].isupper():
             link.replace_self(link.children)
 
 
@@ -131,10 +134,12 @@ def write_dashes(_app, doctree, _page):
             text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
 
 
-def load_images_late(_app, _page, _template, context, _doctree):
-    """Let a browser load a picture only when it comes into view: the gallery has megabytes of pictures."""
+def load_images_late(_app, page, _template, context, _doctree):
+    """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
     if "body" in context:
         context["body"] = context["body"].replace("<img ", '<img loading="lazy" ')
+    if page == "gallery/index":
+        context["body"] = re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', context["body"])
 
 
 def setup(app):
@@ -147,4 +152,4 @@ def setup(app):
     app.connect("doctree-read", keep_links_of_classes)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", load_images_late)
-    app.connect("sphinx-click-process-epilog", add_example)
+    app.connect("sphinx-click-process-usage", add_example)

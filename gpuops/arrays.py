@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.extras import install
 from gpuops.numbers import check_dtype
 
 _cupy_kinds: dict[type, bool] = {}  # cached, because an operation calls `is_cupy` a dozen times
@@ -231,7 +232,7 @@ def _cupy_for(value: Any) -> Any:
         import cupy
     except ImportError as error:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        raise ImportError(f"a {kind} on a GPU needs CuPy: pip install 'tilepath[cuda13]' (or cuda12)") from error
+        raise ImportError(f"a {kind} on a GPU needs CuPy: {install('cuda13')} (or cuda12)") from error
     return cupy
 
 

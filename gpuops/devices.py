@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuops._binaries import too_old
 from gpuops.errors import NoGpuError
+from gpuops.extras import install
 from gpuops.options import one_of
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -34,7 +35,7 @@ def array_library(device: str) -> Any:
     except ImportError as error:
         if device == "gpu":
             raise ImportError(
-                "device is 'gpu', which needs CuPy: pip install 'tilepath[cuda13]' (or cuda12); or pass 'cpu'"
+                f"device is 'gpu', which needs CuPy: {install('cuda13')} (or cuda12); or pass 'cpu'"
             ) from error
         return np
     if cupy.cuda.is_available():

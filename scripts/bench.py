@@ -81,6 +81,7 @@ from benchmarks.suites import (
     sssp,
     sssp_table,
 )
+from gpuops.extras import install
 
 RESULTS = ROOT / "benchmarks" / "results"
 CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
@@ -176,7 +177,7 @@ def main() -> None:
     device = getattr(args, "device", "gpu")
     xp = _array_library(device)
     if device == "gpu" and xp is np:
-        sys.exit("no GPU, or CuPy is not installed: pip install 'tilepath[cuda13]'")
+        sys.exit(f"no GPU, or CuPy is not installed: {install('cuda13')}")
     suite, bench = SUITES[args.suite], Bench(args.suite, xp, args.repeats)
     path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")

@@ -28,6 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpuops.extras import install
+
 ROOT = Path(__file__).resolve().parent.parent
 
 TOOLS = ("racecheck", "initcheck", "memcheck", "synccheck")  # from slow to fast
@@ -193,9 +195,7 @@ def require_gpu() -> str:
             return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     except ImportError:
         pass
-    raise SystemExit(
-        "there is no GPU that CuPy can use; run this on a machine with one (pip install 'tilepath[cuda13]')"
-    )
+    raise SystemExit(f"there is no GPU that CuPy can use; run this on a machine with one ({install('cuda13')})")
 
 
 def write(path: Path, device: str, results: list[Result], never: list[str]) -> None:

@@ -64,9 +64,11 @@ def test_examples_of_public_functions(names):
 def test_every_public_function_has_an_example():
     functions = {name: getattr(tilepath, name) for name in tilepath.__all__}
     functions = {name: value for name, value in functions.items() if inspect.isroutine(value)}
+    of_arrays = {f"gpuops.{name}": getattr(gpuops, name) for name in gpuops.__all__}
+    functions |= {name: value for name, value in of_arrays.items() if inspect.isroutine(value)}
     for name in "shortest_path", "floyd_warshall", "dijkstra", "bellman_ford", "johnson":
         functions[f"csgraph.{name}"] = getattr(csgraph, name)
     for name in "SelfOrganizingMap", "SelfOrganizingMapClassifier":
         functions[name] = getattr(tilepath, name)
-    assert len(functions) > 50
+    assert len(functions) > 110
     assert [name for name, value in functions.items() if ">>> " not in inspect.getdoc(value)] == []

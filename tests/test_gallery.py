@@ -77,22 +77,23 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     pages.run(ROOT / "docs" / name)
 
 
-LESSONS = sorted(
-    path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")
-)
+LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
+LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md")]
+LONG = [pytest.param(Path("docs/hierarchy.md"), marks=pytest.mark.slow)]
 
 
 def enter_folder(page, root, monkeypatch):
-    """Go to the folder of the checkout that the page tells the reader to make, "tutorial" if it names none."""
-    named = re.search(r"`mkdir -p\s(\S+) &&\scd", page.read_text())
-    folder = root / (named[1] if named else "tutorial")
-    folder.mkdir(parents=True)
+    """Go to the folder of the checkout that the page tells the reader to make or to use; else to its root."""
+    named = re.search(r"`mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
+    folder = root / (named[1] or named[2] if named else ".")
+    folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)
 
 
-@pytest.mark.parametrize("page", LESSONS, ids=str)
+@pytest.mark.parametrize("page", [*sorted(LESSONS), *LONG], ids=str)
 def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    for name in ("docs", "scripts"):
+        (tmp_path / name).symlink_to(ROOT / name)
     enter_folder(ROOT / page, tmp_path, monkeypatch)
     shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
     pages.run(ROOT / page)
@@ -104,11 +105,12 @@ def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
 def test_the_commands_of_the_gallery_draw_its_pictures(tmp_path, monkeypatch):
     for name in ("docs", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
-    enter_folder(GALLERY / "index.md", tmp_path, monkeypatch)
-    pages.run(GALLERY / "index.md")
-    drawn = {path.name for path in Path().iterdir() if path.suffix in (".png", ".svg")}
-    own = {path.name for path in [*GALLERY.glob("*.png"), *(GALLERY / "town").iterdir()]}
-    assert drawn == own
+    page = GALLERY / "index.md"
+    enter_folder(page, tmp_path, monkeypatch)
+    pages.run(page)
+    shown = {Path(path).name for path in re.findall(r"!\[.*?\]\((.*?)\)", page.read_text().split("## Charts")[0])}
+    drawn = {path.name for path in Path().rglob("*.*g") if path.suffix in (".png", ".svg")}
+    assert drawn == shown | {path.name for path in (GALLERY / "graphs").glob("[1-5]-*.svg")}
     plt.close("all")
 
 

@@ -69,10 +69,20 @@ def test_the_site(tmp_path):
     assert names - ids == set()
     commands = dict(of_commands(["tilepath"], command))
     assert len(commands) > 25
+    listed = (site / "reference/commands/index.html").read_text()
     for name, options in commands.items():
         assert name in ids
+        assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
+
+
+@pytest.mark.parametrize("page", ["how-to.md", "notes.md", "tutorials.md"])
+def test_lists_name_pages_by_their_titles(page):
+    links = re.findall(r"^\* \[(.+)\]\((.+)\):", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+    titles = {file: (ROOT / "docs" / file).read_text().partition("\n")[0].removeprefix("# ") for _, file in links}
+    assert len(links) >= 5
+    assert {file: title for title, file in links} == titles
 
 
 @pytest.mark.parametrize("module", [tilepath, gpuops, tilepath.csgraph], ids=lambda module: module.__name__)
@@ -85,14 +95,16 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page or its text is wider than the room it has.
+# Images that cannot be shown, and by how much the page, its text or a program is wider than the room it has. Drawings
+# in plain text may scroll.
 SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
 })).then(broken => ({
     broken: broken.flat(),
-    wider: Math.max(...[...document.querySelectorAll("html, .bd-article-container, .bd-article")].map(
-        room => room.scrollWidth - room.clientWidth)),
+    wider: Math.max(...[...document.querySelectorAll(
+        "html, .bd-article-container, .bd-article, :not(.highlight-none, .highlight-default) > .highlight > pre"
+        )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
 FOUND = """new Promise(done => {
@@ -148,6 +160,16 @@ def test_a_search_finds_the_words_of_readers(site, browser, word, page):
         browser.open(f"{address}/search.html?q={word}")
         found = browser.value(FOUND)
     assert any(f"/{page}.html" in link for link in found), found
+
+
+@pytest.mark.slow
+@needs_a_browser
+@pytest.mark.parametrize("word", ["node", "neuron", "diameter", "isochrone", "arc"])
+def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
+    with served(site) as address:
+        browser.open(f"{address}/search.html?q={word}")
+        found = browser.value(FOUND)
+    assert found[0].endswith(f"/glossary.html#term-{word}"), found
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ use the same functions for the steps, so the same samples and options yield the 
 3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`, `learn_online`
 4. Quantization and topographic error of the last codebook                      `survey`
 
-Only the estimators need scikit-learn: ``pip install 'tilepath[sklearn]'``.
+Only the estimators need scikit-learn, the extra `sklearn`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 from gpuops import best_matching_units
 from gpuops.arrays import unmasked
 from gpuops.devices import array_library
+from gpuops.extras import install
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, METRICS, distances_to_all
 from pipelines.som.epoch import MapJob, accumulate, check_kernel, learn, learn_online, survey
@@ -43,7 +44,7 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError("the estimator needs scikit-learn 1.6 or newer: pip install 'tilepath[sklearn]'") from error
+    raise ImportError(f"the estimator needs scikit-learn 1.6 or newer: {install('sklearn')}") from error
 
 if TYPE_CHECKING:
     from tilepath.sklearn_classifier import SelfOrganizingMapClassifier as SelfOrganizingMapClassifier

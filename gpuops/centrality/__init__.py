@@ -240,6 +240,14 @@ def betweenness_factors(
     of_sources, of_others : float
         The factor of a vertex that is a source, and the factor of other vertices and of edges. With a single source,
         the first factor is NaN, since the betweenness of the source cannot be estimated.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> found = gpuops.betweenness(indptr, indices)
+    >>> of_sources, _ = gpuops.betweenness_factors(3, directed=False, endpoints=False, normalized=True)
+    >>> (found.vertices * of_sources).tolist()  # as networkx.betweenness_centrality
+    [0.0, 1.0, 0.0]
     """
     ends = n if endpoints else n - 1
     if ends < 2:
@@ -276,6 +284,12 @@ def verify_betweenness(found: Betweenness, *, sources: int, arcs: int, symmetric
     ------
     VerificationError
         A sum is wrong.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> found = gpuops.betweenness(indptr, indices)
+    >>> gpuops.verify_betweenness(found, sources=3, arcs=4, symmetric=False, endpoints=False)
     """
     bound = 2 * (4 * (arcs + len(found.vertices)) + sources) * 2.0**-53
     _compare("vertices", found.vertices, found.inner + 2 * found.pairs * endpoints, bound)

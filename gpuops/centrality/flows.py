@@ -141,6 +141,14 @@ def link_flows(
     TypeError, ValueError
         As for `gpuops.betweenness`; or an origin or a destination is not a vertex, an amount is negative or not
         finite, or no path leads from an origin to a destination.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> found = gpuops.link_flows(indptr, indices, weights, [0], [2], amounts=[10])
+    >>> found.arcs, found.cost
+    (array([10.,  0., 10.,  0.]), 40.0)
     """
     summation = FlowSummation(indptr, indices, weights, through=through, check=check)
     return summation.result(summation.over(demand_by_origin(origins, destinations, amounts, summation.n)))
@@ -194,6 +202,14 @@ def verify_flows(
     ------
     VerificationError
         The flow out of a vertex differs from the flow in, or the cost is another.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> pairs = [0], [2], [10]  # origins, destinations and amounts
+    >>> found = gpuops.link_flows(indptr, indices, weights, *pairs)
+    >>> gpuops.verify_flows(indptr, indices, weights, found, *pairs)
     """
     n, m = len(indptr) - 1, len(indices)
     # Terms are positive, so each addition that a term takes part in rounds its sum by a relative 2^-53. There are fewer

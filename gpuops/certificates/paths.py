@@ -119,7 +119,8 @@ def verify_paths(
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> distances, predecessors = np.array([0, 3, 4], "int32"), np.array([-1, 0, 1], "int32")
     >>> tilepath.verify_paths(indptr, indices, weights, distances, predecessors, 0)
     Certificate(rows=1, arcs=4, hops=2, relative=0.0, absolute=0.0, slack=0.0)

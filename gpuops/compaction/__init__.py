@@ -126,7 +126,9 @@ def compact(x: Any, keep: Any) -> Any:
 
 
 def inclusive_scan(x: Any) -> Any:
-    """Return prefix sums that include the element itself: ``result[i] = x[0] + ... + x[i]``.
+    """Return prefix sums that include the element itself.
+
+    The result is ``result[i] = x[0] + ... + x[i]``.
 
     Parameters
     ----------
@@ -156,7 +158,9 @@ def inclusive_scan(x: Any) -> Any:
 
 
 def exclusive_scan(x: Any) -> Any:
-    """Return prefix sums without the element itself: ``result[i] = x[0] + ... + x[i - 1]``; see `inclusive_scan`.
+    """Return prefix sums without the element itself.
+
+    The result is ``result[i] = x[0] + ... + x[i - 1]``; see `inclusive_scan`.
 
     Parameters
     ----------

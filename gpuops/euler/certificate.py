@@ -35,6 +35,15 @@ def verify_circuit(
     ------
     VerificationError
         The walks are wrong; the message names the first place at fault.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> arcs, offsets = gpuops.euler_circuit(indptr, indices)[:2]
+    >>> gpuops.verify_circuit(indptr, indices, arcs, offsets)
+    >>> gpuops.verify_circuit(indptr, indices, arcs[::-1], offsets)
+    Traceback (most recent call last):
+    gpuops.errors.VerificationError: the arc 2 at 2 does not leave vertex 2, where the arc 1 before it ends
     """
     xp = library_of(indices)
     m = len(indices)

@@ -96,6 +96,12 @@ def mates_of(indptr: Any, indices: Any) -> Any:
         An arc has no mate: the graph is directed.
     ValueError
         The arrays are not a CSR.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> gpuops.mates_of(indptr, indices)
+    array([1, 0, 3, 2], dtype=int32)
     """
     indptr, indices = check_arcs(indptr, indices)
     xp = library_of(indices)

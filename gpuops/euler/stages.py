@@ -63,6 +63,12 @@ def pair_arcs(indptr: Any, indices: Any) -> Any:
     ------
     NotEulerianError
         A vertex has more arcs in than out, or fewer.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> gpuops.pair_arcs(indptr, indices)  # arc 0 follows arc 2, and arc 2 follows arc 0
+    array([2, 3, 0, 1], dtype=int32)
     """
     indptr, indices = check_arcs(indptr, indices)
     predecessors = half_of(indices).pair(indptr, indices)
@@ -82,6 +88,13 @@ def cycle_labels(predecessors: Any) -> Any:
     Returns
     -------
     (m,) arc numbers
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> predecessors = gpuops.pair_arcs(indptr, indices)
+    >>> gpuops.cycle_labels(predecessors)  # two circuits: the arcs 0 and 2, and the arcs 1 and 3
+    array([0, 1, 0, 1], dtype=int32)
     """
     return half_of(predecessors).label(_arc_numbers("predecessors", predecessors))
 
@@ -102,6 +115,14 @@ def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
     Returns
     -------
     CircuitGraph
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> predecessors = gpuops.pair_arcs(indptr, indices)
+    >>> labels = gpuops.cycle_labels(predecessors)
+    >>> gpuops.circuit_graph(indptr, labels).slots  # the circuits of the arcs 0 and 1 meet
+    array([1], dtype=int32)
     """
     xp = library_of(labels)
     m = len(labels)
@@ -133,6 +154,14 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
     Returns
     -------
     LinkForest
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> predecessors = gpuops.pair_arcs(indptr, indices)
+    >>> labels = gpuops.cycle_labels(predecessors)
+    >>> gpuops.spanning_links(indptr, labels).slots  # one link joins the two circuits
+    array([1], dtype=int32)
     """
     labels = _arc_numbers("labels", labels)
     if slots is not None:
@@ -157,6 +186,16 @@ def join_circuits(predecessors: Any, slots: Any) -> Any:
     Returns
     -------
     (m,) arc numbers
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> predecessors = gpuops.pair_arcs(indptr, indices)
+    >>> labels = gpuops.cycle_labels(predecessors)
+    >>> slots = gpuops.spanning_links(indptr, labels).slots
+    >>> joined = gpuops.join_circuits(predecessors, slots)
+    >>> gpuops.cycle_labels(joined)  # one circuit
+    array([0, 0, 0, 0], dtype=int32)
     """
     predecessors = _arc_numbers("predecessors", predecessors)
     return half_of(predecessors).join(predecessors, _arc_numbers("slots", slots, predecessors.dtype))
@@ -180,6 +219,13 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     arcs : (m,) arc numbers
     offsets : (c + 1,) NumPy array of int64
         Circuit k is ``arcs[offsets[k] : offsets[k + 1]]``.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 0, 0])  # arcs 0-1, 0-2, 1-0, 2-0
+    >>> predecessors = gpuops.pair_arcs(indptr, indices)
+    >>> gpuops.walk_circuits(predecessors)
+    (array([0, 2, 1, 3], dtype=int32), array([0, 2, 4]))
     """
     predecessors = _arc_numbers("predecessors", predecessors)
     labels = cycle_labels(predecessors) if labels is None else _arc_numbers("labels", labels, predecessors.dtype)

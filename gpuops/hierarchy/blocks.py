@@ -54,6 +54,16 @@ def one_to_all(hierarchy: Hierarchy, source: Any) -> Any:
     ------
     OverflowError, ValueError
         As for `gpuops.distance_rows`.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> weights = np.array([4, 4, 7, 7], "int32")
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> structure, cost = gpuops.hierarchy_structure(indptr, indices, order)
+    >>> hierarchy = gpuops.close_hierarchy(structure, indptr, indices, weights)
+    >>> gpuops.one_to_all(hierarchy, 0)
+    array([ 0,  4, 11], dtype=int32)
     """
     return distance_rows(hierarchy, [source])[0]
 
@@ -87,6 +97,16 @@ def distance_rows(hierarchy: Hierarchy, sources: Any, *, out: Any = None) -> Any
         A distance does not fit the dtype.
     ValueError
         A source is not a vertex, or `out` does not fit.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> weights = np.array([4, 4, 7, 7], "int32")
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> structure, cost = gpuops.hierarchy_structure(indptr, indices, order)
+    >>> hierarchy = gpuops.close_hierarchy(structure, indptr, indices, weights)
+    >>> gpuops.distance_rows(hierarchy, [0, 1]).tolist()
+    [[0, 4, 11], [4, 0, 7]]
     """
     return _answer(hierarchy, sources, None, out)
 
@@ -112,6 +132,16 @@ def distance_block(hierarchy: Hierarchy, origins: Any, destinations: Any, *, out
     ------
     OverflowError, ValueError
         As for `gpuops.distance_rows`.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> weights = np.array([4, 4, 7, 7], "int32")
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> structure, cost = gpuops.hierarchy_structure(indptr, indices, order)
+    >>> hierarchy = gpuops.close_hierarchy(structure, indptr, indices, weights)
+    >>> gpuops.distance_block(hierarchy, [0, 1], [2]).tolist()
+    [[11], [7]]
     """
     return _answer(hierarchy, origins, destinations, out)
 

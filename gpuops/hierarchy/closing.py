@@ -122,6 +122,16 @@ def close_hierarchy(
     ValueError
         Arrays that are not a graph, NaN, a weight that is negative even with the potentials, or an arc that the
         structure was not made for.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> weights = np.array([4, 4, 7, 7], "int32")
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> structure, cost = gpuops.hierarchy_structure(indptr, indices, order)
+    >>> hierarchy = gpuops.close_hierarchy(structure, indptr, indices, weights)
+    >>> gpuops.distance_rows(hierarchy, [2]).tolist()
+    [[11, 7, 0]]
     """
     dtype = check_dtype(weights.dtype)
     tables = closing_cuda.close if is_cupy(weights) else _tables

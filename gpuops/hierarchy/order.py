@@ -18,6 +18,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import is_cupy
+from gpuops.extras import install
 from gpuops.hierarchy import dissection_numba, order_numba
 
 _THOROUGH = 5  # separators that METIS computes for each bisection if `thorough`; it keeps the smallest
@@ -54,6 +55,13 @@ def hierarchy_order(indptr: Any, indices: Any, through: Any = None, *, thorough:
         `thorough` without `pymetis`.
     TypeError, ValueError
         CuPy arrays, or arrays that do not make up a graph.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> sorted(order.tolist())  # every vertex once
+    [0, 1, 2]
     """
     through = check_graph(indptr, indices, through)
     open_ = np.flatnonzero(through)
@@ -90,7 +98,7 @@ def _dissect(starts: np.ndarray, neighbours: np.ndarray, thorough: bool) -> np.n
     """Return the vertices of a graph in the order of a nested dissection, by METIS if it is installed."""
     if not has_metis():
         if thorough:
-            raise ImportError("a thorough order needs pymetis: pip install 'tilepath[hierarchy]'")
+            raise ImportError(f"a thorough order needs pymetis: {install('hierarchy')}")
         return dissection_numba.dissect(starts, neighbours)
     if len(starts) == 1:
         return np.empty(0, np.int64)

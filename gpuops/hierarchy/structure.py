@@ -163,6 +163,14 @@ def hierarchy_structure(
     ------
     TypeError, ValueError
         CuPy arrays, arrays that are not a graph, an order that is not a permutation, or a cost beyond the limit.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a road through 3 vertices
+    >>> order = gpuops.hierarchy_order(indptr, indices)
+    >>> structure, cost = gpuops.hierarchy_structure(indptr, indices, order)
+    >>> cost.nodes, cost.relaxations
+    (1, 27)
     """
     through = check_graph(indptr, indices, through)
     n, order = len(indptr) - 1, np.asarray(order)

@@ -63,7 +63,8 @@ def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: st
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> gpuops.dijkstra(indptr, indices, weights, 0)
     (array([0, 3, 4], dtype=int32), array([-1,  0,  1], dtype=int32))
     """
@@ -127,6 +128,14 @@ def dijkstra_rows(
         An int32 distance would reach 2^31 - 1, and there is no `limit`.
     TypeError, ValueError
         As for `dijkstra`. CuPy arrays raise TypeError.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> distances, before = gpuops.dijkstra_rows(indptr, indices, weights, [0, 1], predecessors=True)
+    >>> distances.tolist(), before.tolist()
+    ([[0, 3, 4], [3, 0, 1]], [[-1, 0, 1], [2, -1, 1]])
     """
     if check:
         check_graph(indptr, indices, weights)

@@ -68,7 +68,8 @@ def k_shortest_paths(
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> gpuops.k_shortest_paths(indptr, indices, weights, 0, 2, 3)
     (array([4, 5]), array([0, 3, 5]), array([0, 1, 2, 0, 2]))
     """

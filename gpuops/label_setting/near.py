@@ -51,6 +51,14 @@ def distances_within(
         An int32 distance would reach 2^31 - 1, and `limit` does not exclude it.
     TypeError, ValueError
         As for `gpuops.dijkstra`; or `limit` is negative or NaN. CuPy arrays raise TypeError.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> starts, vertices, distances = gpuops.distances_within(indptr, indices, weights, [0, 1], 3)
+    >>> vertices[starts[0] : starts[1]], distances[starts[0] : starts[1]]
+    (array([0, 1], dtype=int32), array([0, 3], dtype=int32))
     """
     vertices = _checked(indptr, indices, weights, sources, "source")
     if not limit >= 0:
@@ -97,6 +105,14 @@ def k_nearest(
     ------
     TypeError, ValueError
         As for `gpuops.dijkstra`; or `k` is not positive. CuPy arrays raise TypeError.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> found, distances = gpuops.k_nearest(indptr, indices, weights, places=[2, 0], k=1)
+    >>> found.ravel(), distances.ravel()  # place 0 is at vertex 2, place 1 at vertex 0
+    (array([1, 0, 0], dtype=int32), array([0, 1, 0]))
     """
     vertices = _checked(indptr, indices, weights, places, "place")
     whole("k", k, 1)

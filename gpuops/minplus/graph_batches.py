@@ -49,6 +49,13 @@ def batch_closures(indptr: Any, indices: Any, weights: Any, starts: Any, *, size
     TypeError, ValueError
         The arrays do not form graphs, an arc leads from one graph to another, `starts` does not rise from 0 to n, a
         graph is larger than `size`, or the weights have another dtype, NaN or -inf.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 1, 2, 3, 4]), np.array([1, 0, 3, 2])
+    >>> weights = np.array([5, 6, 7, 8], "int32")
+    >>> gpuops.batch_closures(indptr, indices, weights, [0, 2, 4]).tolist()  # vertices 0 and 1; 2 and 3
+    [[[0, 5], [6, 0]], [[0, 7], [8, 0]]]
     """
     check_csr(indptr, indices, **({} if weights is None else {"weights": weights}))
     xp = library_of(indices)

@@ -119,6 +119,13 @@ def permutation_chunks(
     ------
     ValueError
         As in `permutations`, or `rows` is below 1.
+
+    Examples
+    --------
+    >>> for chunk in gpuops.permutation_chunks(np.array([1, 2, 3]), rows=4):
+    ...     print(len(chunk), chunk[0])
+    4 [1 2 3]
+    2 [3 1 2]
     """
     kinds, repeats = _kinds(values)
     count = _stretch(_arrangements(repeats), first, count)

@@ -127,6 +127,14 @@ def quantization_error(distances: Any) -> float:
     ------
     ValueError
         There are no samples.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> units, distances = gpuops.best_matching_units(samples, codebook)
+    >>> round(gpuops.quantization_error(distances), 3)
+    0.1
     """
     nearest = distances if distances.ndim == 1 else distances[:, 0]
     if not len(nearest):
@@ -148,6 +156,14 @@ def topographic_error(units: Any, grid: Grid) -> float:
     ------
     ValueError
         There are no samples, or `units` does not have two units for each sample.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> units, _ = gpuops.best_matching_units(samples, codebook, top=2)
+    >>> gpuops.topographic_error(units, gpuops.Grid(1, 3))
+    0.0
     """
     if units.ndim != 2 or units.shape[1] != 2:
         raise ValueError(f"units has shape {units.shape}; find two units for each sample with top=2")

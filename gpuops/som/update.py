@@ -72,6 +72,12 @@ def fixed_point(total: float, largest: Any, largest_weight: float | None = None)
     ------
     ValueError
         A bound is negative or not finite, or the greatest sum overflows.
+
+    Examples
+    --------
+    >>> scale = gpuops.fixed_point(total=1000, largest=10.0)
+    >>> np.log2(scale.sums).item()  # values are multiplied by 2^48 and rounded
+    48.0
     """
     largest = np.asarray(largest, np.float64)
     bounds = {"total": total, "largest": largest, "largest_weight": 1 if largest_weight is None else largest_weight}
@@ -138,6 +144,15 @@ def unit_sums(
         Arrays of different libraries, or of a dtype or shape that does not fit.
     ValueError
         A value that is not finite or beyond the bound of `scale`, a negative weight, a unit that does not exist.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> units, distances = gpuops.best_matching_units(samples, codebook)
+    >>> sums, counts = gpuops.unit_sums(samples, units, 3)
+    >>> sums.ravel(), counts
+    (array([0.2, 0.9, 2.1]), array([2., 1., 1.]))
     """
     if samples.ndim != 2 or samples.dtype not in (np.float32, np.float64):
         raise TypeError(f"samples is {samples.dtype} in {samples.ndim} dimensions; pass a matrix of float32 or float64")
@@ -173,6 +188,18 @@ def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, An
     Returns
     -------
     sums, counts : float64 arrays of the same shapes
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> units, distances = gpuops.best_matching_units(samples, codebook)
+    >>> scale = gpuops.fixed_point(len(samples), abs(samples).max())
+    >>> first = gpuops.unit_sums(samples[:2], units[:2], 3, scale=scale)
+    >>> second = gpuops.unit_sums(samples[2:], units[2:], 3, scale=scale)
+    >>> sums, counts = gpuops.from_fixed_point(first[0] + second[0], first[1] + second[1], scale)
+    >>> sums.round(6).ravel(), counts
+    (array([0.2, 0.9, 2.1]), array([2., 1., 1.]))
     """
     return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # exact: units are powers of two
 
@@ -215,6 +242,15 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
     ------
     ValueError
         Shapes do not fit the grid, there is no such kernel, or `sigma` is not positive.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> units, distances = gpuops.best_matching_units(samples, codebook)
+    >>> sums, counts = gpuops.unit_sums(samples, units, 3)
+    >>> gpuops.smooth(sums, counts, codebook, gpuops.Grid(1, 3), sigma=0.5).round(2).ravel()
+    array([0.15, 0.86, 1.96])
     """
     check_neighbourhood(kernel, sigma)
     if sums.shape != codebook.shape or len(codebook) != grid.units:
@@ -323,6 +359,14 @@ def train_online(
     ValueError
         Shapes do not fit the grid, `order` names rows that do not exist, there is no such kernel or metric, a radius is
         not positive, or values are not finite.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.2], [0.9], [2.1]])
+    >>> codebook = np.array([[0.0], [1.0], [2.0]])  # a map of 1 x 3 units
+    >>> trained = gpuops.train_online(codebook, samples, [0, 3], gpuops.Grid(1, 3), sigmas=0.5, rates=0.1)
+    >>> trained.round(2).ravel()
+    array([0.  , 1.  , 2.01])
     """
     for name, array in ("codebook", codebook), ("samples", samples):
         if not isinstance(array, np.ndarray):

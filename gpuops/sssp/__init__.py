@@ -65,7 +65,8 @@ def shortest_distances(
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.shortest_distances(graph, [0])
     array([0, 3, 4], dtype=int32)
@@ -107,6 +108,16 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
         A negative cycle can be reached; its vertices are in the original numbering.
     OverflowError
         An int32 distance would reach 2^31 - 1.
+
+    Examples
+    --------
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")  # of the arcs 0-1, 0-2, 1-2, 2-0
+    >>> graph = gpuops.search_graph(indptr, indices, weights)
+    >>> distances = np.array([0, 2**31 - 1, 2**31 - 1], "int32")[graph.order]
+    >>> rounds = gpuops.improve_distances(graph, distances)
+    >>> distances[np.argsort(graph.order)]  # in the original numbering
+    array([0, 3, 4], dtype=int32)
     """
     _check_row(graph, "distances", distances, graph.dtype)
     if not distances.flags.c_contiguous:
@@ -148,7 +159,8 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.shortest_path_tree(graph, gpuops.shortest_distances(graph, [0]), [0])
     array([-1,  0,  1], dtype=int32)
@@ -202,7 +214,8 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> gpuops.batched_shortest_distances(graph, [0, 1])
     array([[0, 3, 4],

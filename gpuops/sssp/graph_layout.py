@@ -145,7 +145,8 @@ def search_graph(
 
     Examples
     --------
-    >>> indptr, indices, weights = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0]), np.array([3, 5, 1, 2], "int32")
+    >>> indptr, indices = np.array([0, 2, 3, 4]), np.array([1, 2, 2, 0])
+    >>> weights = np.array([3, 5, 1, 2], "int32")
     >>> graph = gpuops.search_graph(indptr, indices, weights)
     >>> graph.n, graph.m
     (3, 4)

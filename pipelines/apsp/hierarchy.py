@@ -27,7 +27,6 @@ from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
-    NO_METIS,
     SearchesAreFasterError,
     answers,
     closing_memory,
@@ -35,6 +34,7 @@ from pipelines.hierarchy.plan import (
     most_relaxations,
     ordering_memory,
     table_bytes,
+    without_metis,
 )
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.durable import remove_folder
@@ -149,7 +149,7 @@ def _plan(request: Request) -> Plan:
         )
     except ValueError as error:  # closing takes more relaxations than the limit
         fault = str(error).partition(". ")[0]
-        cure = "Searches suit such a graph: use" if has_metis() else f"{NO_METIS},"
+        cure = "Searches suit such a graph: use" if has_metis() else f"{without_metis()},"
         cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure} method='batched' (--method batched)")
         raise Obstacle("the hierarchy would take longer than searches") from cause
     return Plan(order, structure, cost)

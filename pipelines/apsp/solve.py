@@ -99,7 +99,7 @@ def all_pairs_shortest_paths(
         Replace a distances store at `out`, once the new store is complete. Until then the new store grows next to it,
         with ``.new`` added to its name; `resume` continues the new store there.
     verify : bool
-        Check the result by certificates on sampled rows (`pipelines.validation.distances`).
+        Prove sampled rows of the result by certificates (`pipelines.validation.distances`).
     progress : bool, optional
         Show progress on standard error; by default if standard error is a terminal.
     commit_seconds : float or None
@@ -203,7 +203,7 @@ def _job(graph: Graph, dtype: np.dtype) -> Job:
 
 
 def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:
-    """Return the store; with `verify`, check it by certificates first."""
+    """Return the store; with `verify`, prove it by certificates first."""
     if verify:
         verify_distances(distances, graph)
     return distances

@@ -208,7 +208,7 @@ def _told(stages: StageTimes) -> list[str]:
         "join": "Swapped: {count:,} circuit{s} left",
         "walk": "Walk put in order",
         "hierholzer": "Hierholzer's algorithm: {count:,} circuit{s}",
-        "verify": "Verified: every arc once",
+        "verify": "Proved: every arc once",
         "write": "Written",
     }
     lines, number = [], 0

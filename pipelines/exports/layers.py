@@ -124,11 +124,23 @@ def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDat
         columns["highway"] = np.array([*classes.names, None], object)[classes.of_arcs[arcs]]
     crs = coordinate_system(graph, places)
     if "length" not in columns:
-        lengths = line_lengths(offsets, points, degrees=crs == DEGREES)
-        columns["length"] = lengths * (metres_of(crs) or 1) if crs not in ("", DEGREES) else lengths
+        columns["length"] = _lengths(offsets, points, crs)
     frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=crs or None)
     frame.attrs = {"attribution": graph.attribution} if graph.attribution else {}
     return frame
+
+
+def arc_lengths(graph: Graph, arcs: np.ndarray) -> np.ndarray:
+    """Return the lengths of arcs, by their positions in the store: in metres if the coordinate system is known."""
+    places, indptr = placed(graph), graph.indptr()
+    tails = np.searchsorted(indptr, arcs, side="right") - 1
+    offsets, points = points_along(graph.lines(), places, arcs, tails, graph.indices()[arcs])
+    return _lengths(offsets, points, coordinate_system(graph, places))
+
+
+def _lengths(offsets: np.ndarray, points: np.ndarray, crs: str) -> np.ndarray:
+    lengths = line_lengths(offsets, points, degrees=crs == DEGREES)
+    return lengths * (metres_of(crs) or 1) if crs not in ("", DEGREES) else lengths
 
 
 def vertices_frame(graph: Graph) -> geopandas.GeoDataFrame:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores.schema import counted
 
@@ -54,7 +55,7 @@ def figure_file(
 
         new_figure = figure_class(tight, dpi)
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'tilepath[plot]'") from error
+        raise ImportError(f"pictures need matplotlib: {install('plot')}") from error
 
     if dpi is not None and not 10 <= dpi <= MOST_DPI:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to {MOST_DPI:,} pixels per inch")

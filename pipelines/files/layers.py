@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
@@ -34,7 +35,7 @@ def need_geopandas(what: str) -> None:
     try:
         import geopandas  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"{what} need GeoPandas: pip install 'tilepath[geo]'") from error
+        raise ImportError(f"{what} need GeoPandas: {install('geo')}") from error
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -51,6 +52,11 @@ def is_geoparquet(path: str | os.PathLike[str]) -> bool:
         return b"geo" in (pa.parquet.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError):
         return False
+
+
+def is_layer(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file has layers of geometries, by its suffix, and for Parquet by its metadata."""
+    return suffix_of(path) in READ or (suffix_of(path) in GEOPARQUET and is_geoparquet(path))
 
 
 def read_layer(path: str | os.PathLike[str], layer: str | None, kind: str) -> tuple[geopandas.GeoDataFrame, str]:
@@ -168,6 +174,15 @@ def recorded_name(crs: str) -> str:
     return DEGREES if found.is_geographic else _name(found)
 
 
+def with_geometry(given: Any) -> Any:
+    """Return an array of geometries as a GeoSeries, and a data frame with a column `geometry` as a GeoDataFrame."""
+    import geopandas
+
+    if hasattr(given, "columns"):
+        return geopandas.GeoDataFrame(given, geometry="geometry")
+    return geopandas.GeoSeries(given)
+
+
 def metres_of(crs: str) -> float:
     """Return the metres in a unit of a coordinate system of a plane; 0 if not known, or if GeoPandas is missing."""
     try:
@@ -207,8 +222,10 @@ def line_lengths(offsets: np.ndarray, points: np.ndarray, *, degrees: bool) -> n
     if len(offsets) < 2:
         return np.zeros(0)
     if degrees:
-        from pyproj import Geod
-
+        try:
+            from pyproj import Geod
+        except ImportError as error:
+            raise ImportError("lengths on the globe need pyproj: pip install 'tilepath[geo]'") from error
         _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
     else:
         steps = np.hypot(*(stops - starts).T)

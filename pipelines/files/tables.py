@@ -144,10 +144,28 @@ def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional:
 def frame_table(given: Any) -> pa.Table | None:
     """Return a data frame of pandas, Polars or Arrow as a table; None if it is none."""
     if hasattr(given, "iloc") and given.ndim == 2:  # pandas would export its index as an additional column
-        return pa.Table.from_pandas(given, preserve_index=False)
+        return pandas_table(given)
     if hasattr(given, "__arrow_c_stream__") and hasattr(given, "columns"):
         return pa.table(given)
     return None
+
+
+def pandas_table(frame: Any) -> pa.Table:
+    """Return a frame of pandas as a table without its index; a column of values of several types becomes text."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    return pa.table([pandas_array(column) for column in columns], names=[*map(str, frame.columns)])
+
+
+def pandas_array(column: Any) -> pa.Array:
+    """Return a column or an index of pandas; values of several types become text."""
+    try:
+        return pa.Array.from_pandas(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        there = ~np.asarray(column.isna())
+        return pa.array([str(each) if known else None for each, known in zip(column, there, strict=True)])
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -159,7 +177,12 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
 
 def has_column(path: str | os.PathLike[str], column: str) -> bool:
     """Return whether a table in a file has such a column."""
-    return bool(_places(column_names(path), column))
+    return is_among(column, column_names(path))
+
+
+def is_among(column: str, names: Sequence[str]) -> bool:
+    """Return whether one of the names of columns means `column`."""
+    return bool(_places(names, column))
 
 
 def _places(names: Sequence[str], column: str) -> list[int]:

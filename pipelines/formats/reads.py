@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.formats.errors import FormatError
 
 BATCH_BYTES = 32 << 20
@@ -61,7 +62,7 @@ def read_batches(paths: Iterable[str | os.PathLike[str]], *, batch_bytes: int = 
     try:
         import dnaio
     except ImportError as error:
-        raise ImportError("FASTA and FASTQ files need dnaio: pip install 'tilepath[reads]'") from error
+        raise ImportError(f"FASTA and FASTQ files need dnaio: {install('reads')}") from error
     for path in paths:
         try:
             with dnaio.open(os.fspath(path), mode="r", open_threads=0) as records:

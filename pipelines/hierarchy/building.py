@@ -13,18 +13,19 @@ import numpy as np
 from distributed import Client, Future
 
 from gpuops.errors import WeightRangeError
+from gpuops.extras import install
 from gpuops.hierarchy import Cost, HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
 from gpuops.memory import size
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
-    NO_METIS,
     SearchesAreFasterError,
     closing_memory,
     describe,
     ordering_memory,
     refuse_closing,
     table_bytes,
+    without_metis,
 )
 from pipelines.places.by_place import ByPlace, has_scipy, vertices_by_place
 from pipelines.stores import Graph
@@ -161,13 +162,13 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
                 fault = f"{fault}, on the order of {like.path}"
                 cure = "Leave out like (--like), or search with"
             elif not has_metis():
-                cure = f"{NO_METIS},"
+                cure = f"{without_metis()},"
             raise SearchesAreFasterError(
                 f"{job.graph.path}: {fault}. {cure} tilepath sssp or tilepath apsp --method batched"
             ) from None
         source = f"a new structure on the order of {like.path}, as {missing}: " if like is not None else ""
         if like is None and not has_metis():
-            source = "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): "
+            source = f"ordered without pymetis ({install('hierarchy')} for a better order): "
     memory, disk = closing_memory(structure, cost, job.graph, job.dtype), table_bytes(cost, job.graph, job.dtype)
     most = memory if like is not None else max(memory, ordering_memory(job.graph))
     text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpuops.extras import install
 from gpuops.hierarchy import Cost, HierarchyStructure
 from gpuops.hierarchy.memory import (
     answer_bytes,
@@ -36,12 +37,16 @@ GPU_BLOCKS = 3
 ANSWERED = 10_000
 # Relaxations of a closure that take as long as one arc of a search.
 ARC_WORK = 10
-NO_METIS = "Install pymetis (pip install 'tilepath[hierarchy]') for a better order, or use batched searches"
 CURE = "Free some memory, take a larger machine, or search instead (tilepath sssp)"
 
 
 class SearchesAreFasterError(DoesNotFitError):
     """Closing the hierarchy takes longer than the searches that it would save."""
+
+
+def without_metis() -> str:
+    """Return a cure for an order that is too slow to close."""
+    return f"Install pymetis ({install('hierarchy')}) for a better order, or use batched searches"
 
 
 def most_relaxations(graph: Graph) -> float:

@@ -71,7 +71,7 @@ def build_hierarchy(
     overwrite : bool
         Replace a hierarchy store at `out`, once the new one is complete.
     verify : bool
-        Verify sampled rows of distances by certificates.
+        Prove sampled rows of distances by certificates.
     progress : bool, optional
         Show progress on standard error. By default, only if standard error is a terminal.
     host_memory : int, optional

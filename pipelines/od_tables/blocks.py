@@ -15,15 +15,18 @@ import numpy as np
 from gpuops.arrays import library_of
 from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
+from pipelines.od_tables.units import Measured
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.units import read_numbers
 from pipelines.workers.device_arrays import to_host
 
 Ask: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from the vertices of some origins to a row for each origin
 DEVICE_PAIRS = 1 << 27  # least number of pairs whose distances are computed on a GPU at a time
 
 
+REDUCE = "SCALE of reduce (--reduce)"
 DECAYS = ("linear", "exponential")
 
 
@@ -52,16 +55,18 @@ class Reduction:
         return 1 - found / np.float64(self.scale) if self.linear else xp.exp(-found / np.float64(self.scale))
 
 
-def parse_reduction(text: str, decay: str | None = None, within: float | None = None) -> Reduction:
+def parse_reduction(
+    text: str, decay: str | None = None, within: float | None = None, value: Measured | None = None
+) -> Reduction:
     """Parse ``count``, ``min``, ``sum:COLUMN``, ``mean:COLUMN``, ``decay:SCALE`` or ``decay:SCALE:COLUMN``.
 
     `decay` ("linear" or "exponential") makes weights fall with the distance on the scale of `within`; it goes with
-    count, sum and mean.
+    count, sum and mean. A SCALE may have a unit, such as 10min: `value` has the unit of the table.
 
     >>> parse_reduction("sum:jobs")
     Reduction(name='sum', column='jobs', scale=None, linear=False)
     """
-    found = _parsed(text)
+    found = _parsed(text, value)
     if decay is None:
         return found
     if decay not in DECAYS:
@@ -73,18 +78,15 @@ def parse_reduction(text: str, decay: str | None = None, within: float | None = 
     return replace(found, scale=float(within), linear=decay == "linear")
 
 
-def _parsed(text: str) -> Reduction:
+def _parsed(text: str, value: Measured | None) -> Reduction:
     name, *rest = text.split(":")
     if name in ("count", "min") and not rest:
         return Reduction(name)
     if name in ("sum", "mean") and len(rest) == 1 and rest[0]:
         return Reduction(name, rest[0])
     if name == "decay" and 1 <= len(rest) <= 2:
-        try:
-            scale = float(rest[0])
-        except ValueError:
-            scale = 0.0
-        if 0 < scale < np.inf:
+        scale = value.limit(rest[0], REDUCE) if value is not None else read_numbers(rest[0], REDUCE)[0][0]
+        if scale is not None and 0 < scale < np.inf:
             return Reduction(name, rest[1] if len(rest) == 2 else None, scale)
     raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, mean:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
 

@@ -28,14 +28,14 @@ def od(
     destinations: Any = None,
     *,
     pairs: Any = None,
-    within: float | None = None,
+    within: float | str | None = None,
     nearest: int | None = None,
     reduce: str | None = None,
     decay: str | None = None,
     paths: bool = False,
     also: Also = None,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -58,8 +58,9 @@ def od(
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
-    within : float, optional
-        Leave out destinations farther away, or unreachable.
+    within : float or str, optional
+        Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
+        unit, such as "2min".
     nearest : int, optional
         Keep this number of destinations of each origin, the nearest first; of equally near ones, the first.
     reduce : str, optional
@@ -75,13 +76,14 @@ def od(
         column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
         such as ``{"length": "length.zarr", "toll": tolls}``.
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
-        Give distances in this unit, and read `within` and scales in it. By default, the unit of the network.
-    snap_limit : float, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates.
+        Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
+        network.
+    snap_limit : float or str, optional
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km".
     crs : str or pyproj.CRS, optional
-        Coordinate system of the places, such as "EPSG:4326", if neither a GeoDataFrame nor columns `lon` and `lat` say
-        it. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly longitudes and
-        latitudes, with a network in metres, are taken for longitudes and latitudes, and a warning says so.
+        Coordinate system, such as "EPSG:4326", of the places that do not say their own, by a GeoDataFrame or by columns
+        `lon` and `lat`. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly
+        longitudes and latitudes, with a network in metres, are taken for these, and a warning says so.
     graph : Graph or path, optional
         The graph of a hierarchy, if it was moved.
     progress : bool, optional
@@ -109,7 +111,7 @@ def od(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component; or they were taken for
-        longitudes and latitudes.
+        longitudes and latitudes; or rows have the same id.
 
     Notes
     -----
@@ -124,9 +126,8 @@ def od(
     1   Pisa       Milan       315
     """
     given = read_given(
-        open_network(network, graph, crs), origins, destinations, pairs, reduce=reduce, decay=decay, within=within,
-        snap_limit=snap_limit,
-    )  # fmt: skip
+        open_network(network, graph, crs), origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit
+    )
     asked = asked_of(
         given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
         pairs=pairs is not None,

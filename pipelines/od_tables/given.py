@@ -11,8 +11,10 @@ import pyarrow as pa
 from pipelines.od_tables.blocks import parse_reduction
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
+from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import OpenNetwork
-from pipelines.places.points import Points, every_vertex, is_place, is_point, points_from
+from pipelines.places.points import Points, every_vertex, merged, points_from
+from pipelines.places.single import is_point
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
@@ -34,8 +36,8 @@ class Given:
 
     @property
     def warnings(self) -> list[str]:
-        """Lines about places that are far from the network or were moved, each once."""
-        return list(dict.fromkeys(each.warning for each in self.points if each.warning))
+        """Warnings about places, such as far or moved ones; what is said of both sides is said once."""
+        return merged([each.warning for each in self.points if each.warning])
 
 
 if TYPE_CHECKING:
@@ -49,20 +51,24 @@ def read_given(
     pairs: Any,
     *,
     reduce: str | None = None,
-    decay: str | None = None,
-    within: float | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
+    roads: Any = None,
 ) -> Given:
-    """Read the points, with the parameters and errors of `pipelines.od_tables.frames.od`."""
-    reduction = None if reduce is None else parse_reduction(reduce, decay, within)
-    columns = [] if reduction is None or reduction.column is None else [reduction.column]
+    """Read the points, with the parameters and errors of `pipelines.od_tables.frames.od`.
+
+    The named coordinate system is that of all places, and of `roads`, that do not say their own.
+    """
+    column = None if reduce is None else parse_reduction(reduce).column
+    columns = [] if column is None else [column]
     if origins is None and destinations is None and pairs is None:
         raise ValueError("nothing is asked for; give origins (--origins), destinations (--destinations), or pairs")
     source, opened, snapping = network
+    systems = systems_for((origins, destinations, roads), snapping.crs)
+    of_sides = dict(zip(("origin", "destination"), map(snapping.of, systems), strict=False))
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
-        given = [given] if is_point(given) or (isinstance(given, tuple) and is_place(given)) else given
-        return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=snapping)
+        given = [given] if is_point(given) else given
+        return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=of_sides[what])
 
     if pairs is not None:
         known = (
@@ -81,9 +87,10 @@ def given_or_everywhere(
     network: OpenNetwork,
     origins: Any,
     destinations: Any,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     *,
     every_destination: bool = False,
+    roads: Any = None,
 ) -> Given:
     """Read the points; without origins and destinations, both are all vertices.
 
@@ -95,7 +102,7 @@ def given_or_everywhere(
         if origins is not None:
             begins = read_given(network, origins, None, None, snap_limit=snap_limit).points[0]
         return Given(network.source, network.graph, (begins, everywhere))
-    return read_given(network, origins, destinations, None, snap_limit=snap_limit)
+    return read_given(network, origins, destinations, None, snap_limit=snap_limit, roads=roads)
 
 
 def warn_of(given: Given) -> None:

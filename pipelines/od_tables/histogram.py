@@ -38,7 +38,7 @@ def distance_histogram(
     *,
     width: float | None = None,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,

@@ -74,7 +74,7 @@ class Asked:
 def asked_of(
     graph: Graph,
     *,
-    within: float | None,
+    within: float | str | None,
     nearest: int | None,
     reduce: str | None,
     decay: str | None,
@@ -85,16 +85,12 @@ def asked_of(
 ) -> Asked:
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
     value = measured(graph.weight_unit, unit)
-    if isinstance(within, str):
-        own = f" in {value.unit}, the unit of the table (unit chooses another)," if value.unit else ""
-        raise ValueError(f"within is {within!r}; give a number{own} and not a text")
-    if within is not None and not within >= 0:
-        raise ValueError(f"within is {within:g}; give a distance of 0 or more")
-    if nearest is not None and nearest < 1:
-        raise ValueError(f"nearest is {nearest}; give a whole number from 1")
+    within = value.limit(within, "within (--within)")
+    if nearest is not None and not (isinstance(nearest, int | np.integer) and nearest >= 1):
+        raise ValueError(f"nearest is {nearest!r}; give a whole number from 1")
     if decay is not None and reduce is None:
         raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
-    reduction = None if reduce is None else parse_reduction(reduce, decay, within)
+    reduction = None if reduce is None else parse_reduction(reduce, decay, within, value)
     for name, given in ("nearest", nearest is not None), ("paths", paths), ("also", bool(also)), ("pairs", pairs):
         if reduction is not None and given:
             raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pipelines.files.tables import frame_table, read_columns, select_columns
 from pipelines.od_tables.forms import Found
 from pipelines.places.points import Points, points_from, points_in_table
+from pipelines.places.row_names import repeated
 from pipelines.places.snapping import Snapping
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
@@ -38,7 +39,7 @@ def read_pairs_of_points(
     graph: Graph,
     points: tuple[Points | None, Points | None] = (None, None),
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> tuple[Points, Points]:
     """Return the origins and the destinations of a table of pairs, one of each for each row.
@@ -110,8 +111,8 @@ def _side(table: pa.Table, side: str, name: str) -> pa.Table:
 def _named(column: pa.ChunkedArray, known: Points, side: str, name: str) -> Points:
     """Return the points that a column names."""
     names = column.combine_chunks().cast(pa.large_string())
-    if pc.count_distinct(known.ids).as_py() < len(known.ids):
-        raise ValueError(f"the {side}s: an id occurs twice; pairs need ids that name one {side}")
+    if text := repeated(known.ids, f"the {side}s"):
+        raise ValueError(f"{text}, since pairs name {side}s by their ids")
     rows = pc.index_in(names, value_set=known.ids)
     for row in np.flatnonzero(rows.is_null().to_numpy(zero_copy_only=False))[:1].tolist():
         raise ValueError(f"{name}, row {row + 1}: the {side}s have no id {names[row].as_py()!r}; correct it")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipelines.stores import Graph
-from pipelines.stores.units import METRES, SECONDS, symbol_of, units_like
+from pipelines.stores.units import METRES, SECONDS, limit_in, no_unit, symbol_of, units_like
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,10 @@ class Measured:
     def dtype(self, dtype: np.dtype) -> np.dtype:
         """Return the dtype of the column, given the dtype of the distances."""
         return dtype if self.per == 1 else np.dtype(np.float64)
+
+    def limit(self, given: float | str | None, what: str) -> float | None:
+        """Return a distance in the unit of the column; a text such as "2min" may have another unit."""
+        return limit_in(given, self.unit, what)
 
     def in_network(self, distance: float | None) -> float | None:
         """Convert a distance from the unit of the column to the unit of the network."""
@@ -59,6 +63,8 @@ def measured(network_unit: str, unit: str | None) -> Measured:
     if unit is None:
         return Measured(name, network_unit)
     wanted = symbol_of(unit)
+    if wanted is None:
+        raise ValueError(f"unit (--unit) is {no_unit(unit)}")
     units = units_like(own)
     if units is None or own is None:
         recorded = f"is {network_unit!r}, which is not known here" if network_unit else "is not recorded"

@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
-from pipelines.files.layers import GEOPARQUET, READ, is_geoparquet, read_layer, suffix_of
-from pipelines.files.tables import number_field
+from pipelines.files.layers import is_layer, read_layer
+from pipelines.files.tables import column_names, is_among, number_field, read_columns
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
+from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
-from pipelines.places.row_names import names_of_shapes
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas
 
 ROUNDING = {"f4": 1e-5, "f8": 1e-12}  # smaller relative differences of floats are taken for rounding
+PLACES = ("id", "name", "lon", "lat", "x", "y")  # columns of a table of places
 BLOCK_BYTES = 24  # bytes of a pair of places in memory
 
 
@@ -48,7 +49,7 @@ def changes(
     *,
     pairs: Any = None,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> pandas.DataFrame:
@@ -86,9 +87,12 @@ def changes(
 
 
 def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
-    """Read roads from a file, for `pipelines.stores.named_roads`: a table of their ends, or a layer of geometries."""
-    if suffix_of(path) in READ or (suffix_of(path) in GEOPARQUET and is_geoparquet(path)):
+    """Read roads from a file, for `pipelines.stores.named_roads`: a table of ends or places, or a layer."""
+    if is_layer(path):
         return read_layer(path, None, "")[0]
+    names = column_names(path)
+    if not is_among("source", names) and any(is_among(axis, names) for axis in ("lon", "x")):
+        return read_columns(path, PLACES, PLACES)
     named = read_pairs(path, graph)
     assert named.sources is not None
     return positions(np.stack([named.sources, named.targets], axis=1))
@@ -140,7 +144,7 @@ def criticality(
     *,
     one_way: bool = False,
     unit: str | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -152,19 +156,20 @@ def criticality(
     network : HierarchyStore or Graph, or path of such a store
         Weights must not be negative.
     roads : as `closed` of `Graph.with_weights`, but no single arcs; or the path of a table or a layer
-        A table in a file has the ends of each road in the columns `source` and `target`.
+        A table in a file has the ends of each road in the columns `source` and `target`, or places.
     origins, destinations : optional
         As for `pipelines.od`. Without both, all pairs of vertices are compared.
     one_way : bool
         Close the road only from its first to its second end, not in both directions.
-    unit, snap_limit, crs, graph, progress : as for `pipelines.od`
+    unit, snap_limit, graph, progress : as for `pipelines.od`
+    crs : as for `pipelines.od`; also of roads that are places or geometries without a coordinate system
 
     Returns
     -------
     pandas.DataFrame
         A row for each road, in the order of `roads`, with the columns `source` and `target`; `longer`, the number of
         pairs whose distance grows; `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum
-        and the largest of the added distances. If roads are given as geometries, the first column `road` has the names
+        and the largest of the added distances. If roads are places or geometries, the first column `road` has the names
         of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets.
         ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
 
@@ -175,22 +180,23 @@ def criticality(
     ['source', 'target', 'longer', 'cut', 'total', 'largest']
     """
     opened = open_network(network, graph, crs)
-    given = given_or_everywhere(opened, origins, destinations, snap_limit)
-    warn_of(given)
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
+    given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
+    warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
-    table = criticality_table(given, roads, value, one_way=one_way, progress=progress)
+    own = systems_for((roads, origins, destinations), crs)[0]
+    table = criticality_table(given, roads, value, one_way=one_way, crs=own, progress=progress)
     return as_frame(table, given, value.unit)
 
 
 def criticality_table(
-    given: Given, roads: Any, value: Measured, *, one_way: bool, progress: bool | None = None
+    given: Given, roads: Any, value: Measured, *, one_way: bool, crs: Any = None, progress: bool | None = None
 ) -> pa.Table:
     """Return the table of `criticality`."""
     if given.graph.weight_min < 0:
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
     _refuse_large(given)
-    tails, heads, rows = ends_of(given.graph, roads, "roads")
+    tails, heads, names = ends_of(given.graph, roads, "roads", crs)
     ends, found = np.stack([tails, heads], axis=1), []
     closing = Closing(given, ends, one_way=one_way)
     with Progress(len(ends), "roads", progress) as shown, boundaries():
@@ -202,13 +208,11 @@ def criticality_table(
             stop_if_asked()
     longer, cut, total, largest = (np.array(part) for part in zip(*found, strict=True))
     columns: dict[str, Any] = {}
-    if rows is not None:
-        count = len(roads) if hasattr(roads, "__len__") else 1
-        names, numbered = names_of_shapes(roads, count, "roads")
-        columns["road"] = names.take(pa.array(rows)).cast(pa.int64() if numbered else pa.large_string())
+    if names is not None:
+        columns["road"] = names
     columns |= {"source": given.graph.names(tails), "target": given.graph.names(heads)}
     columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
-    fields = [pa.field("road", columns["road"].type)] if rows is not None else []
+    fields = [pa.field("road", columns["road"].type)] if names is not None else []
     fields += [pa.field(name, pa.large_string()) for name in ("source", "target")]
     fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]
     fields += [number_field(name, np.float64, value.unit) for name in ("total", "largest")]

@@ -50,7 +50,7 @@ def write_od_table(
     destinations: Points,
     out: str | os.PathLike[str],
     *,
-    within: float | None = None,
+    within: float | str | None = None,
     nearest: int | None = None,
     reduce: str | None = None,
     decay: str | None = None,
@@ -81,7 +81,7 @@ def write_od_table(
         - ``.npy`` file, or ``.zarr`` store (`pipelines.stores.matrix`): the matrix, with a row for each origin.
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
-    within : leave out pairs that are farther apart, or unreachable
+    within : leave out pairs that are farther apart, or unreachable; a number, or a text such as "2min"
     nearest : keep only this number of destinations of each origin, the nearest first
     reduce, decay : write one value for each origin, as `parse_reduction` reads them
     also : names of other weights of the network, or for each name of a column other weights; the column has their sum
@@ -120,6 +120,7 @@ def write_od_table(
         opened, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
         pairs=pairs,
     )  # fmt: skip
+    within = asked.value.limit(within, "within (--within)")
     suffix = _suffix(out, asked)
     if client is not None:
         refuse_workers(source, reduce)

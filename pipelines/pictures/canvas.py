@@ -344,7 +344,7 @@ def _draw_marks(
     if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
         return
     middle = centres.mean(axis=0)
-    for v in drawing.marks:
+    for v in filter(lambda v: names[v], drawing.marks):
         half = np.array([_text_width(names[v], NAME_SIZE) / 2, NAME_SIZE / 2])
         away = sizes[v, 0] + around + 4 + half[0]
         place = centres[v] + [away if centres[v, 0] >= middle[0] else -away, 0]  # outwards: a route seldom leads there

@@ -18,9 +18,10 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
-from pipelines.places.at import VertexOrPlace, place_of, vertex_at
+from pipelines.places.at import VertexOrPlace, name_of, place_of, vertex_at
 from pipelines.places.networks import open_network
-from pipelines.places.points import listed, points_from
+from pipelines.places.points import Points, points_from
+from pipelines.places.single import listed
 from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.route import Route
@@ -30,6 +31,7 @@ from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.road_network import road_network
 from pipelines.stores.solutions import Solution, open_solution
+from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions, VertexName, positions
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def picture_graph(
     in_degree: int | None = None,
     out_degree: int | None = None,
     distances: Solution | Paths | str | os.PathLike[str] | None = None,
-    every: float | None = None,
+    every: float | str | None = None,
     source: VertexOrPlace | None = None,
     route: tuple[VertexOrPlace, VertexOrPlace] | None = None,
     values: TableLike | None = None,
@@ -92,7 +94,7 @@ def picture_graph(
     distances : a store of distances or paths, or a hierarchy store; its row of `source` colours the
         vertices, and a ring marks the source. By default, the graph is searched. Below a route, the streets of a map
         have colours only if `source` is given, too
-    every : colour vertices and arcs in bands of this width instead (isochrones)
+    every : colour vertices and arcs in bands of this width instead (isochrones); a text such as "2min" has its own unit
     source : a vertex by label (by position if the graph has no labels), as text or int; or by position, as "#17" or
         ``tilepath.positions(17)``; or a place, as (lon, lat). By default the first vertex of `route`, else the
         vertex of the first row
@@ -108,7 +110,8 @@ def picture_graph(
     title : line above the picture; by default the name of the store and the contents of the picture
     areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
     marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
-        Up to ten have their names beside them
+        Up to ten have their names beside them, but for vertices by position whose names are numbers, and a single place
+        without a name
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
     cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
@@ -138,13 +141,14 @@ def picture_graph(
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
     _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
-    _check_bands(every, source, distances, bool(circuit) or spanning_tree or route is not None)
+    band = limit_in(every, whole.weight_unit, "every (--every)")
+    _check_bands(band, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
+    origin = "" if isinstance(source, Positions) else name_of(source)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
-    ends = [positions(vertex_at(whole, each, "route", snapping)) for each in route or ()]
-    placed = [place_of(each) for each in route or ()]
+    ends, placed = _route_ends(whole, route or (), snapping), [name_of(each) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -161,7 +165,7 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
-        _add_distances(view, whole, solution, source, ends, placed, every, wash)
+        _add_distances(view, whole, solution, source, ends, [origin, *placed], band, wash)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -170,7 +174,7 @@ def picture_graph(
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
         if points.warning:
             warnings.warn(points.warning, stacklevel=2)
-        view.mark(points.vertices, points.ids.to_pylist() if points.snapped is not None else None)
+        view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
     return write_drawing(drawing, path, seed, title, overwrite, background)
@@ -243,6 +247,25 @@ def picture_bricks(
     drawing = view.drawing()
     drawing.inches, drawing.dpi = size, dpi
     return write_drawing(drawing, path, seed, title, overwrite)
+
+
+def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
+    """Return the two vertices of a route; two places are moved together, so that a warning is given once."""
+    placed = [place_of(each) for each in route]
+    if placed and all(each is not None for each in placed):
+        points = points_from(np.array(placed), graph, "route end", snapping=snapping)
+        if points.warning:
+            warnings.warn(points.warning, stacklevel=3)
+        return [positions(vertex) for vertex in points.vertices.tolist()]
+    return [positions(vertex_at(graph, each, "route", snapping)) for each in route]
+
+
+def _names_of(points: Points, given: Any) -> list[str]:
+    """Return the names of marks, "" for marks without: vertices by position whose names are numbers, a single place."""
+    names = points.ids.to_pylist()
+    if isinstance(given, Positions):
+        return ["" if name.isdecimal() else name for name in names]
+    return [""] if points.snapped is not None and points.numbered and names == ["1"] else names
 
 
 def write_drawing(
@@ -344,22 +367,29 @@ def _add_distances(
     solution: Solution | Paths | Graph,
     source: Positions | None,
     route: list[Positions],
-    placed: list[tuple[float, float] | None],
+    placed: list[str | None],
     every: float | None,
     wash: bool,
 ) -> None:
-    """Add distances from a vertex of `graph`, or a route, to the picture of its road network."""
+    """Add distances from a vertex of `graph`, or a route, to the picture of its road network.
+
+    `placed` has the names of the source and of the ends of the route, each None unless it is a place. The source is ""
+    if it is given by its position: on a map of streets, a number is no name.
+    """
+    origin, *names = placed
     asked = source is not None  # of a map with a route, `distances` alone only says what answers
     values, scale, sources = _values(solution, graph, source if asked or not route else route[0])
-    factor, scale = in_words(graph.weight_unit, scale, values)
+    number = scale.isdecimal() and view.picture.streets
+    origin = ("source" if number else None) if origin == "" else origin
+    factor, scale = in_words(graph.weight_unit, "the source" if origin == "source" else origin or scale, values)
     values, every = values * factor, None if every is None else every * factor
     if asked or not route or not view.picture.streets:
         view.colour(values, scale, every)
     if route:
-        names = [f"{each[0]:.7g}, {each[1]:.7g}" for each in placed if each is not None]
-        view.lead(_route(solution, graph, route[0], route[1]), wash, names if len(names) == 2 else None)
+        known = [each for each in names if each is not None]
+        view.lead(_route(solution, graph, route[0], route[1]), wash, known if len(known) == 2 else None)
     else:
-        view.mark(sources)
+        view.mark(sources, [origin] if origin and view.picture.streets else None)
 
 
 def _circuit_of(graph: Graph, circuit: bool | Circuits | str | os.PathLike[str]) -> Walks:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.pictures.drawing import Drawing
 
 LAYERED = 10  # most nodes that lie in layers
@@ -186,7 +187,7 @@ def _networkx() -> Any:
         import networkx
         import scipy  # noqa: F401  (NetworkX needs it for layouts)
     except ImportError as error:
-        raise ImportError("the layout of a graph needs networkx and scipy: pip install 'tilepath[plot]'") from error
+        raise ImportError(f"the layout of a graph needs networkx and scipy: {install('plot')}") from error
     return networkx
 
 

@@ -164,12 +164,17 @@ class View:
             picture.legend.append((BLUE, "both"))
 
     def mark(self, vertices: Any, names: list[str] | None = None) -> None:
-        """Mark vertices of the graph by rings, if they are drawn; `names` replace their labels."""
+        """Mark vertices of the graph by rings, if they are drawn; `names` replace their labels.
+
+        A mark with an empty name has no label on a map of streets, and else the name of the vertex.
+        """
         nodes = np.flatnonzero(np.isin(self.part.vertices, vertices)).tolist()
         self.picture.marks += nodes
         for node in nodes if names is not None else []:
             places = np.flatnonzero(np.asarray(vertices) == self.part.vertices[node]).tolist()
-            self.picture.names[node] = ", ".join(names[place] for place in places)  # type: ignore[index]
+            name = ", ".join(names[place] for place in places if names[place])  # type: ignore[index]
+            if name or self.picture.streets:
+                self.picture.names[node] = name
 
     def colour(self, values: np.ndarray, scale: str, every: float | None = None) -> None:
         """Colour vertices by distances: smoothly, or with their arcs in bands of the width `every`."""
@@ -182,13 +187,13 @@ class View:
         from matplotlib import colormaps
         from matplotlib.colors import to_hex
 
-        if not (hasattr(areas, "geom_type") and "within" in areas and areas.geom_type.str.endswith("Polygon").all()):
+        if not (hasattr(areas, "geom_type") and "limit" in areas and areas.geom_type.str.endswith("Polygon").all()):
             raise ValueError("areas have no polygons with limits; pass what tilepath.isochrones returns, but not edges")
         frame = areas if areas.crs is None or not self.picture.crs else areas.to_crs(self.picture.crs)
-        limits = np.unique(frame["within"])
+        limits = np.unique(frame["limit"])
         unit = f" {frame.attrs['unit']}" if "unit" in frame.attrs else ""
-        order = np.argsort(-frame["within"].to_numpy(), kind="stable")
-        for limit, shape in zip(frame["within"].iloc[order], frame.geometry.iloc[order], strict=True):
+        order = np.argsort(-frame["limit"].to_numpy(), kind="stable")
+        for limit, shape in zip(frame["limit"].iloc[order], frame.geometry.iloc[order], strict=True):
             polygons = [part for part in getattr(shape, "geoms", [shape]) if not part.is_empty]
             rings = [[np.array(ring.coords)[:, :2] for ring in (part.exterior, *part.interiors)] for part in polygons]
             share = (np.searchsorted(limits, limit) + 0.5) / len(limits)

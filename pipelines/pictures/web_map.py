@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours
@@ -112,7 +113,7 @@ def web_map(drawing: Drawing, background: str | None) -> folium.Map:
         from branca.element import Element, MacroElement
         from jinja2 import Template
     except ImportError as error:
-        raise ImportError("maps in HTML need folium: pip install 'tilepath[web]'") from error
+        raise ImportError(f"maps in HTML need folium: {install('web')}") from error
     if drawing.coordinates is None or not drawing.crs:
         raise ValueError(
             "a map in HTML needs longitudes and latitudes, or a known coordinate system; import the network with its "

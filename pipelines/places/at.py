@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, is_point, points_from
+from pipelines.places.points import Points, points_from
+from pipelines.places.single import is_point
 from pipelines.places.snapping import Snapping
 from pipelines.places.systems import ON_EARTH
 from pipelines.stores import Graph
@@ -42,7 +43,7 @@ def vertices_at(
     network: NetworkLike,
     places: Any,
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> Placed:
@@ -126,6 +127,20 @@ def place_of(given: Any) -> tuple[float, float] | None:
     if not all(isinstance(each, float | int | np.number) for each in given):
         return None
     return float(given[0]), float(given[1])
+
+
+def name_of(given: Any) -> str | None:
+    """Return the name of a place: the id or the name of a row, else the two numbers; None if `given` is no place.
+
+    >>> name_of((13.38, 52.515)), name_of("Rome")
+    ('13.38, 52.515', None)
+    """
+    if (place := place_of(given)) is None:
+        return None
+    for column in ("id", "name") if hasattr(given, "iloc") else ():
+        if (name := given.get(column)) is not None and name == name:
+            return str(name)
+    return str(given.name) if isinstance(getattr(given, "name", None), str) else f"{place[0]:.7g}, {place[1]:.7g}"
 
 
 def described(points: Points, text: str, graph: Graph) -> str:

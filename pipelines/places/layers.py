@@ -1,15 +1,20 @@
-"""Roads at places: which roads meet a geometry of shapely, as GeoPandas has them."""
+"""Roads at places: which roads meet a geometry of shapely, as GeoPandas has them, or lie nearest to a place."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from pipelines.files.tables import column_numbers, frame_table, is_among, select_columns
 from pipelines.places.by_place import EARTH_RADIUS
+from pipelines.places.points import system_of
+from pipelines.places.row_names import names_of_shapes
+from pipelines.places.single import is_pair, is_place, whole_row
 from pipelines.places.snapping import Network, Snapping, far_away, on_sphere, refuse_exchanged
-from pipelines.places.systems import axes_of_pairs, unit_of
+from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
@@ -20,25 +25,61 @@ SHARE = 1e-6  # the same as a share of the extent of the network, if its unit is
 ENDS = 10  # tolerances at each end of a road, at most a quarter of it, that belong to its junctions
 
 
-def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the roads that some geometries meet, in the order of the geometries.
+class Shapes(NamedTuple):
+    """Geometries of shapely: `shapes`; and `axes`, the names of the two numbers of a point, None if there are none."""
+
+    shapes: list[Any]
+    axes: tuple[str, str] | None = None
+
+
+def shapes_of(given: Any, what: str) -> Shapes | None:
+    """Return geometries or places, for `roads_at`, as geometries; None if `given` has neither."""
+    import shapely
+
+    given = whole_row(given)
+    if isinstance(given, shapely.Geometry):
+        return Shapes([given])
+    if hasattr(given, "geom_type"):
+        return Shapes(list(getattr(given, "geometry", given)))
+    if (table := frame_table(given)) is not None:
+        names = table.column_names
+        axes = next((axes for axes in (ON_EARTH, ("x", "y")) if all(is_among(axis, names) for axis in axes)), None)
+        if axes is None:
+            return None
+        chosen = select_columns(table, axes, what)
+        columns = [column_numbers(chosen, axis, what) for axis in axes]
+        return Shapes(list(shapely.points(*columns)), axes)
+    if is_pair(given) or (isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.shape[-1:] == (2,)):
+        return Shapes(list(shapely.points(np.reshape(given, (-1, 2)))))
+    if isinstance(given, list | tuple | np.ndarray) and len(given):
+        if all(isinstance(each, shapely.Geometry) for each in given):
+            return Shapes(list(given))
+        if all(map(is_place, given)):
+            return Shapes(list(shapely.points(np.array(given, np.float64))))
+    return None
+
+
+def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.ndarray, pa.Array] | None:
+    """Return the roads that some geometries meet, in the order of the geometries; None if `given` has no geometries.
 
     Warns of points that are far from every road, and of geometries that were taken for longitudes and latitudes.
 
     Parameters
     ----------
     graph : Graph
-    given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame
+    given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame; or a place, as a point: (lon,
+        lat), a list or an array (k, 2) of floats, or a data frame with columns lon and lat, or x and y
         A polygon meets each road that it crosses or touches. A line meets each road that it crosses or runs along, up
         to half a metre beside it, but no road that it only touches at an end of the road. A point means the nearest
         road. Geometries without a coordinate system are in the coordinates of the graph, as places are
         (`pipelines.places.systems`).
     what : word for the geometries in messages
+    crs : their coordinate system, if `given` does not say it
 
     Returns
     -------
-    (k, 2) int64 and (k,) int64
-        The ends of each road, and the number of its geometry. A geometry has each of its roads once.
+    (k, 2) int64 and (k,) int64 or text
+        The ends of each road, and the name of its geometry. A geometry has each of its roads once.
 
     Raises
     ------
@@ -48,15 +89,17 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
     import shapely
     from shapely.ops import substring
 
-    graph = road_network(graph)
+    if (found_shapes := shapes_of(given, what)) is None:
+        return None
+    shapes, graph = found_shapes.shapes, road_network(graph)
     coordinates = graph.coordinates()
     if coordinates is None:
         raise ValueError(f"{what}: {graph.path} has no coordinates; name roads by their two ends, as [('a', 'b')]")
-    shapes = [given] if isinstance(given, shapely.Geometry) else list(getattr(given, "geometry", given))
     parts, rows = shapely.get_parts(shapes, return_index=True)
     parts, rows = parts[~shapely.is_empty(parts)], rows[~shapely.is_empty(parts)]
-    snapping = Snapping(graph, crs=getattr(given, "crs", None))
-    axes, inner = axes_of_pairs(graph, snapping.crs), shapely.get_coordinates(shapely.point_on_surface(parts))
+    snapping = Snapping(graph, crs=system_of(given, crs, what))
+    axes = found_shapes.axes or axes_of_pairs(graph, snapping.crs)
+    inner = shapely.get_coordinates(shapely.point_on_surface(parts))
     found = snapping.located(inner, axes, what)
     parts = shapely.transform(parts, lambda each: snapping.located(each, axes, what).places)
     heads = graph.indices()
@@ -93,7 +136,8 @@ def roads_at(graph: Graph, given: Any, what: str) -> tuple[np.ndarray, np.ndarra
     pairs = np.unique(np.column_stack([rows[met], ends]), axis=0)  # in the order of the rows
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
-    return pairs[:, 1:], pairs[:, 0]
+    names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
+    return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
 
 
 def _tolerance(graph: Graph, coordinates: np.ndarray, *, on_the_globe: bool) -> float:

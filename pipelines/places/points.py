@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipelines.files.layers import crs_named
+from pipelines.files.layers import crs_named, is_layer, read_layer
 from pipelines.files.tables import (
-    DELIMITERS,
-    PARQUET,
     column_names,
     column_numbers,
     column_vertices,
@@ -24,12 +22,14 @@ from pipelines.files.tables import (
 )
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, row_names, text_of, with_index
+from pipelines.places.row_names import INDEX, repeated, row_names, text_of, with_index
+from pipelines.places.single import is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
-from pipelines.stores.vertex_names import Positions, positions
+from pipelines.stores.units import limit_in
+from pipelines.stores.vertex_names import Positions
 
 
 class Points(NamedTuple):
@@ -52,8 +52,8 @@ class Points(NamedTuple):
         Unit of `snapped`: "m", or "" if it is not known.
     warning : str or None
         A line about the coordinate system of the places, if it was not named; a line about places that are so far from
-        every vertex that they are probably wrong; and a line about places that have a nearer vertex outside the largest
-        strongly connected component. None if there is no such line.
+        every vertex that they are probably wrong; a line about places that have a nearer vertex outside the largest
+        strongly connected component; and a line about equal ids. None if there is no such line.
     numbered : bool
         Whether the points were named by integers, or are places without names, which are numbered.
     everywhere : bool
@@ -96,7 +96,7 @@ def read_points(
     what: str,
     columns: Sequence[str] = (),
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> Points:
     """Read points from a table.
@@ -108,7 +108,8 @@ def read_points(
         matter, and other usual names are known (`pipelines.files.tables`).
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
-    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates; None for any
+    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
+        as "1km"; None for any
     snapping : the vertices by place, if other points of the graph were or will be read too
 
     Raises
@@ -127,27 +128,34 @@ def points_from(
     what: str,
     columns: Sequence[str] = (),
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> Points:
     """Return points from a file, a data frame, an array of places, or names of vertices.
 
     Parameters
     ----------
-    given : path of a table; or a data frame of pandas, Polars or Arrow, with the columns of such a table; or a
-        GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a list of pairs of floats; or a list of
-        names of vertices, or `tilepath.positions`. `pipelines.places.systems` says which coordinate system pairs are in
+    given : path of a table or of a layer of points; or a data frame of pandas, Polars or Arrow, with the columns of
+        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a
+        list of pairs of floats; or a list of names of vertices, or `tilepath.positions`. `pipelines.places.systems`
+        says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
-    if isinstance(given, str | os.PathLike):
-        return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
     name = f"the {what}s"
+    if isinstance(given, str | os.PathLike):
+        if not is_layer(given):
+            return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
+        given, name = read_layer(given, None, "Point")
+    given = whole_row(given)
+    if is_pair(given):
+        given = np.array([given], np.float64)
     if isinstance(given, list) and given and all(map(is_point, given)):
         given = np.array([(each.x, each.y) for each in given])
     if isinstance(given, list) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        snapping = _in_system(given, snapping or Snapping(graph), name)
+        snapping = snapping or Snapping(graph)
+        snapping = snapping.of(system_of(given, snapping.crs, name))
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
@@ -163,30 +171,17 @@ def points_from(
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
-def is_place(given: Any) -> bool:
-    """Return whether `given` is a pair of numbers with a float: a pair of ints names two vertices."""
-    both = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
-    return both and any(isinstance(each, float) for each in given)
+def merged(warnings: Sequence[str]) -> list[str]:
+    r"""Return the lines of warnings, each once; lines that say the same of several tables become one line.
 
-
-def is_point(given: Any) -> bool:
-    """Return whether `given` is a single point of shapely; of a frame of GeoPandas, `geom_type` is a column."""
-    return isinstance(kind := getattr(given, "geom_type", None), str) and kind == "Point"
-
-
-def listed(given: Any) -> Any:
-    """Return points as `points_from` takes them: a single place or name becomes a list of one."""
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
-        return np.array([given], np.float64)
-    if is_point(given):
-        return [given]
-    if isinstance(given, int | np.integer):
-        return [int(given)]
-    if isinstance(given, Positions) and not given.indices.ndim:
-        return positions(given.indices[None])
-    if isinstance(given, str) and not given.lower().endswith((*DELIMITERS, *PARQUET)):
-        return [given]
-    return given
+    >>> merged(["the origins: far\nthe origins: moved", "the destinations: far"])
+    ['the origins, the destinations: far', 'the origins: moved']
+    """
+    tables: dict[str, list[str]] = {}
+    for line in "\n".join(warnings).splitlines():
+        name, _, text = line.partition(": ")
+        tables.setdefault(text, []).append(name)
+    return [f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in tables.items()]
 
 
 def every_vertex(graph: Graph) -> Points:
@@ -201,7 +196,7 @@ def points_in_table(
     graph: Graph,
     what: str,
     *,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> Points:
     """Return points from a table with the columns of `read_points`; messages call it `name`."""
@@ -219,12 +214,10 @@ def _points_in(
     graph: Graph,
     what: str,
     columns: Sequence[str],
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     snapping: Snapping | None,
 ) -> Points:
     """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
-    if snap_limit is not None and not snap_limit >= 0:
-        raise ValueError(f"snap_limit (--snap-limit) is {snap_limit:g}; give a distance of 0 or more")
     if not len(table):
         raise ValueError(f"{name}: no rows; give at least one {what}")
     numbers = {column: column_numbers(table, column, name) for column in columns}
@@ -234,7 +227,8 @@ def _points_in(
         own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
         ids, numbered = row_names(plain, name, own, numbered=integers)
-        return Points(ids, vertices, None, numbers, numbered=numbered)
+        note = repeated(ids, name) if "id" in table.column_names else None
+        return Points(ids, vertices, None, numbers, warning=note, numbered=numbered)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -247,9 +241,10 @@ def _points_in(
     vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
     network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
     refuse_exchanged(given, found, snapped, axes, network, name)
-    refuse_far(snapped, snap_limit, network, name)
+    refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
     ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
-    warnings = [text for text in (found.note, far_away(snapped, network, name), moved_on(passed, name)) if text]
+    texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
+    warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
 
@@ -275,12 +270,11 @@ def length_of(
     return metres, "m"
 
 
-def _in_system(given: Any, snapping: Snapping, name: str) -> Snapping:
-    """Return `snapping` for the points of GeoPandas, which may record their coordinate system."""
-    if given.crs is None:
-        return snapping
-    if snapping.crs is not None and not given.crs.equals(crs_named(snapping.crs), ignore_axis_order=True):
-        raise ValueError(
-            f"{name}: their coordinate system is {given.crs.to_string()}, not {snapping.crs}; leave out crs (--crs)"
-        )
-    return snapping.of(given.crs)
+def system_of(given: Any, crs: Any, name: str) -> Any:
+    """Return the coordinate system of geometries: what GeoPandas records, or else `crs`; they must not contradict."""
+    own = getattr(given, "crs", None)
+    if own is None:
+        return crs
+    if crs is not None and not own.equals(crs_named(crs), ignore_axis_order=True):
+        raise ValueError(f"{name}: their coordinate system is {own.to_string()}, not {crs}; leave out crs (--crs)")
+    return own

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.files.tables import pandas_array
+
 INDEX = "\0index"  # column with the index of a pandas frame, which has names
 
 
@@ -30,7 +32,7 @@ def with_index(table: pa.Table, frame: Any) -> pa.Table:
         return table
     if index.nlevels > 1:  # such as element and id of the features of OSMnx
         index = ["/".join(map(str, each)) for each in index]
-    return table.append_column(INDEX, pa.array(index))
+    return table.append_column(INDEX, pa.array(index) if isinstance(index, list) else pandas_array(index))
 
 
 def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:
@@ -54,16 +56,37 @@ def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> 
     return text_of(otherwise), numbered
 
 
+def repeated(names: pa.Array, name: str) -> str | None:
+    """Return a warning of rows of the table `name` that have equal names, None if all differ.
+
+    >>> repeated(pa.array(["a", "b", "a"]), "the origins")
+    "the origins: 2 rows are not alone with their id, first rows 1 and 3 with 'a'; give each row an id of its own"
+    """
+    if pc.count_distinct(names).as_py() == len(names):
+        return None
+    numbers = names.dictionary_encode().indices.to_numpy()
+    several = np.bincount(numbers)[numbers] > 1
+    first, second = np.flatnonzero(numbers == numbers[several.argmax()])[:2].tolist()
+    return (
+        f"{name}: {int(several.sum()):,} rows are not alone with their id, first rows {first + 1} and {second + 1} with"
+        f" {names[first].as_py()!r}; give each row an id of its own"
+    )
+
+
 def names_of_shapes(given: Any, count: int, name: str) -> tuple[pa.Array, bool]:
-    """Return the names of geometries of GeoPandas, as `row_names` does; of a list, the numbers of the rows from 1."""
+    """Return the names of the rows of a frame, as `row_names` does; of a list, the numbers of the rows from 1."""
     table = pa.table({"row": np.arange(1, count + 1)})
-    for column in map(str, getattr(given, "columns", ())):
-        if (plain := column.strip().casefold()) in ("id", "name"):
-            table = table.append_column(plain, pa.array(given[column]))
+    for column in getattr(given, "column_names", getattr(given, "columns", ())):
+        if (plain := str(column).strip().casefold()) in ("id", "name"):
+            values = given[column]
+            known = pandas_array(values) if hasattr(values, "iloc") else pa.table(given)[column]
+            table = table.append_column(plain, known)
     return row_names(with_index(table, given), name, table["row"], numbered=True)
 
 
 def text_of(column: Any) -> pa.Array:
     """Return a column as text."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(found.type, pa.BaseExtensionType):  # such as UUIDs, which Arrow keeps as bytes
+        return pa.array([None if each is None else str(each) for each in found.to_pylist()], pa.large_string())
     return found.cast(pa.large_string())

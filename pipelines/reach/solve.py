@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from pipelines.files.layers import check_layers, need_geopandas, suffix_of, write_layers
 from pipelines.files.output_file import check_free
@@ -15,7 +16,8 @@ from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, listed, points_from
+from pipelines.places.points import Points, points_from
+from pipelines.places.single import listed
 from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
@@ -24,11 +26,11 @@ from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import points_along
-from pipelines.stores.vertex_names import positions
 
 if TYPE_CHECKING:
     import geopandas
 
+FEW = 0.01  # share of the vertices; if fewer are reached, a short limit without a unit is questioned
 KINDS = (*AREAS, "edges")
 MAPS = (".html", ".svg", ".png", ".pdf")
 
@@ -40,10 +42,10 @@ class Reach:
         self,
         network: NetworkLike,
         sources: Any,
-        within: str | float | Sequence[float],
+        within: str | float | Sequence[float | str],
         *,
         together: bool = False,
-        snap_limit: float | None = None,
+        snap_limit: float | str | None = None,
         crs: Any = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
@@ -67,11 +69,12 @@ class Reach:
         if self._junctions is not None:
             self._drawn &= ~self._junctions.are_turns(self.tails, self.heads)
         rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
-        self.pieces, self.cuts = [], []
+        self.pieces, self.cuts, self._reached = [], [], 0  # most vertices that are reached from a source
         for vertices in [self.points.vertices] if together else self.points.vertices[:, None]:
             pieces = self._pieces(rows, vertices)
             self.pieces.append(pieces)
             self.cuts.append(self._cut(pieces))
+        self.note = self.limits.hint if self._reached < FEW * opened.n else None
         self.names = [f"the nearest of {len(self.points.ids)}"] if together else self.points.ids.to_pylist()
         self.moved = None if self.points.snapped is None or together else self.points.snapped
 
@@ -84,6 +87,7 @@ class Reach:
             leaving = np.minimum(leaving, np.where(far, np.inf, row.astype(np.float64)))
         closed = ~self.graph.through()
         closed[vertices] = False
+        self._reached = max(self._reached, int((leaving <= self.limits.in_network[-1]).sum()))
         leaving[closed] = np.inf
         return reached_pieces(
             self.tails, self.heads, self.weights, leaving, self.limits.in_network, not self.graph.directed
@@ -112,7 +116,7 @@ class Reach:
             arcs = pieces.arcs[drawn]
             columns = {
                 "source": np.full(len(arcs), name, object),
-                "within": self.limits.given[pieces.band[drawn]],
+                "limit": self.limits.given[pieces.band[drawn]],
                 "tail": names[self.tails[arcs]],
                 "head": names[self.heads[arcs]],
                 "begin": pieces.begin[drawn] * factor,
@@ -127,7 +131,7 @@ class Reach:
         """Return a row for each source and limit: the area within the limit, the largest first."""
         import geopandas
 
-        columns: dict[str, list[Any]] = {"source": [], "within": []}
+        columns: dict[str, list[Any]] = {"source": [], "limit": []}
         moved, shapes = [], []
         for i, (name, pieces, cut) in enumerate(zip(self.names, self.pieces, self.cuts, strict=True)):
             band = pieces.band[self._drawn[pieces.arcs]]
@@ -136,12 +140,19 @@ class Reach:
             found = areas_of(cut, band, len(self.limits.given), scale, kind, concavity, around)
             for limit, area in reversed([*zip(self.limits.given.tolist(), found, strict=True)]):
                 columns["source"].append(name)
-                columns["within"].append(limit)
+                columns["limit"].append(limit)
                 moved.append(0.0 if self.moved is None else float(self.moved[i]))
                 shapes.append(area)
         if self.moved is not None:
             columns["moved"] = moved
         return self._noted(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+
+    def marks(self) -> pa.Table:
+        """Return the vertices of the sources, with the labels of a map: their names, or "source" for an unnamed one."""
+        ids = self.points.ids.to_pylist()
+        unnamed = self.points.numbered and ids == ["1"]
+        vertices = pa.array(self.graph.names(self.points.vertices))
+        return pa.table({"vertex": vertices, "id": ["source"] if unnamed else ids})
 
     @property
     def crs(self) -> str | None:
@@ -155,13 +166,13 @@ class Reach:
 def isochrones(
     network: NetworkLike,
     sources: Any,
-    within: str | float | Sequence[float],
+    within: str | float | Sequence[float | str],
     *,
     kind: str = "concave",
     together: bool = False,
     concavity: float = 0.3,
     width: float | None = None,
-    snap_limit: float | None = None,
+    snap_limit: float | str | None = None,
     crs: Any = None,
     graph: Graph | str | os.PathLike[str] | None = None,
 ) -> geopandas.GeoDataFrame:
@@ -188,11 +199,11 @@ def isochrones(
     Returns
     -------
     geopandas.GeoDataFrame
-        Areas: the columns source, within, moved (how far a place was moved) and geometry, a row for each source and
+        Areas: the columns source, limit, moved (how far a place was moved) and geometry, a row for each source and
         limit, the largest limit first. Of convex hulls and of buffers, a smaller area lies in the larger one. The hull
         of streets without an area, such as a single straight street, is empty.
 
-        Edges: source, within, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
+        Edges: source, limit, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
         walked separately; in an undirected graph the arcs of an edge end where they meet. Turns take time, but are not
         drawn.
@@ -211,19 +222,21 @@ def isochrones(
     Warns
     -----
     UserWarning
-        Places are far from the network, or have a nearer vertex outside its largest component.
+        Places are far from the network, or have a nearer vertex outside its largest component; or limits without a unit
+        are less than a minute, and hardly anything is reached.
 
     Examples
     --------
     >>> areas = tilepath.isochrones(hierarchy, (0, 0), [200, 400])
     >>> list(areas.columns)
-    ['source', 'within', 'moved', 'geometry']
+    ['source', 'limit', 'moved', 'geometry']
     """
     check_kind(kind, concavity, width)
     need_geopandas("isochrones")
     reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
-    if reach.points.warning:
-        warnings.warn(reach.points.warning, stacklevel=2)
+    for warning in (reach.points.warning, reach.note):
+        if warning:
+            warnings.warn(warning, stacklevel=2)
     return reach.edges() if kind == "edges" else reach.areas(kind, concavity, width)
 
 
@@ -257,7 +270,7 @@ def write_isochrones(
     check_kind(kind, concavity, width)
     suffix = check_isochrones(out, kind, overwrite)
     if suffix in MAPS:
-        areas, marks = reach.areas(kind, concavity, width), positions(reach.points.vertices)
+        areas, marks = reach.areas(kind, concavity, width), reach.marks()
         options: dict[str, Any] = {"title": title, "background": background, "overwrite": overwrite}
         picture_graph(reach.graph, out, areas=areas, marks=marks, **options)
         return len(areas)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.exports.layers import arcs_frame, placed
+from pipelines.exports.layers import arc_lengths, arcs_frame, placed
 from pipelines.files.layers import to_degrees
 from pipelines.routes.along import arcs_along
 from pipelines.stores import Graph
@@ -59,6 +59,23 @@ class Route:
         """The names of the vertices."""
         return self.graph.names(self.vertices)
 
+    @property
+    def length(self) -> float | None:
+        """The length along the lines of the arcs in metres; None without coordinates in a known coordinate system."""
+        places = self.graph.coordinates()
+        if places is None or not coordinate_system(self.graph, places):
+            return None
+        return float(arc_lengths(*self._arcs()).sum())
+
+    def _arcs(self) -> tuple[Graph, np.ndarray]:
+        """Return the road network, and the positions of the arcs of the route in it."""
+        roads = road_network(self.graph)
+        indptr, indices, weights = roads.rows()
+        arcs = arcs_along(indptr, indices, weights, np.array([len(self)]), np.array(self.vertices))
+        if not roads.sorted_rows:
+            arcs = np.lexsort((roads.indices(), np.repeat(np.arange(roads.n), np.diff(indptr))))[arcs]
+        return roads, arcs
+
     def to_geodataframe(self) -> geopandas.GeoDataFrame:
         """Return a row for each arc: source, target, weight, other weights, highway, length and geometry.
 
@@ -72,12 +89,7 @@ class Route:
         ImportError
             GeoPandas is missing.
         """
-        roads = road_network(self.graph)
-        indptr, indices, weights = roads.rows()
-        arcs = arcs_along(indptr, indices, weights, np.array([len(self)]), np.array(self.vertices))
-        if not roads.sorted_rows:
-            arcs = np.lexsort((roads.indices(), np.repeat(np.arange(roads.n), np.diff(indptr))))[arcs]
-        return arcs_frame(roads, arcs)
+        return arcs_frame(*self._arcs())
 
     @property
     def __geo_interface__(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ A U-matrix is rough, so it has more basins than clusters. Basins are merged, the
 is measured from its lowest point up to its pass into a deeper basin. Without a number of clusters, merging stops at the
 greatest gap between these depths. For immersion, only basins where an immersion ends are counted.
 
-The methods agglomerative and kmeans need scikit-learn (``pip install 'tilepath[sklearn]'``).
+The methods agglomerative and kmeans need scikit-learn (the extra `sklearn`).
 
 .. [1] L. Vincent, P. Soille, "Watersheds in digital spaces", IEEE PAMI 13(6), 1991.
 .. [2] A. Ultsch, "Clustering with SOM: U*C", WSOM 2005.
@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.extras import install
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import ALIASES, normalized
 from pipelines.som.heights import p_matrix, pareto_radius, u_matrix, u_star
@@ -263,9 +264,7 @@ def _scikit_learn() -> Any:
         from scipy import sparse
         from sklearn import cluster
     except ImportError as error:
-        raise ImportError(
-            "this method needs scikit-learn: pip install 'tilepath[sklearn]'; watershed does not"
-        ) from error
+        raise ImportError(f"this method needs scikit-learn: {install('sklearn')}; watershed does not") from error
     return cluster, sparse
 
 

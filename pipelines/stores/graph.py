@@ -375,8 +375,10 @@ class Graph(NamedRows, OpenedStore):
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a
             list or a GeoDataFrame of them: the roads that a polygon crosses or touches, the roads that a line meets
-            elsewhere than at their ends, and the road nearest to a point; or single arcs, as `tilepath.positions` of an
-            array (k,) with their numbers in `rows`. Coordinates are checked as those of places (see `tilepath.od`).
+            elsewhere than at their ends, and the road nearest to a point; or places as for `tilepath.od`, such as (lon,
+            lat), a list of these, or a frame with columns lon and lat: the road nearest to each; or single arcs, as
+            `tilepath.positions` of an array (k,) with their numbers in `rows`. Coordinates are checked as those of
+            places (see `tilepath.od`).
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipelines.stores.graph import Graph
+from pipelines.stores.schema import brief
 from pipelines.stores.vertex_names import Positions
 
 COLUMNS = (("source", "target"), ("u", "v"), ("tail", "head"), ("origin", "destination"))
 CURE = (
     "name each road by its two ends, as [('a', 'b')]; or give rows of a table of arcs, with columns or an index of "
-    "their ends; or geometries, as shapely.Point(13.38, 52.52)"
+    "their ends; or places or geometries, as (13.38, 52.52)"
+)
+NAMELESS = (
+    "a store keeps no names of streets and no ids of ways; name the two ends, as [('a', 'b')], a place or a geometry, "
+    "or rows of a table that has names, as edges[edges['name'] == 'Main Street'] of OSMnx"
 )
 
 
@@ -23,16 +29,16 @@ class NamedRoads(NamedTuple):
     ----------
     tails, heads : (k,) int64
         The vertices at both ends of each road.
-    rows : (k,) int64 or None
-        For each road the number of the geometry that meets it; None if the roads are not named by geometries.
+    names : (k,) int64 or text, or None
+        For each road the name of the geometry that meets it; None if the roads are not named by geometries.
     """
 
     tails: np.ndarray
     heads: np.ndarray
-    rows: np.ndarray | None = None
+    names: Any = None
 
 
-def ends_of(graph: Graph, given: Any, what: str) -> NamedRoads:
+def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
     """Return the vertices at both ends of some roads, in the order of `given`.
 
     Parameters
@@ -40,9 +46,10 @@ def ends_of(graph: Graph, given: Any, what: str) -> NamedRoads:
     graph : Graph
     given : a list of pairs of names, or an array (k, 2) of names, or `tilepath.positions` of such an array; or a data
         frame with the columns source and target, or u and v, or with such levels of its index, as edges of OSMnx have;
-        or a GeoDataFrame without them, a GeoSeries, a geometry or a list of geometries, for the
-        roads that they meet (`pipelines.places.layers`)
+        or a place, a geometry, a list of these, or a frame that has them, for the roads that they meet
+        (`pipelines.places.layers`)
     what : word for the roads in messages
+    crs : coordinate system of places and geometries that do not say their own
 
     Raises
     ------
@@ -51,16 +58,23 @@ def ends_of(graph: Graph, given: Any, what: str) -> NamedRoads:
     """
     if isinstance(given, Positions):
         pairs: Any = np.asarray(given)
+    elif isinstance(given, str | os.PathLike) and os.path.exists(given):
+        raise ValueError(f"{what} is the path {given}; read the file first, by pandas.read_csv or geopandas.read_file")
+    elif isinstance(given, str | int) or _are_names(given):
+        raise ValueError(f"{what} is {brief(repr(given))}; {NAMELESS}")
     elif (found := _columns(given)) is not None:
         return NamedRoads(*(graph.vertices(each, what) for each in found))
-    elif _are_geometries(given):
+    else:
         # Imported here: the places of roads are those of a layer above the stores.
         from pipelines.places.layers import roads_at
 
-        ends, rows = roads_at(graph, given, what)
-        return NamedRoads(ends[:, 0], ends[:, 1], rows)
-    else:
-        pairs = np.array(list(given), object)
+        if (at := roads_at(graph, given, what, crs)) is not None:
+            return NamedRoads(at[0][:, 0], at[0][:, 1], at[1])
+        if hasattr(given, "columns"):
+            names = getattr(given, "column_names", given.columns)
+            raise ValueError(f"{what} has the columns {', '.join(map(str, names))}; {CURE}")
+        is_pair = isinstance(given, tuple) and len(given) == 2 and _are_names([*given])
+        pairs = np.array([given] if is_pair else list(given), object)
     pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(f"{what} has the shape {pairs.shape}; {CURE}")
@@ -69,15 +83,16 @@ def ends_of(graph: Graph, given: Any, what: str) -> NamedRoads:
     return NamedRoads(tails, heads)
 
 
-def _are_geometries(given: Any) -> bool:
-    """Return whether `given` is a geometry, or geometries of GeoPandas, or a list of geometries."""
-    if isinstance(given, list | tuple | np.ndarray):
-        return len(given) > 0 and all(hasattr(each, "geom_type") for each in given)
-    return hasattr(given, "geom_type")
+def _are_names(given: Any) -> bool:
+    """Return whether `given` is a list of names, which may be those of streets, not of pairs of names."""
+    return isinstance(given, list) and len(given) > 0 and all(isinstance(each, str | int) for each in given)
 
 
 def _columns(given: Any) -> tuple[Any, Any] | None:
     """Return the names at both ends of the rows of a table of arcs; None if `given` is none."""
+    if hasattr(given, "iloc") and given.ndim == 1:  # a row
+        pairs = [(given[u], given[v]) for u, v in COLUMNS if u in given.index and v in given.index]
+        return ([pairs[0][0]], [pairs[0][1]]) if pairs else None
     names = list(getattr(given, "columns", ())) or list(getattr(given, "column_names", ()))
     for first, second in COLUMNS:
         if first in names and second in names:

@@ -352,8 +352,8 @@ def store_bytes(path: str | os.PathLike[str]) -> int:
     return total
 
 
-def brief(error: Exception) -> str:
-    """Return the message of an error on one line of at most 200 characters."""
+def brief(error: Exception | str) -> str:
+    """Return a text, or the message of an error, on one line of at most 200 characters."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.extras import install
+
 DEFAULTS = {"arcsinh": (5.0,), "log": (), "logicle": (262144.0, 0.5, 4.5, 0.0)}
 
 
@@ -99,7 +101,7 @@ def _logicle(function: str, parameters: tuple[float, ...], values: np.ndarray) -
     try:
         from flowutils import transforms
     except ImportError as error:
-        raise ImportError("the logicle transform needs flowutils: pip install 'tilepath[cytometry]'") from error
+        raise ImportError(f"the logicle transform needs flowutils: {install('cytometry')}") from error
     t, w, m, a = parameters
     return np.asarray(getattr(transforms, function)(values[:, None], [0], t=t, w=w, m=m, a=a))[:, 0]
 

@@ -1,6 +1,10 @@
-"""Units of time and of length, by all names that networks and users give them."""
+"""Units of time and of length, by all names that networks and users give them, and numbers with such units."""
 
 from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Any
 
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 METRES = {"m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
@@ -15,12 +19,92 @@ _OTHER_NAMES = {
     "ft": ("foot", "feet"),
     "mi": ("mile", "miles"),
 }
+_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf|nan)\s*([a-zA-Z]*)"
 _SYMBOLS = {name: symbol for symbol, names in _OTHER_NAMES.items() for name in (symbol, *names)}
 
 
 def symbol_of(unit: str) -> str | None:
     """Return the symbol of a unit, such as "min" for "Minutes"; None if the unit is not known."""
-    return _SYMBOLS.get(unit.strip().casefold())
+    return _SYMBOLS.get(str(unit).strip().casefold())
+
+
+def no_unit(unit: str) -> str:
+    """Return what a message says of a unit that is not known: the name that is probably meant, and all symbols.
+
+    >>> no_unit("minuts")
+    "'minuts', which is no unit; did you mean 'minutes'? Units are ms, s, min, h, d, m, km, ft, mi"
+    """
+    near = get_close_matches(str(unit).strip().casefold(), _SYMBOLS, 1, 0.75)
+    hint = f"did you mean {near[0]!r}? Units" if near else "units"
+    return f"{unit!r}, which is no unit; {hint} are {', '.join((*SECONDS, *METRES))}"
+
+
+def read_numbers(given: Any, what: str) -> tuple[list[float], str]:
+    """Return numbers and their unit, "" if there is none, of a number, a text or a list of these.
+
+    >>> read_numbers("5, 10min", "within"), read_numbers(["5 min", "10 min"], "within"), read_numbers(2.5, "within")
+    (([5.0, 10.0], 'min'), ([5.0, 10.0], 'min'), ([2.5], ''))
+
+    Raises
+    ------
+    ValueError
+        A text has no numbers, or several units; the message calls the numbers `what`.
+    """
+    if not isinstance(given, str):
+        several = list(given) if hasattr(given, "__iter__") and getattr(given, "ndim", 1) != 0 else [given]
+        if not any(isinstance(each, str) for each in several):
+            try:
+                return [float(each) for each in several], ""
+            except (TypeError, ValueError):
+                raise ValueError(f"{what} is {given!r}; give numbers, or a text such as '5min'") from None
+        given = ",".join(map(str, several))
+    text = given.strip()
+    if not re.fullmatch(rf"{_NUMBER}(\s*[,;\s]\s*{_NUMBER})*", text):
+        raise ValueError(f"{what} is {given!r}; give numbers, each with a unit or without, such as 5 or 5min")
+    found = re.findall(_NUMBER, text)
+    units = dict.fromkeys(unit for _, unit in found if unit)
+    if len(units) > 1:
+        raise ValueError(f"{what} is {given!r}, in {' and in '.join(units)}; give all numbers in one unit")
+    return [float(number) for number, _ in found], next(iter(units), "")
+
+
+def per_unit(unit: str, own: str, what: str) -> float:
+    """Return how many units of the network, which is called `own`, there are in one `unit`; 1 if `unit` is "".
+
+    Raises
+    ------
+    ValueError
+        `unit` is not known, or is no unit of the same kind as `own`; the message says that `what` is in this unit.
+    """
+    if not unit:
+        return 1.0
+    asked, symbol = symbol_of(unit), symbol_of(own)
+    units = units_like(symbol)
+    if asked is None:
+        raise ValueError(f"{what} is in {no_unit(unit)}")
+    if units is None or symbol is None:
+        recorded = f"{own!r}, which is no unit of time or length" if own else "not known"
+        raise ValueError(
+            f"{what} is in {unit}, but the unit of the network is {recorded}; import the network with its unit (unit, "
+            "--unit), or give numbers without a unit"
+        )
+    if asked not in units:
+        raise ValueError(f"{what} is in {unit}, but distances are in {own}; choose one of {', '.join(units)}")
+    return units[asked] / units[symbol]
+
+
+def limit_in(given: float | str | None, own: str, what: str) -> float | None:
+    """Return a limit in the unit `own`; a text such as "2min" may have another unit. None stays None.
+
+    >>> limit_in("2min", "s", "within"), limit_in(5, "s", "within")
+    (120.0, 5.0)
+    """
+    if given is None:
+        return None
+    numbers, unit = read_numbers(given, what)
+    if len(numbers) != 1 or not numbers[0] >= 0:
+        raise ValueError(f"{what} is {given}; give a distance of 0 or more, with a unit or without")
+    return numbers[0] * per_unit(unit, own, what)
 
 
 def units_like(symbol: str | None) -> dict[str, float] | None:

@@ -89,7 +89,7 @@ def certify_paths(
 
 def describe_certificate(found: Certificate, total: int) -> str:
     """Return a summary of a certificate, as text for the user."""
-    parts = [f"{rows_verified(total, found.rows)}: {counted(found.arcs, 'arc')} tested"]
+    parts = [f"{rows_proved(total, found.rows)}: {counted(found.arcs, 'arc')} tested"]
     if found.hops is not None:
         parts.append(f"the longest path has {counted(found.hops, 'arc')}")
     if found.relative or found.absolute:
@@ -97,10 +97,10 @@ def describe_certificate(found: Certificate, total: int) -> str:
     return ", ".join(parts)
 
 
-def rows_verified(total: int, rows: int = CERTIFIED_ROWS) -> str:
-    """Return the number of verified rows and of all rows of a store, as text for the user.
+def rows_proved(total: int, rows: int = CERTIFIED_ROWS) -> str:
+    """Return the number of proved rows and of all rows of a store, as text for the user.
 
-    >>> rows_verified(3353), rows_verified(1)
-    ('verified 16 of 3,353 rows', 'verified 1 of 1 row')
+    >>> rows_proved(3353), rows_proved(1)
+    ('proved 16 of 3,353 rows', 'proved 1 of 1 row')
     """
-    return f"verified {min(rows, total):,} of {counted(total, 'row')}"
+    return f"proved {min(rows, total):,} of {counted(total, 'row')}"

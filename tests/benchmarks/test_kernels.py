@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from compiling import compile_log
+from families import SLOW
 
 from benchmarks.harness import KERNELS, check_closed
 from benchmarks.kernels import edge_sweeps, generations, sequences  # noqa: F401  declare programs, as suites do
@@ -15,11 +16,16 @@ from gpuops._cuda import declared
 PROGRAMS = declared(KERNELS)
 
 
-OTHERS = [pytest.param(architecture, marks=pytest.mark.slow) for architecture in ("sm_80", "sm_100")]
+def programs():
+    """By default the last program of each file."""
+    last = {program.file: program for program in PROGRAMS}
+    for program in PROGRAMS:
+        marks = [] if program is last[program.file] else SLOW
+        yield pytest.param(program, id="-".join((program.file, *program.macros)), marks=marks)
 
 
-@pytest.mark.parametrize("architecture", ["sm_90", *OTHERS])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: "-".join((p.file, *p.macros)))
+@pytest.mark.parametrize("architecture", ["sm_90", *(pytest.param(each, marks=SLOW) for each in ("sm_80", "sm_100"))])
+@pytest.mark.parametrize("program", list(programs()))
 def test_compiles_without_spilling_registers(pytestconfig, program, architecture):
     log = compile_log(pytestconfig.cache, program, architecture)
     assert "warning" not in log, log

@@ -50,6 +50,7 @@ def test_undirected_graphs_are_compared_with_directed_ones_of_their_dtype(tmp_pa
     assert {record["rows_written"] for record in kept(tmp_path)} == {64}
 
 
+@pytest.mark.slow
 def test_the_constants_of_the_model_are_measured(tmp_path, bench):
     with start(device="cpu", workers=2, processes=False) as client:
         text = time_constants(bench, client)

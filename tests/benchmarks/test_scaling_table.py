@@ -31,12 +31,17 @@ def test_results_are_put_beside_the_model(tmp_path):
         "exchange": "go straight from GPU to GPU",
     }
     results = tmp_path / "scaling-x.json"
-    results.write_text(json.dumps({"device": "H100", "records": [record, half]}))
+    slower = {**record, "seconds": {"median": 1.5}, "coordination": "scheduler"}  # the table has the fastest alone
+    scheduled = {**slower, "seconds": {"median": 3.0}, "sizes": {"n": 65536, "workers": 2}}
+    records = [slower, record, slower, scheduled, half]
+    results.write_text(json.dumps({"device": "NVIDIA H100 80GB HBM3", "records": records}))
     page = scaling_table.draw([results], tmp_path / "page.md").read_text()
-    model = scaling_table.seconds(32768, 1) / scaling_table.seconds(32768, 2)
-    row = f"| H100 | 32,768 | float32 | 2 | 1.250 s | 1.75 | {model:.2f} | 9.50 s | go straight from GPU to GPU |\n"
-    assert row in page
-    assert "| H100 | 65,536 | int32, undirected | 1 | 9.000 s | 2.00 | 2.00 | 10.00 s | none |\n" in page
+    model, larger = (scaling_table.seconds(n, 1) / scaling_table.seconds(n, 2) for n in (32768, 65536))
+    assert "| device | dtype | n | 1 GPU | 2 GPUs |\n" in page
+    assert f"| H100 | float32 | 32,768 |  | 1.250 / 9.50 s; 1.75 ({model:.2f}) |\n" in page
+    assert f"| H100 | float32 | 65,536 |  | 3.000 / 9.50 s; 1.75 ({larger:.2f}) S |\n" in page
+    assert "| H100 | int32, undirected | 65,536 | 9.000 / 10.00 s; 2.00 (2.00) |  |\n" in page
+    assert "1.500 /" not in page
     with pytest.raises(ValueError, match="no place for the table 'other'"):
         scaling_table.filled(page, "other", "")
 

@@ -343,7 +343,7 @@ class TestRefusals:
 
     def test_a_dashboard_without_bokeh(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "distributed.dashboard.scheduler", None)
-        with pytest.raises(ClusterError, match=r"dashboard=True.*tilepath\[dashboard\]"):
+        with pytest.raises(ClusterError, match=r"dashboard=True.*pip install -e .*\[dashboard\]"):
             start("cpu", dashboard=True)
 
     @pytest.mark.parametrize("device", ["gpu", "cuda"])
@@ -360,12 +360,12 @@ class TestRefusals:
 
     def test_gpus_asked_for_without_dask_cuda(self, two_gpus, monkeypatch):
         monkeypatch.setitem(sys.modules, "dask_cuda", None)
-        with pytest.raises(ClusterError, match=r"device='gpu': dask_cuda.*tilepath\[cuda13\]"):
+        with pytest.raises(ClusterError, match=r"device='gpu': dask_cuda.*pip install -e .*\[cuda13\]"):
             start("gpu")
 
     def test_auto_warns_and_takes_the_cpu_when_a_package_is_missing(self, two_gpus, monkeypatch):
         monkeypatch.setitem(sys.modules, "dask_cuda", None)
-        with pytest.warns(UserWarning, match=r"has GPUs, but the run uses the CPU.*tilepath\[cuda13\]") as caught:
+        with pytest.warns(UserWarning, match=r"has GPUs, but the run uses the CPU.*\[cuda13\]") as caught:
             client = start()
         with client:
             assert client.submit(math.sqrt, 4).result() == 2
@@ -382,7 +382,7 @@ class TestRefusals:
             ({"workers": 3}, ValueError, "workers=3: there are 2 GPUs"),
             ({"processes": False}, ValueError, "processes=False: GPU workers are processes"),
             ({"memory_limit": "1 GiB"}, ValueError, "memory_limit='1 GiB': not for GPU workers"),
-            ({"protocol": "ucx"}, ClusterError, r"protocol='ucx'.*tilepath\[ucx\]"),
+            ({"protocol": "ucx"}, ClusterError, r"protocol='ucx'.*pip install -e .*\[ucx\]"),
         ],
     )
     def test_what_gpu_workers_cannot_do(self, two_gpus, monkeypatch, arguments, error, message):

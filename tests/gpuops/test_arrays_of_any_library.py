@@ -256,7 +256,7 @@ def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure(monkeypat
 
     interface = types.SimpleNamespace(__cuda_array_interface__={})
     for array in OnGpu(MATRIX), interface:
-        with pytest.raises(ImportError, match=r"a \S+ on a GPU needs CuPy: pip install 'tilepath\[cuda13\]'"):
+        with pytest.raises(ImportError, match=r"a \S+ on a GPU needs CuPy: pip install -e .*\[cuda13\]"):
             gpuops.floyd_warshall(array)
 
 

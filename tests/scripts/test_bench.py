@@ -20,6 +20,7 @@ def test_every_suite_explains_itself(monkeypatch, capsys):
         assert "usage: bench.py" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_script_starts():
     done = subprocess.run([sys.executable, SCRIPT, "--help"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -58,15 +58,15 @@ def test_from_a_file_to_a_route(tilepath, tmp_path):
     assert "4 vertices, 5 arcs" in tilepath("import", "square.gr", "g.zarr", "--unit", "km", process=True)
     out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify", process=True)
     assert "4 x 4 int32 distances" in out
-    assert "verified" in out
+    assert "proved" in out
     assert tilepath("path", "d.zarr", "1", "4").splitlines() == ["1 -> 4: 12 km over 2 arcs", "1 -> 3 -> 4"]
     assert "diameter" in tilepath("stats", "d.zarr", "--out", "measures.csv")
     assert len((tmp_path / "measures.csv").read_text().splitlines()) == 5
     (tmp_path / "pairs.csv").write_text("source,target\n1,4\n2,1\n")
     assert "2 paths" in tilepath("path", "d.zarr", "--pairs", "pairs.csv", "--out", "routes.csv")
     assert "2 3 4 1" in (tmp_path / "routes.csv").read_text()
-    assert "verified" in tilepath("info", "d.zarr", "--verify")
-    assert "verified" in tilepath("info", "g.zarr", "--verify")
+    assert "checked: " in tilepath("info", "d.zarr", "--verify")
+    assert "checked: " in tilepath("info", "g.zarr", "--verify")
     tilepath("picture", "d.zarr", "d.png")
     tilepath("picture", "d.zarr", "coarse.png", "--dpi", "50")
     assert [imread(tmp_path / name).shape[:2] for name in ("d.png", "coarse.png")] == [(900, 1080), (300, 360)]
@@ -312,16 +312,16 @@ def test_the_dashboard_is_served_and_its_address_is_printed(monkeypatch, capsys)
 def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
     tilepath("import", "square.gr", "g.zarr")
     out = tilepath("apsp", "g.zarr", "d.zarr", "--device", "cpu", "--verify")
-    assert out.endswith(", verified 4 of 4 rows\n")
+    assert out.endswith(", proved 4 of 4 rows\n")
     out = tilepath("sssp", "g.zarr", "p.zarr", "--device", "cpu", "--source", "1", "--verify")
-    assert out.endswith(", verified 1 of 1 row\n")
+    assert out.endswith(", proved 1 of 1 row\n")
     for store, rows, told in (
-        ("d.zarr", "2", "verified 2 of 4 rows: 10 arcs tested, the longest path has 2 arcs"),
-        ("d.zarr", "all", "verified 4 of 4 rows: 20 arcs tested, the longest path has 3 arcs"),
-        ("p.zarr", "16", "verified 1 of 1 row: 5 arcs tested, the longest path has 2 arcs"),
+        ("d.zarr", "2", "proved 2 of 4 rows: 10 arcs tested, the longest path has 2 arcs"),
+        ("d.zarr", "all", "proved 4 of 4 rows: 20 arcs tested, the longest path has 3 arcs"),
+        ("p.zarr", "16", "proved 1 of 1 row: 5 arcs tested, the longest path has 2 arcs"),
     ):
         lines = tilepath("verify", store, "--rows", rows).splitlines()
-        assert lines[-2].startswith("verified: every chunk of ")
+        assert lines[-2].startswith("checked: every chunk of ")
         assert lines[-1] == told
     assert tilepath("verify", "g.zarr") == tilepath("info", "g.zarr", "--verify")
     assert "--rows is none; give a number" in tilepath("verify", "d.zarr", "--rows", "none", code=2)
@@ -329,7 +329,7 @@ def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
     assert (facts["schema"], facts["complete"], facts["attributes"]["n"]) == ("distances/2", True, 4)
     (tmp_path / "g.zarr").rename(tmp_path / "moved.zarr")
     assert "no longer at" in tilepath("verify", "d.zarr", code=1)
-    assert "verified 4 of 4 rows" in tilepath("verify", "d.zarr", "--graph", "moved.zarr")
+    assert "proved 4 of 4 rows" in tilepath("verify", "d.zarr", "--graph", "moved.zarr")
 
 
 def test_d_a_wrong_row_is_found_by_verify(tilepath, tmp_path, monkeypatch):

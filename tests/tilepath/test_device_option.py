@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gpuops.extras import install
 from pipelines import open_graph
 from pipelines.stores import on_device
 from tilepath.cli import sequence
@@ -119,7 +120,7 @@ def test_auto_takes_no_gpu_for_text_or_more_permutations_than_it_counts(tilepath
 def test_without_a_gpu(tilepath, tmp_path, monkeypatch, command):
     no_gpu = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))
     for module, says in (
-        (None, "device is 'gpu', which needs CuPy: pip install 'tilepath[cuda13]' (or cuda12); or pass 'cpu'"),
+        (None, f"device is 'gpu', which needs CuPy: {install('cuda13')} (or cuda12); or pass 'cpu'"),
         (no_gpu, "but CuPy finds no GPU; pass 'cpu' or 'auto'"),
     ):
         monkeypatch.setitem(sys.modules, "cupy", module)

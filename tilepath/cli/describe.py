@@ -27,7 +27,7 @@ def store_info(path: str | os.PathLike[str], verify: bool = False, full: bool = 
     """
     verified = _verify(path) if verify else None  # before describe(): the error then names the damage itself
     lines = settled(path, lambda: list(_lines(path, full)), several=True)
-    return lines if verified is None else [*lines, f"verified: {'; '.join(verified.checked)}"]
+    return lines if verified is None else [*lines, f"checked: {'; '.join(verified.checked)}"]
 
 
 def _lines(path: str | os.PathLike[str], full: bool) -> Iterator[str]:

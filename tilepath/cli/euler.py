@@ -53,7 +53,7 @@ def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undi
     options |= {"start": start, "directed": not undirected}
     with open_client() as client:
         circuits = euler_circuits(client, opened, out, progress=True, **options)
-    click.echo(circuits.describe() + (", verified" if options["verify"] else ""))
+    click.echo(circuits.describe() + (", proved" if options["verify"] else ""))
 
 
 def echo_walks(store: str, out: str | None, graph: str | None, overwrite: bool) -> None:

@@ -45,10 +45,10 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     from gpuops.memory import size
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes
-    from pipelines.validation.certificates import rows_verified
+    from pipelines.validation.certificates import rows_proved
 
     opened = open_graph(graph)
     with open_client() as client:
         found = build_hierarchy(client, opened, out, progress=True, **options)
-    verified = f", {rows_verified(found.n)}" if options["verify"] else ""
-    click.echo(f"{found.describe()}, {size(store_bytes(out))}{verified}")
+    proved = f", {rows_proved(found.n)}" if options["verify"] else ""
+    click.echo(f"{found.describe()}, {size(store_bytes(out))}{proved}")

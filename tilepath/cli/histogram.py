@@ -32,7 +32,7 @@ def histogram(
     origins: str | None,
     destinations: str | None,
     unit: str | None,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     overwrite: bool,

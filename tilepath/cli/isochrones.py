@@ -73,7 +73,7 @@ def isochrones(
     from_file: str | None,
     within: str,
     together: bool,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     **options: Any,
@@ -122,6 +122,8 @@ def _sources(network: str, graph: str | None, crs: str | None, names: tuple[str,
 
 def _say_moved(reach: Any) -> None:
     points = reach.points
+    if reach.note:
+        say(reach.note, err=True)
     if points.snapped is None:
         return
     unit = f" {points.unit}".rstrip()

@@ -11,7 +11,6 @@ import click
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.quantities import NUMBER
 from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
@@ -25,7 +24,9 @@ from tilepath.cli.weights import chosen_weight
     "destination_lat (or the same with x and y) have places.",
     default="By default, every vertex.",
 )
-@click.option("--within", type=NUMBER, metavar="T", help="Leave out destinations farther than T.")
+@click.option(
+    "--within", metavar="T[UNIT]", help="Leave out destinations farther than T, in --unit or as 2min or 500m."
+)
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
@@ -71,7 +72,7 @@ def od(
     pairs: str | None,
     reduce: str | None,
     also: tuple[str, ...],
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     open_client: OpenClient,
@@ -81,11 +82,12 @@ def od(
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
     snapped to the nearest vertex of the largest strongly connected component. The column of distances is travel_time if
-    the unit of the network is s, min or h, else distance; turn costs and timetables are not modelled. With --nearest or
+    the unit of the network is s, min or h, else distance; timetables are not modelled. With --nearest or
     --within and without --origins, one row per vertex and near destination is found by searches that end there.
     By default this process makes the table on its CPU. With --device gpu, --workers or another cluster option, the
     workers of that cluster make the table; this needs --reduce and a hierarchy store.
     """
+    from pipelines.files.layers import is_layer
     from pipelines.files.tables import has_column
     from pipelines.od_tables.given import read_given
     from pipelines.od_tables.write import refuse_workers, write_od_table
@@ -98,13 +100,16 @@ def od(
     network = open_network(store, graph, crs)
     if asked:
         refuse_workers(network.source, reduce)
-    given = read_given(
-        network, origins, destinations, pairs, reduce=reduce, decay=options["decay"], within=options["within"],
-        snap_limit=snap_limit,
-    )  # fmt: skip
+    given = read_given(network, origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit)
     for warning in given.warnings:
         say(warning, err=True)
-    if origins and destinations is None and pairs is None and has_column(origins, "destination"):
+    if (
+        origins
+        and destinations is None
+        and pairs is None
+        and not is_layer(origins)
+        and has_column(origins, "destination")
+    ):
         click.echo(
             f"{origins}: its column `destination` is ignored; the table will pair every origin with every origin. Name "
             "a table of destinations (--destinations), or pass the file as --pairs for a row for each of its pairs",

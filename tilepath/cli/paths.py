@@ -64,15 +64,15 @@ def apsp(
     from gpuops.memory import size
     from pipelines import all_pairs_shortest_paths, open_graph
     from pipelines.stores import store_bytes
-    from pipelines.validation.certificates import rows_verified
+    from pipelines.validation.certificates import rows_proved
 
     opened = open_graph(graph)
     vertices = _listed(opened, "source", sources, sources_file)
     with open_client() as client:
         distances = all_pairs_shortest_paths(client, opened, out, sources=vertices, progress=True, **options)
     rows, columns = distances.shape
-    checked = f", {rows_verified(rows)}" if options["verify"] else ""
-    click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {size(store_bytes(out))}{checked}")
+    proved = f", {rows_proved(rows)}" if options["verify"] else ""
+    click.echo(f"{out}: {rows:,} x {columns:,} {distances.dtype} distances, {size(store_bytes(out))}{proved}")
 
 
 @page(epilog=f"{VERTICES} {PLACES}", example="tilepath sssp roads.zarr paths.zarr --source 1 --source 17")
@@ -105,7 +105,7 @@ def apsp(
 )
 @RESUME
 @OVERWRITE
-@click.option("--verify", is_flag=True, help="Check the result by certificates.")
+@click.option("--verify", is_flag=True, help="Prove the result by certificates.")
 @with_dry_run
 @chosen_weight("graph")
 @on_cluster
@@ -128,7 +128,7 @@ def sssp(
     from pipelines import open_graph, single_source_shortest_paths
     from pipelines.stores import store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
-    from pipelines.validation.certificates import rows_verified
+    from pipelines.validation.certificates import rows_proved
 
     opened = open_graph(graph)
     every = sources == ("all",) and sources_file is None and opened.find(sources)[0] == UNKNOWN  # not a label
@@ -138,8 +138,8 @@ def sssp(
     wanted = _listed(opened, "target", targets, targets_file)
     with open_client() as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
-    checked = f", {rows_verified(paths.shape[0])}" if options["verify"] else ""
-    click.echo(f"{paths.describe()}, {size(store_bytes(out))}{checked}")
+    proved = f", {rows_proved(paths.shape[0])}" if options["verify"] else ""
+    click.echo(f"{paths.describe()}, {size(store_bytes(out))}{proved}")
 
 
 def _listed(graph: Any, what: str, names: tuple[str, ...], file: str | None) -> Any:

@@ -59,7 +59,7 @@ ALWAYS = (
     "--from.",
 )
 @click.option(
-    "--every", type=NUMBER, metavar="T", help="Colour arcs too, in bands of distances of width T: isochrones."
+    "--every", metavar="T[UNIT]", help="Colour arcs too, in bands of distances of width T, such as 60 or 1min."
 )
 @click.option(
     "--from",

@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from tilepath.cli.quantities import NUMBER
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 POINTS = (
@@ -21,15 +19,15 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, with al
 TITLE = click.option("--title", metavar="TEXT", help="The title above the picture; '' for no title.")
 RESUME = click.option("--resume", is_flag=True, help="Continue an unfinished OUT, or begin it.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing result.")
-VERIFY_ROWS = click.option("--verify", is_flag=True, help="Check 16 rows of the result by certificates.")
+VERIFY_ROWS = click.option("--verify", is_flag=True, help="Prove 16 rows of the result by certificates.")
 MEMORY = click.option(
     "--memory", type=click.IntRange(min=1), metavar="MIB", help="Memory to sort in; larger graphs are sorted on disk."
 )
 SNAP_LIMIT = click.option(
     "--snap-limit",
-    type=NUMBER,
     metavar="METRES",
-    help="Refuse places that are farther than this from every vertex; for x and y, in units of the coordinates.",
+    help="Refuse places that are farther than this from every vertex, such as 500 or 1km; for x and y, in units of the "
+    "coordinates.",
 )
 CRS = click.option(
     "--crs",

@@ -13,7 +13,7 @@ from tilepath.cli.weights import chosen_weight
 
 @page(example="tilepath info distances.zarr --verify")
 @click.argument("store", type=click.Path())
-@click.option("--verify", is_flag=True, help="Reread all data and compare it with the record made when it was written.")
+@click.option("--verify", is_flag=True, help="Check for damage: read all data, and compare them with their checksums.")
 @click.option("--full", is_flag=True, help="Count degrees and components of a graph however large it is.")
 @JSON
 def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
@@ -29,13 +29,13 @@ def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
 
 @page(example="tilepath verify distances.zarr --rows 100")
 @click.argument("store", type=click.Path())
-@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to certify, or `all`.")
+@click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to prove, or `all`.")
 @GRAPH
 def verify(store: str, rows: str, graph: str | None) -> None:
-    """Verify that the data of STORE are undamaged and, for distances and paths, that sampled rows are correct.
+    """Check STORE for damage, and prove rows of distances and paths by certificates.
 
-    The certificate of a row proves the row against the graph, without a second solver. The first row, the last row and
-    randomly chosen rows are certified.
+    A certificate proves a row against the graph, without a second solver. The first row, the last row and randomly
+    chosen rows are proved.
     """
     from pipelines.stores.schema import kind_of
     from pipelines.validation.certificates import PROVABLE, certify, describe_certificate

@@ -18,8 +18,9 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--closed",
     type=click.Path(exists=True),
-    help="The roads to close: a table whose columns source and target name vertices; or a layer (.gpkg, .geojson, ...) "
-    "of arcs with such columns, or of polygons, lines or points, for the roads that they meet.",
+    help="The roads to close: a table whose columns source and target name vertices, or whose columns lon and lat (or "
+    "x and y) are places beside the roads; or a layer (.gpkg, .geojson, ...) of arcs with columns source and target, "
+    "or of polygons, lines or points, for the roads that they meet.",
 )
 @click.option(
     "--weights",
@@ -51,7 +52,7 @@ def what_if(
     destinations: str | None,
     pairs: str | None,
     unit: str | None,
-    snap_limit: float | None,
+    snap_limit: float | str | None,
     crs: str | None,
     graph: str | None,
     overwrite: bool,
@@ -65,6 +66,7 @@ def what_if(
     from pipelines.od_tables.given import given_or_everywhere, read_given
     from pipelines.od_tables.units import measured
     from pipelines.od_tables.what_if import change_table, criticality_table, roads_in
+    from pipelines.places.named_systems import systems_for
     from pipelines.places.networks import open_network
     from pipelines.stores.hierarchy import HierarchyStore
     from pipelines.stores.place import refuse_inputs
@@ -81,7 +83,9 @@ def what_if(
     network = open_network(store, graph, crs)
     value = measured(network.graph.weight_unit, unit)
     if each:
-        given = given_or_everywhere(network, origins, destinations, snap_limit)
+        assert closed is not None
+        roads: Any = roads_in(closed, network.graph)
+        given = given_or_everywhere(network, origins, destinations, snap_limit, roads=roads)
     else:
         given = read_given(network, origins, destinations, pairs, snap_limit=snap_limit)
     for warning in given.warnings:
@@ -90,8 +94,8 @@ def what_if(
     compared = counted(count if pairs else count * width, "pair")
     unit_text = f", in {value.unit}" if value.unit else ""
     if each:
-        assert closed is not None
-        table: Any = criticality_table(given, roads_in(closed, network.graph), value, one_way=one_way)
+        own = systems_for((roads, origins, destinations), crs)[0]
+        table: Any = criticality_table(given, roads, value, one_way=one_way, crs=own)
         write_table(table, out, overwrite)
         click.echo(f"{out}: {counted(len(table), 'road')}, each closed alone, {compared} compared{unit_text}")
         return

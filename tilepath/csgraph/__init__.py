@@ -10,7 +10,7 @@ dtype : {"float64", "float32", "int32"}
 device : {"auto", "cpu", "gpu"}
     "auto" uses a GPU if CuPy finds one and the work is large enough.
 
-`docs/doors.md` lists the other differences. Only this module needs SciPy: ``pip install 'tilepath[csgraph]'``.
+`docs/doors.md` lists the other differences. Only this module needs SciPy, the extra `csgraph`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 import gpuops
 from gpuops.devices import DEVICES
+from gpuops.extras import install
 from gpuops.numbers import outside_infinity
 from gpuops.options import one_of
 
@@ -30,7 +31,7 @@ try:
     import scipy.sparse.csgraph as _scipy
     from scipy.sparse import csr_array
 except ImportError as error:
-    raise ImportError("tilepath.csgraph needs SciPy: pip install 'tilepath[csgraph]'") from error
+    raise ImportError(f"tilepath.csgraph needs SciPy: {install('csgraph')}") from error
 
 from tilepath.csgraph.arcs import DTYPES, Arcs, read_arcs, refuse_rounded
 from tilepath.csgraph.engines import Question, solve

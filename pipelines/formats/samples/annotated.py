@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.extras import install
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.arrays import matrix_rows, rows_with
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
@@ -30,7 +31,7 @@ def read_h5ad(source: str, wanted: Wanted, layer: str | None = None) -> Iterator
         import h5py
         from anndata import io
     except ImportError as error:
-        raise ImportError(".h5ad files need anndata: pip install 'tilepath[anndata]'") from error
+        raise ImportError(f".h5ad files need anndata: {install('anndata')}") from error
     with open(source, "rb"), h5py.File(source, "r") as file:
         _refuse_other_files(source, file)
         with warnings.catch_warnings():

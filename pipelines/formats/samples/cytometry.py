@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib import recfunctions
 
+from gpuops.extras import install
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.arrays import matrix_rows
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
@@ -71,7 +72,7 @@ def read_fcs(source: str, wanted: Wanted, compensate: bool = False) -> Iterator[
         import flowio
         from flowio.exceptions import FlowIOException
     except ImportError as error:
-        raise ImportError("FCS files need flowio: pip install 'tilepath[cytometry]'") from error
+        raise ImportError(f"FCS files need flowio: {install('cytometry')}") from error
     with open(source, "rb") as file:
         if file.read(3) != b"FCS":
             raise FormatError(f"{source}: does not begin with FCS; check that it is the file of a cytometer")

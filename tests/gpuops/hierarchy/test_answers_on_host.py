@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from answer_cases import bits, check, compare, grid, hubs
-from families import SLOW
+from families import SLOW, one_in
 from mutants import break_line, lines_with
-from road_graphs import hierarchy_of, made, random_graph
+from road_graphs import as_floats, hierarchy_of, made, random_graph
 
 from gpuops import _cuda, distance_block, distance_rows
 from gpuops.hierarchy import blocks_cuda, columns_cuda, memory_cuda, sources_cuda, tree_cuda
@@ -30,6 +30,15 @@ def grid_hierarchy(side=20, dtype="int32", brick=40, **options):
     return hierarchy_of(made(side * side, grid(side), **options), dtype, brick=brick)
 
 
+def compare_with_floyd_warshall(on_gpu, graph):
+    """Compare exact distances of a dtype for which no other test compiles the CPU's answers, which takes seconds."""
+    expected, some = graph.distances(), np.random.default_rng(0).integers(0, graph.n, 30)
+    for origins in some, some[:1], np.arange(graph.n)[::-1]:
+        np.testing.assert_array_equal(as_floats(distance_rows(on_gpu, origins).get()), expected[origins])
+        block = distance_block(on_gpu, origins, some).get()
+        np.testing.assert_array_equal(as_floats(block), expected[origins][:, some])
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_graphs(cupy, monkeypatch, dtype, seed):
@@ -48,7 +57,7 @@ FAMILIES = {
     "one vertex": lambda: made(1, []),
     "no arcs": lambda: made(40, [], through=np.arange(40) % 3 > 0),
     "closed vertices only": lambda: made(9, [(v, (v + 1) % 9) for v in range(9)], through=np.zeros(9, bool)),
-    "closed vertices side by side": lambda: made(400, grid(20), through=np.arange(400) % 5 > 1),
+    "closed vertices side by side": lambda: made(196, grid(14), through=np.arange(196) % 5 > 1),
     "hubs": lambda: hubs(20, 2),
     "a wide front": lambda: made(60, np.stack(np.triu_indices(60, 1), 1)),
 }
@@ -63,18 +72,15 @@ def test_unusual_graphs(cupy, family, dtype):
 
 @pytest.mark.parametrize(("dtype", "high"), [("int32", 2**26), pytest.param("int16", 2**10, marks=SLOW)])
 def test_distances_that_may_not_fit_are_computed_in_float64(dtype, high):
-    hierarchy = grid_hierarchy(8, dtype, high=high, brick=12)
+    graph = made(64, grid(8), high=high)
+    hierarchy = hierarchy_of(graph, dtype, brick=12)
     assert not hierarchy.fits
-    rng = np.random.default_rng(0)
-    check(hierarchy, rng)
+    compare_with_floyd_warshall(hierarchy.on_gpu(), graph)
     far = hierarchy_of(
         made(41, [(v, v + 1) for v in range(40)])._replace(weights=np.full(80, high // 4)), dtype, brick=4
     )
-    with pytest.raises(OverflowError) as expected:
-        distance_rows(far, [0])
-    with pytest.raises(OverflowError) as found:
+    with pytest.raises(OverflowError, match=rf"a distance is \d.*, and {dtype} holds less than \d"):
         distance_rows(far.on_gpu(), [0])
-    assert str(found.value) == str(expected.value)
 
 
 def test_what_is_on_the_device_goes_with_the_structure():
@@ -137,20 +143,20 @@ def test_other_weights_copy_no_structure(cupy, monkeypatch):
 
 
 def test_out_is_filled_where_it_lies(cupy):
-    hierarchy = grid_hierarchy(dtype="float32", through=np.arange(400) % 7 > 0)
+    hierarchy = grid_hierarchy(through=np.arange(400) % 7 > 0)
     on_gpu = hierarchy.on_gpu()
     origins, destinations = np.array([3, 7, 160, 7]), np.array([0, 12, 0, 399, 14])
     for first in range(4):
-        around = cupy.zeros((6, 11), "float32")
+        around = cupy.zeros((6, 11), "int32")
         window = around[1:5, first : first + 5]
         assert distance_block(on_gpu, origins, destinations, out=window) is window
-        expected = np.zeros((6, 11), "float32")
+        expected = np.zeros((6, 11), "int32")
         expected[1:5, first : first + 5] = distance_block(hierarchy, origins, destinations)
         np.testing.assert_array_equal(around.get(), expected)
     assert distance_block(on_gpu, [], destinations).shape == (0, 5)
     assert distance_block(on_gpu, origins, []).shape == (4, 0)
-    with pytest.raises(ValueError, match=r"out must be a CuPy array of float32, of shape \(4, 5\)"):
-        distance_block(on_gpu, origins, destinations, out=np.zeros((4, 5), "float32"))
+    with pytest.raises(ValueError, match=r"out must be a CuPy array of int32, of shape \(4, 5\)"):
+        distance_block(on_gpu, origins, destinations, out=np.zeros((4, 5), "int32"))
 
 
 # --- Sources ----------------------------------------------------------------------------------------------------------
@@ -159,8 +165,8 @@ def test_out_is_filled_where_it_lies(cupy):
 @pytest.mark.parametrize("limit", ["bytes", "count"])
 def test_sources_in_batches(cupy, monkeypatch, limit):
     """More sources than blocks of a grid, or memory for the distances to the upper tree, allow."""
-    hierarchy, rng = grid_hierarchy(12), np.random.default_rng(0)
-    on_gpu, origins, destinations = hierarchy.on_gpu(), rng.integers(0, 144, 300), np.arange(40)
+    hierarchy, rng = grid_hierarchy(7, brick=12), np.random.default_rng(0)
+    on_gpu, origins, destinations = hierarchy.on_gpu(), rng.integers(0, 49, 300), np.arange(9)
 
     def launches():
         before = cupy.launches
@@ -235,8 +241,9 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
 def test_every_kernel_runs_here(cupy, monkeypatch):
     cupy.start()
     monkeypatch.setattr(sources_cuda, "_FEW", 20)
+    graph = made(49, grid(7), high=20, through=np.arange(49) != 12)
     for dtype in DISTANCE_DTYPES:
-        check(grid_hierarchy(7, dtype, brick=6, high=20, through=np.arange(49) != 12), np.random.default_rng(0))
+        compare_with_floyd_warshall(hierarchy_of(graph, dtype, brick=6).on_gpu(), graph)
     programs = [program for program in _cuda.declared() if program.file in FILES]
     declared = {(p.source(), p.options, entry) for p in programs for entry in p.entries}
     assert declared
@@ -336,7 +343,7 @@ WAITS = lines_with("hierarchy/sweeps.cu", r"if \(!missing\) return;", "return;")
 MUTANTS = BARRIERS + WAITS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant[0]}:{mutant[1]}")
+@pytest.mark.parametrize("mutant", one_in(8, [pytest.param(line, id=f"{line[0]}:{line[1]}") for line in MUTANTS]))
 def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
     """By wrong distances when threads and blocks take turns at random, or as a race."""
     break_line(monkeypatch, *mutant)

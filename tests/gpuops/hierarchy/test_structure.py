@@ -137,7 +137,7 @@ def test_without_pymetis(monkeypatch):
     order = hierarchy_order(*graph)
     assert np.array_equal(np.sort(order), np.arange(len(order)))
     assert hierarchy_structure(*graph, order)[1].relaxations < 1.5 * of_metis.relaxations
-    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
+    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install -e .*\[hierarchy\]"):
         hierarchy_order(*graph, thorough=True)
 
 

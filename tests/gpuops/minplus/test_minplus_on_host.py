@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from families import one_in
+from families import diagonals, one_in
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
@@ -28,8 +28,9 @@ SEEDS = [0, 1]  # threads and blocks in order, and shuffled
 TILES = {"large tiles": 1, "middle tiles": 2, "small tiles": 10**6}
 
 dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
-signs = pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
-tiles = pytest.mark.parametrize("multiprocessors", TILES.values(), ids=TILES)
+some = pytest.mark.parametrize(
+    ("dtype", "lowest", "multiprocessors"), diagonals(DISTANCE_DTYPES, [0, -50], list(TILES.values()), count=2)
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,9 +79,7 @@ def check_minplus(cupy, *shape, dtype, lowest=0):
     assert_same_bits(c, expected)
 
 
-@dtypes
-@signs
-@tiles
+@some
 def test_minplus(cupy, dtype, lowest, multiprocessors):
     for seed in SEEDS:
         cupy.start(seed, multiprocessors)
@@ -95,9 +94,7 @@ def check_product(cupy, m, n, p, dtype, lowest=0):
     assert_same_bits(product, minplus_in_numpy(nothing, a, b))
 
 
-@dtypes
-@signs
-@tiles
+@some
 def test_a_product_does_not_exceed_infinity(cupy, dtype, lowest, multiprocessors):
     cupy.start(1, multiprocessors)
     for shape in (1, 1, 1), (3, 5, 0), (35, 1100, 5), (130, 270, 20), (130, 270, 40), (40, 50, 70):
@@ -131,8 +128,7 @@ def test_a_product_fills_a_window(cupy, dtype, infinite):
         assert_same_bits(on_device, around)
 
 
-@dtypes
-@tiles
+@pytest.mark.parametrize(("dtype", "multiprocessors"), diagonals(DISTANCE_DTYPES, list(TILES.values())))
 def test_minplus_in_windows_and_any_strides(cupy, dtype, multiprocessors):
     m, n, p = 70, 141, 40
     c, a, b = random_operands(0, m, n, p, dtype)
@@ -191,9 +187,7 @@ def check_floyd_warshall(cupy, n, dtype, negative=False):
     assert_same_bits(result, expected)
 
 
-@dtypes
-@pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("dtype", "negative", "seed"), diagonals(DISTANCE_DTYPES, [False, True], SEEDS, count=2))
 def test_floyd_warshall(cupy, dtype, negative, seed):
     cupy.start(seed)
     for n in SIZES:
@@ -216,8 +210,7 @@ def check_batch(cupy, n, dtype):
         assert_same_bits(result[k, :size, :size], d)
 
 
-@dtypes
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("dtype", "seed"), diagonals(DISTANCE_DTYPES, SEEDS))
 def test_batches(cupy, dtype, seed):
     cupy.start(seed)
     for n in (1, 30, 65, 128, 130):
@@ -356,7 +349,7 @@ def run_where_barriers_matter(cupy):
             check_batch(cupy, 130, "int32")
 
 
-@pytest.mark.parametrize(("place", "pattern", "replacement"), one_in(3, MUTANTS))
+@pytest.mark.parametrize(("place", "pattern", "replacement"), one_in(9, MUTANTS))
 def test_a_broken_barrier_is_caught(cupy, monkeypatch, place, pattern, replacement):
     edit_line(monkeypatch, place, pattern, replacement)
     with pytest.raises(AssertionError, match="Arrays are not equal"):

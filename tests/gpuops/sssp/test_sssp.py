@@ -483,8 +483,8 @@ def skewed(dtype, seed=3, scale=9):
 
 @pytest.fixture
 def pulled_early(monkeypatch):
-    """Pulls begin as soon as there is something to pull, and go on until the end."""
-    for name, value in {"_MANY": 0, "_PULL": 1 / 64, "_LET_GO": 1 / 64, "_FEW": 1 / 2000}.items():
+    """Pulls begin as soon as there is something to pull, and go on until the end; many vertices are let go."""
+    for name, value in {"_MANY": 0, "_PULL": 1 / 64, "_LET_GO": 1 / 64, "_FEW": 1 / 2000, "_NEAREST": 1}.items():
         monkeypatch.setattr(search_numba, name, value)
 
 

@@ -313,7 +313,7 @@ def call(*arguments):
 def test_commands(tmp_path):
     graph = store(tmp_path / "g.zarr", SQUARES, 7, "abcdefg", through=np.arange(7) > 1)
     done = call("euler", graph.path, tmp_path / "c.zarr", "--start", "c", "--verify", "--device", "cpu")
-    assert done.stdout == (f"{tmp_path}/c.zarr: 3 Euler circuits along 9 arcs of {tmp_path}/g.zarr, verified\n")
+    assert done.stdout == (f"{tmp_path}/c.zarr: 3 Euler circuits along 9 arcs of {tmp_path}/g.zarr, proved\n")
     told = done.stderr
     for line in (
         r"7 vertices, 9 arcs on .*, by stages: memory .*, disk 36 B",
@@ -323,7 +323,7 @@ def test_commands(tmp_path):
         r"3\. Circuits linked by 0 swaps in",
         r"4\. Swapped: 3 circuits left in",
         r"5\. Walk put in order in",
-        r"Verified: every arc once in",
+        r"Proved: every arc once in",
         r"Walked in 0\.\d{3} s in all",
     ):
         assert re.search(f"^{line}", told, re.MULTILINE), told

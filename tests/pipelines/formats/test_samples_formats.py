@@ -420,7 +420,7 @@ def test_damaged_fcs(tmp_path):
 def test_fcs_without_flowio(tmp_path, monkeypatch):
     fcs(tmp_path / "t.fcs", np.ones((5, 2)), ["a", "b"])
     monkeypatch.setitem(sys.modules, "flowio", None)
-    with pytest.raises(ImportError, match=r"pip install 'tilepath\[cytometry\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e .*\[cytometry\]"):
         import_samples(tmp_path / "t.fcs", tmp_path / "s")
 
 

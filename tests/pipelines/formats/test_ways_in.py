@@ -418,7 +418,7 @@ def test_layers_of_h5ad(tmp_path):
 def test_h5ad_without_anndata(tmp_path, monkeypatch):
     (tmp_path / "t.h5ad").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "anndata", None)
-    with pytest.raises(ImportError, match=r"pip install 'tilepath\[anndata\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e .*\[anndata\]"):
         import_samples(tmp_path / "t.h5ad", tmp_path / "s")
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from road_graphs import DTYPES, as_floats, made, random_graph
 
 from gpuops import NegativeCycleError
+from gpuops.extras import install
 from pipelines import (
     DoesNotFitError,
     StoreError,
@@ -72,10 +73,10 @@ def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(tmp_
     told = say("hierarchy", "g", "h", "--device", "cpu", "--thorough", "--verify")
     assert "of tables, needs " in told
     assert "144 vertices in" in told
-    assert "verified 16 of 144 rows" in told
+    assert "proved 16 of 144 rows" in told
     assert "the structure of" in say("hierarchy", "other", "h2", "--like", "h", "--device", "cpu")
     assert "144 vertices in" in say("info", "h2", "--verify")
-    assert "verified 3 of 144 rows" in say("verify", "h2", "--rows", "3")
+    assert "proved 3 of 144 rows" in say("verify", "h2", "--rows", "3")
     np.testing.assert_array_equal(every(open_hierarchy("h")), graph.distances())
     np.testing.assert_array_equal(every(open_hierarchy("h2")), streets(seed=4).distances())
 
@@ -186,7 +187,7 @@ def test_what_cannot_be_made_is_refused(client, tmp_path, monkeypatch):
         with pytest.raises(WeightRangeError, match="far: a distance is .* make the store again with .*--dtype float64"):
             ask()
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install 'tilepath\[hierarchy\]'"):
+    with pytest.raises(ImportError, match=r"a thorough order needs pymetis: pip install -e .*\[hierarchy\]"):
         build_hierarchy(client, graph, tmp_path / "no", thorough=True)
     assert not (tmp_path / "no").exists()
 
@@ -196,7 +197,7 @@ def test_without_pymetis_the_order_is_our_own(client, tmp_path, monkeypatch, cap
     with_metis = build_hierarchy(client, graph, tmp_path / "metis")
     monkeypatch.setitem(sys.modules, "pymetis", None)
     own = build_hierarchy(client, graph, tmp_path / "own", progress=True, verify=True)
-    assert "ordered without pymetis (pip install 'tilepath[hierarchy]' for a better order): " in capsys.readouterr().err
+    assert f"ordered without pymetis ({install('hierarchy')} for a better order): " in capsys.readouterr().err
     assert not np.array_equal(own.hierarchy.structure.order, with_metis.hierarchy.structure.order)
     np.testing.assert_allclose(own.row(17), with_metis.row(17), rtol=1e-5)
     monkeypatch.setattr("pipelines.hierarchy.plan.ARC_WORK", 0.001)

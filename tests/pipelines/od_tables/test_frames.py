@@ -1,12 +1,16 @@
 """Tables in memory, beside the files that `tilepath od` writes of the same points."""
 
+import uuid
 import warnings
 
+import geopandas
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import shapely
+from click.testing import CliRunner
 
 import pipelines
 from gpuops import memory
@@ -15,6 +19,7 @@ from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
 from pipelines.od_tables.write import write_od_table
 from pipelines.places.points import read_points
+from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
 pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")
@@ -96,8 +101,8 @@ def test_origins_are_the_destinations_by_default(roads):
 def test_what_cannot_be_is_said(roads, monkeypatch):
     hierarchy = roads / "hierarchy"
     for options, message in (
-        ({"within": -1}, "within is -1; give a distance of 0 or more"),
-        ({"within": "2min"}, "within is '2min'; give a number and not a text"),
+        ({"within": -1}, r"within \(--within\) is -1; give a distance of 0 or more"),
+        ({"within": "2min"}, r"within \(--within\) is in min, but the unit of the network is not known; import"),
         ({"reduce": "sum"}, "reduce is 'sum'; give count"),
         ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
         ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),
@@ -129,8 +134,71 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
-    with pytest.raises(ValueError, match=r"within is '2min'; give a number in min, the unit of the table \(unit"):
-        od(named, [0, 1], unit="min", within="2min")
+
+
+def test_points_are_files_of_layers_arrays_and_rows(roads, tmp_path):
+    hierarchy, places = roads / "hierarchy", HOMES.iloc[:2]
+    at = geopandas.points_from_xy(places.x, places.y)
+    points = geopandas.GeoDataFrame(places.drop(columns=["x", "y"]), geometry=at)
+    expected = od(hierarchy, places, SCHOOLS)
+    points.set_crs(4326).to_file(tmp_path / "homes.gpkg")
+    points.set_crs(4326).to_parquet(tmp_path / "homes.parquet")
+    own = ["origin", "destination", "distance"]
+    for given in tmp_path / "homes.gpkg", str(tmp_path / "homes.parquet"), points:
+        pd.testing.assert_frame_equal(od(hierarchy, given, SCHOOLS)[own], expected[own])
+    first = expected[expected["origin"] == 70].reset_index(drop=True)
+    for row in places.iloc[0], points.iloc[0]:
+        found = od(hierarchy, row, SCHOOLS)  # a row of numbers alone has floats
+        pd.testing.assert_frame_equal(found.astype({"origin": int}), first)
+    for pair in (0.2, 1.1), [0.2, 1.1], np.array([0.2, 1.1]), points.geometry.array[:1]:
+        assert od(hierarchy, pair, SCHOOLS)["distance"].tolist() == first["distance"].tolist()
+    ids = [uuid.UUID(int=k) for k in range(2)]
+    assert od(hierarchy, places.assign(id=ids), SCHOOLS)["origin"].unique().tolist() == [*map(str, ids)]
+    empty = points.set_geometry([shapely.Point(), shapely.Point(1, 2)])
+    for given, options, message in (
+        (places, {"nearest": "3"}, "nearest is '3'; give a whole number from 1"),
+        (places, {"nearest": 2.5}, "nearest is 2.5; give a whole number from 1"),
+        (places, {"unit": 5}, "unit .* is 5, which is no unit"),
+        (places, {"snap_limit": "-1"}, "snap_limit .* is -1; give a distance of 0 or more"),
+        (places, {"snap_limit": "1km"}, "snap_limit .* is in km, but the unit"),
+        (empty, {}, "the origins, row 1: the geometry is empty; leave the row out"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(hierarchy, given, SCHOOLS, **options)
+
+
+def test_limits_and_scales_may_have_a_unit(roads, tmp_path):
+    places = pipelines.open_graph(roads / "graph")
+    indptr, heads, weights = places.rows()
+    named = pipelines.write_graph(
+        tmp_path / "g", indptr, heads, weights, coordinates=places.coordinates(), weight_unit="s"
+    )
+    for text, number in (("0.1min", 6.0), ("6", 6.0), ("6000 ms", 6.0)):
+        same = od(named, HOMES, SCHOOLS, within=number)
+        assert 0 < len(same) < len(HOMES) * len(SCHOOLS)
+        pd.testing.assert_frame_equal(od(named, HOMES, SCHOOLS, within=text), same)
+        minutes = od(named, HOMES, SCHOOLS, within=f"{text}s" if text == "6" else text, unit="min")
+        assert minutes["travel_time"].tolist() == pytest.approx((same["travel_time"] / 60).tolist())
+    for how, options in (("decay:{}:seats", {}), ("count", {"within": "0.1min", "decay": "linear"})):
+        same = od(named, HOMES, SCHOOLS, reduce=how.format(6), **options)
+        pd.testing.assert_frame_equal(od(named, HOMES, SCHOOLS, reduce=how.format("0.1min"), **options), same)
+    HOMES.to_csv(tmp_path / "homes.csv")
+    run = CliRunner().invoke(
+        tilepath,
+        ["od", named.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "homes.csv"), "--within", "0.1min"],
+    )
+    assert run.exit_code == 0, run.output
+    assert len(pd.read_csv(tmp_path / "t.csv")) == len(od(named, HOMES, within=6.0))
+    for options, message in (
+        ({"unit": "minuts"}, r"unit \(--unit\) is 'minuts', which is no unit; did you mean 'minutes'"),
+        ({"within": "2 minuts"}, "is in 'minuts', which is no unit; did you mean 'minutes'"),
+        ({"within": "2km"}, "is in km, but distances are in s; choose one of ms, s, min"),
+        ({"within": [1, 2]}, r"is \[1, 2\]; give a distance of 0 or more"),
+        ({"within": "nan"}, "is nan; give a distance of 0 or more"),
+        ({"reduce": "decay:near"}, "SCALE of reduce .* is 'near'; give numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            od(named, HOMES, SCHOOLS, **options)
 
 
 @pytest.mark.parametrize(

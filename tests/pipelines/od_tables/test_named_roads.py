@@ -3,6 +3,7 @@
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -52,6 +53,16 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
         osmnx[row.to_numpy()].drop(columns="geometry"),
         BRIDGE,
         shapely.Point(13.016, 52.002),
+        (13.016, 52.002),
+        [13.016, 52.002],
+        [(13.016, 52.002)],
+        np.array([[13.016, 52.002]]),
+        pd.DataFrame({"Longitude": ["13.016"], "lat": [52.002]}),
+        pa.table({"x": [13.016], "y": [52.002]}),
+        ("b", "c"),
+        arcs[row].iloc[0],
+        pd.Series({"lon": 13.016, "lat": 52.002}),
+        gpd.GeoSeries([shapely.Point(13.016, 52.002)]).array,
         gpd.GeoSeries([BRIDGE], crs=4326).to_crs(32633),
         shapely.LineString([(13.015, 51.999), (13.015, 52.001)]),
     ):
@@ -63,7 +74,7 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert graph.with_weights(closed=near)["a"] == ["b"]
 
 
-def test_rows_of_criticality_belong_to_the_given_geometries(town):
+def test_rows_of_criticality_belong_to_the_given_geometries(town, tmp_path):
     _, path = town
     ce, both, ab = (
         shapely.Point(13.0201, 52.005),
@@ -82,6 +93,18 @@ def test_rows_of_criticality_belong_to_the_given_geometries(town):
         assert list(zip(found["source"], found["target"], strict=True)) == ends
         assert found["largest"].tolist() == [0, 0, 180, 0]
     assert "road" not in criticality(path, [("a", "b")], ["b"], ["c"])
+    places = pd.DataFrame({"name": ["hill", "dam"], "lon": [13.0201, 13.005], "lat": [52.005, 52]})
+    places.to_csv(tmp_path / "roads.csv", index=False)
+    for given, names in (
+        (places, ["hill", "dam"]),
+        (pa.Table.from_pandas(places), ["hill", "dam"]),
+        (tmp_path / "roads.csv", ["hill", "dam"]),
+        (places[["lon", "lat"]].to_numpy(), [1, 2]),
+        ((13.0201, 52.005), [1]),
+    ):
+        found = criticality(path, given, ["b"], ["c"])
+        assert found["road"].tolist() == names
+        assert list(zip(found["source"], found["target"], strict=True)) == [("c", "e"), ("a", "b")][: len(names)]
 
 
 def test_a_line_closes_the_roads_that_it_meets_between_their_ends(town):
@@ -151,7 +174,13 @@ def test_what_names_no_road_is_refused(town):
     for closed, message in (
         (gpd.GeoSeries([BRIDGE, shapely.box(1, 1, 2, 2)]), "closed, row 2: no road meets the geometry"),
         (gpd.GeoSeries([None]), "closed, row 1: no road meets"),
-        (["bridge"], r"closed has the shape \(1,\); name each road by its two ends"),
+        (np.array(["a"]), r"closed has the shape \(1,\); name each road by its two ends"),
+        (["bridge"], "closed is .*bridge.*; a store keeps no names of streets and no ids of ways; name the two"),
+        ("Main Street", "closed is 'Main Street'; a store keeps no names of streets"),
+        (4711, "closed is 4711; a store keeps no names of streets and no ids of ways"),
+        (graph.path, "closed is the path .*; read the file first"),
+        (pd.DataFrame({"lon": [13.016]}), "closed has the columns lon; name each road by"),
+        (pd.DataFrame({"lon": [13.016], "lat": [np.nan]}), "closed, row 1: `lat` is missing"),
         (pd.DataFrame({"u": ["a"], "v": ["c"]}), "closed: no arc leads from vertex a to vertex c"),
     ):
         with pytest.raises(ValueError, match=message):

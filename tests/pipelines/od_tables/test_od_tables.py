@@ -287,7 +287,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
 @pytest.mark.parametrize(
     ("options", "out", "message"),
     [
-        ({"within": -1}, "od.csv", "within is -1; give a distance of 0 or more"),
+        ({"within": -1}, "od.csv", "is -1; give a distance of 0 or more"),
         ({"nearest": 0}, "od.csv", "nearest is 0"),
         ({"nearest": 2, "reduce": "count"}, "od.csv", r"nearest \(--nearest\) does not go with reduce"),
         ({"within": 3}, "od.npy", "a matrix has all distances"),
@@ -657,7 +657,7 @@ def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
     assert group["distances"].metadata.dimension_names == ("origin", "destination")
     said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
     assert "18 origins, 60 destinations" in said.output
-    assert "verified: every chunk of distances, origin and destination" in said.output
+    assert "checked: every chunk of distances, origin and destination" in said.output
     with pytest.raises(StoreError, match="exists already"):
         write_od_table(source, *points, tmp_path / "od.zarr")
 

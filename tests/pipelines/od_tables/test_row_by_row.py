@@ -156,7 +156,7 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     refused("the pairs: no rows", pairs=pair[:0])
     refused(r"pairs have the shape \(3,\)", pairs=[1, 2, 3])
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
-    refused("an id occurs twice", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
+    refused("first rows 1 and 2 with .v1", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
     refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")
     refused("no weights called 'toll'; its weights have no names", ["v1"], also="toll")
     refused("also is .*; name weights of the graph, or give each column a graph", ["v1"], also=[1])

@@ -371,7 +371,7 @@ def test_small_and_odd_graphs_are_drawn(write, tmp_path, arcs, n, options):
 def test_what_is_missing_is_named_and_text_needs_nothing(demo, tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     picture_graph(demo, tmp_path / "g.dot")
-    with pytest.raises(ImportError, match=r"pip install 'tilepath\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install -e .*\[plot\]"):
         picture_graph(demo, tmp_path / "g.svg")
 
 

@@ -185,8 +185,34 @@ def test_marks_have_the_names_of_their_places(city):
     (axes,) = picture_graph(graph, marks=schools).axes
     assert {"north", "south, east"} <= {text.get_text() for text in axes.texts}
     assert [drawn(graph, marks=one).marks for one in ((13.0001, 52.0001), positions(0), "0")] == [[0]] * 3
+    here = [(13.0001, 52.0001)]
+    for marks, names in (
+        (positions([0, 30]), ["", ""]),
+        (here[0], [""]),
+        ([*here, (13.01, 52.01)], ["1", "2"]),
+        (["0", "30"], ["0", "30"]),
+    ):
+        picture = drawn(graph, marks=marks)
+        assert [picture.names[v] for v in picture.marks] == names, marks
+    assert not [text for text in picture_graph(graph, marks=here[0]).axes[0].texts if text.get_text() in ("0", "1")]
     with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
         drawn(graph, marks=[(13.5, 52.0)])
+
+
+def test_sources_at_places_have_their_names(city):
+    graph, _ = city
+    place = tuple(graph.coordinates()[300].tolist())
+    row = pandas.Series({"name": "market", "lon": place[0], "lat": place[1]})
+    name = f"{place[0]:.7g}, {place[1]:.7g}"
+    for source, label, text in ((place, name, name), (row, "market", "market"), ("300", "300", "300")):
+        picture = drawn(graph, source=source)
+        assert [picture.names[v] for v in picture.marks] == [label]
+        assert picture.scale == f"Travel time from {text}, minutes"
+    picture = drawn(graph, source=positions(300), every="5min")
+    assert ([picture.names[v] for v in picture.marks], picture.every) == (["source"], 5)
+    assert picture.scale == "Travel time from the source, minutes"
+    picture = drawn(graph, route=(row, tuple(graph.coordinates()[0].tolist())))
+    assert "market" in [picture.names[v] for v in picture.marks]
 
 
 def test_a_route_between_places_is_named_by_its_places_and_its_distance(city):
@@ -301,11 +327,11 @@ def test_metres_of_other_coordinate_systems(tmp_path):
 
 def test_the_page(city, tmp_path):
     graph, store = city
-    page = tmp_path / "p.png"
-    command = ["picture", graph.path, str(page), "--distances", store.path, "--from", "13.0,52.0", "--size", "3"]
+    page, place = tmp_path / "p.png", "{},{}".format(*graph.coordinates()[300].tolist())
+    command = ["picture", graph.path, str(page), "--distances", store.path, "--from", place, "--size", "3"]
     told = CliRunner().invoke(tilepath, [*command, "--dpi", "200", "--cmap", "cividis_r", "--title", "Home"])
     assert told.exit_code == 0, told.output
-    assert told.output.startswith("13.0,52.0: moved 0.0 m to vertex 0\n")
+    assert told.output.startswith(f"{place}: moved 0.0 m to vertex 300\n")
     width, height = (24 * STEP - STEP + 0.1 * STEP) * np.array([np.cos(np.radians(52)), 1])
     across = 3.0 if height * 72 / width <= 1.3 * 72 else 1.3 * 3 * width / height
     assert imread(page).shape[1] / 200 == pytest.approx(max(across + 31.2 / 72, 220 / 72), abs=2 / 72)

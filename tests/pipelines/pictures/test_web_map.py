@@ -148,7 +148,7 @@ def test_what_cannot_be_a_map_is_refused(tmp_path, monkeypatch):
             picture_graph(placed, tmp_path / "m.html", areas=areas)
     assert not (tmp_path / "m.html").exists()
     monkeypatch.setitem(sys.modules, "folium", None)
-    with pytest.raises(ImportError, match=r"maps in HTML need folium: pip install 'tilepath\[web\]'"):
+    with pytest.raises(ImportError, match=r"maps in HTML need folium: pip install -e .*\[web\]"):
         picture_graph(plain, tmp_path / "m.html")
 
 

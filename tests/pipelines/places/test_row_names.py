@@ -49,6 +49,21 @@ def test_rows_have_the_names_of_the_frame(ring, given, expected):
     assert found["origin"].dtype == ("int64" if isinstance(expected[0], int) else "object")
 
 
+def test_equal_ids_are_said_once_and_ids_may_be_of_several_types(ring):
+    given = PLACES.assign(id=["a", 7, "a"], others=[[1], "b", {2}])
+    text = "the origins: 2 rows are not alone with their id, first rows 1 and 3 with 'a'; give each row an id"
+    for options in {}, {"destinations": [0]}:
+        with pytest.warns(UserWarning, match=text) as caught:
+            found = od(ring, given, **options)
+        assert found["origin"].unique().tolist() == ["a", "7"]
+        assert sum("not alone" in str(each.message) for each in caught) == 1
+    named = pd.DataFrame({"vertex": [2, 0], "id": [5, 5]})
+    with pytest.warns(UserWarning, match="first rows 1 and 2 with '5'"):
+        od(ring, named, [0])
+    with pytest.raises(ValueError, match="with '5'; .* since pairs name origins by their ids"):
+        od(ring, named, pairs=pd.DataFrame({"origin": [5], "destination": [0]}))
+
+
 def test_a_file_has_names_too(ring, tmp_path):
     PLACES.assign(NAME=NAMES).to_csv(tmp_path / "o.csv", index=False)
     PLACES.assign(id=["a", "", "c"]).to_csv(tmp_path / "n.csv", index=False)

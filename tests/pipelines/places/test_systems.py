@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from pyproj import Transformer
 
-from pipelines import isochrones, od, vertices_at, write_graph
+from pipelines import criticality, isochrones, od, picture_graph, vertices_at, write_graph
 from tilepath.cli import tilepath as command
 
 PLANE = "EPSG:32633"
@@ -87,6 +87,29 @@ def test_what_does_not_fit_is_refused(roads, degrees):
     ):
         with pytest.raises(ValueError, match=message):
             od(roads[network], given, [0], crs=crs)
+
+
+def test_the_named_system_is_that_of_places_which_do_not_say_theirs(roads, degrees):
+    at = near(degrees)
+    points = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326)
+    web, lonlat = points.to_crs(3857), pd.DataFrame(at, columns=["lon", "lat"])
+    expected = od(roads["named"], lonlat)
+    for origins, destinations in ((points, web.get_coordinates()), (web.get_coordinates().to_numpy(), lonlat)):
+        found = od(roads["named"], origins, destinations, crs=3857)
+        pd.testing.assert_frame_equal(found, expected)
+    road = web.get_coordinates().to_numpy()[:1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tables = [criticality(roads["named"], each, lonlat, crs=3857) for each in (road, tuple(road[0]), list(web[:1]))]
+    assert tables[0].iloc[:, 1:3].to_numpy().tolist() == [["0", "2"]]
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table, tables[0])
+    with pytest.warns(UserWarning, match="the origins, the destinations: taken for longitudes") as caught:
+        od(roads["named"], at, at)
+    assert len(caught) == 1
+    with pytest.warns(UserWarning, match="the route ends: taken for longitudes") as caught:
+        picture_graph(roads["named"], route=(tuple(at[0]), tuple(at[1])))
+    assert len(caught) == 1
 
 
 def test_the_commands_do_the_same(roads, degrees, tmp_path):

@@ -5,6 +5,7 @@ import warnings
 
 import geopandas
 import numpy as np
+import pandas
 import pytest
 import shapely
 import shapely.ops
@@ -16,6 +17,7 @@ import tilepath
 from pipelines import StoreError, build_hierarchy, import_graph, write_graph
 from pipelines.reach.limits import parse_limits
 from pipelines.reach.reached import cut_lines, reached_pieces
+from pipelines.reach.solve import Reach, write_isochrones
 from tilepath.cli import tilepath as command
 
 # --- Pieces: a walk along halves of units -----------------------------------------------------------------------------
@@ -155,8 +157,8 @@ def test_streets_are_cut_where_the_time_ends(cross):
         "LINESTRING (0 30, 0 50, 0 60)",
         "LINESTRING (0 60, 0 100)",
     ]
-    assert north[["within", "begin", "end"]].to_numpy().tolist() == [[3, 0, 3], [6, 3, 6], [100, 6, 10]]
-    assert (edges["end"] <= edges["within"]).all()
+    assert north[["limit", "begin", "end"]].to_numpy().tolist() == [[3, 0, 3], [6, 3, 6], [100, 6, 10]]
+    assert (edges["end"] <= edges["limit"]).all()
     south = edges[(edges["tail"] == "0") & (edges["head"] == "4")]
     assert south.geometry.iloc[0].coords[0] == (0, 0)  # against its line
 
@@ -164,8 +166,8 @@ def test_streets_are_cut_where_the_time_ends(cross):
 def test_areas_and_their_columns(cross):
     for kind, area in ("convex", 60 * 60 * 2), ("concave", None), ("buffers", None):
         found = tilepath.isochrones(cross, (1.0, 2.0), "6,3", kind=kind, width=5)
-        assert found.columns.tolist() == ["source", "within", "moved", "geometry"]
-        assert found["within"].tolist() == [6, 3]
+        assert found.columns.tolist() == ["source", "limit", "moved", "geometry"]
+        assert found["limit"].tolist() == [6, 3]
         assert found["moved"].tolist() == [pytest.approx(5**0.5)] * 2
         assert found.geometry.is_valid.all()
         if area is not None:
@@ -203,7 +205,7 @@ def test_hierarchies_and_degrees(cross, tmp_path, client):
     expected = tilepath.isochrones(cross, (1.0, 2.0), "0.1min", kind="buffers")
     found = tilepath.isochrones(hierarchy, (1.0, 2.0), "0.1min", kind="buffers")
     assert found.equals(expected)
-    assert expected["within"].tolist() == [0.1]
+    assert expected["limit"].tolist() == [0.1]
     assert expected.attrs == {"unit": "min"}
     # The same streets at 60 degrees north: a buffer is as wide as it is high.
     places = np.array([[13, 60], [13.01, 60], [13, 60.005]])
@@ -220,10 +222,12 @@ def test_hierarchies_and_degrees(cross, tmp_path, client):
 
 def test_what_cannot_be_reached(cross, tmp_path):
     wrong = [
-        ({"within": "5km"}, r"is in km, but the weights of the network are in s"),
-        ({"within": "5parsec"}, r"is in 'parsec'; units are"),
+        ({"within": "5km"}, r"is in km, but distances are in s; choose one of ms, s"),
+        ({"within": "5parsec"}, r"is in 'parsec', which is no unit; units are"),
         ({"within": [0, 5]}, "give numbers above 0"),
-        ({"within": "a"}, "give numbers above 0"),
+        ({"within": "a"}, "give numbers, each with a unit or without"),
+        ({"within": "1min,2h"}, "in min and in h; give all numbers in one unit"),
+        ({"within": [None]}, r"within \(--within\) is \[None\]; give numbers"),
         ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
         ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
         ({"width": 0}, r"width \(--width\) is 0"),
@@ -245,6 +249,42 @@ def test_what_cannot_be_reached(cross, tmp_path):
         tilepath.isochrones(cross, (99.0, 0.0), 5)
     with pytest.raises(ValueError, match="'weight', which is no unit"):
         parse_limits("5min", "weight")
+
+
+def test_limits_without_a_unit_may_be_meant_in_minutes(tmp_path):
+    count = 500
+    rows = np.arange(count + 1), (np.arange(count) + 1) % count, np.ones(count)
+    places = np.stack([np.arange(count), np.zeros(count)], axis=1)
+    seconds = write_graph(tmp_path / "s", *rows, coordinates=places, weight_unit="s")
+    text = r"within \(--within\) is 1,2,3 in s, the unit of the network, .*; write '1,2,3min' for minutes, or '1,2,3s'"
+    with pytest.warns(UserWarning, match=text):
+        tilepath.isochrones(seconds, "0", [1, 2, 3])
+    told = CliRunner().invoke(
+        command, ["isochrones", seconds.path, str(tmp_path / "a.gpkg"), "--from", "0", "--within", "3"]
+    )
+    assert "write '3min' for minutes" in " ".join(told.output.split())
+    minutes = write_graph(tmp_path / "min", *rows, coordinates=places, weight_unit="min")
+    long = write_graph(tmp_path / "long", *rows[:2], 100 * np.ones(count), coordinates=places, weight_unit="s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for network, within in (
+            (long, 90),
+            (seconds, "1,2,3s"),
+            (seconds, ["1s", "3 s"]),
+            (seconds, [3, 59]),
+            (minutes, 3),
+        ):
+            assert len(tilepath.isochrones(network, "0", within, kind="edges")) > 0
+
+
+def test_maps_have_the_names_of_the_sources(cross, tmp_path, monkeypatch):
+    kept = []
+    monkeypatch.setattr("pipelines.reach.solve.picture_graph", lambda *_, marks, **__: kept.append(marks.to_pylist()))
+    for sources in ((1.0, 2.0), [(1.0, 2.0), (0.0, 9.0)], {"vertex": ["0"], "id": ["market"]}, "0"):
+        given = pandas.DataFrame(sources) if isinstance(sources, dict) else sources
+        write_isochrones(Reach(cross, given, "3,6s"), tmp_path / "map.svg")
+    assert [[mark["id"] for mark in marks] for marks in kept] == [["source"], ["1", "2"], ["market"], ["0"]]
+    assert [marks[0]["vertex"] for marks in kept] == ["0"] * 4
 
 
 def test_vertices_without_coordinates_are_left_out(tmp_path):

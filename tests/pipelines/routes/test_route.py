@@ -36,12 +36,12 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
     assert (route.names, route.distance, route.unit, len(route)) == (["a", "b", "c"], 150, "s", 2)
     assert repr(route) == "<route from a to c: 150 s over 2 arcs>"
     assert (route.weights, route.total) == ((60, 90), 150)
-    assert not hasattr(route, "length")  # would be mistaken for metres
     frame = route.to_geodataframe()
     assert frame[["source", "target", "weight"]].to_numpy().tolist() == [["a", "b", 60], ["b", "c", 90]]
     assert (frame["highway"][0], frame["highway"].isna().tolist()) == ("primary", [False, True])
     expected = lines.geometry[:2].to_crs(32633).length
     np.testing.assert_allclose(frame["length"], expected, rtol=1e-3)  # metres; the plane is true to scale up to 0.04 %
+    assert route.length == pytest.approx(frame["length"].sum())
     assert frame.to_crs(4326).geometry.iloc[1].equals_exact(lines.geometry[1], 1e-9)
     back = shortest_path(graph, "c", "b").to_geodataframe().to_crs(4326).geometry.iloc[0]
     assert back.equals_exact(lines.geometry[2], 1e-9)
@@ -59,7 +59,7 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
 @pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
 def test_a_route_without_arcs(town):
     route = shortest_path(town[0], "a", "a")
-    assert (len(route), bool(route), len(route.to_geodataframe())) == (0, True, 0)
+    assert (len(route), bool(route), len(route.to_geodataframe()), route.length) == (0, True, 0, 0.0)
     assert len(route.__geo_interface__["geometry"]["coordinates"]) == 2
 
 

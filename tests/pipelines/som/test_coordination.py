@@ -18,7 +18,7 @@ from pipelines.workers.attempts import Attempt
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import SlotReused
 
-EPOCHS = 24
+EPOCHS = 16
 
 
 @pytest.fixture(autouse=True)
@@ -120,8 +120,13 @@ def test_a_map_that_settles_ends_on_all_workers(client, three, samples, tmp_path
     assert_same_map(trained(three, samples, tmp_path / "m", coordination=coordination, **options), calm)
 
 
-@pytest.mark.parametrize("coordination", ["scheduler", "signals"])
-@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(
+    ("waits", "coordination"),
+    [
+        *((True, "signals"), (False, "signals"), (False, "scheduler")),
+        pytest.param(True, "scheduler", marks=pytest.mark.slow),
+    ],
+)
 def test_no_slot_is_written_while_a_slow_worker_needs_it(
     three, samples, calm, tmp_path, monkeypatch, waits, coordination
 ):

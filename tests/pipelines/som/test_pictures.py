@@ -157,7 +157,7 @@ def test_the_label_of_a_unit_is_that_of_most_of_its_samples(made, monkeypatch):
 # Pixels
 
 
-@pytest.mark.parametrize("name", ["squares", "hexagonal torus", "strip"])
+@pytest.mark.parametrize("name", ["squares", "hexagonal torus", pytest.param("strip", marks=pytest.mark.slow)])
 def test_every_kind_is_drawn_on_every_grid(tmp_path, made, name):
     codebook, samples, mapping = made(GRIDS[name])
     for kind in KINDS:
@@ -458,4 +458,4 @@ def test_faults_are_named(tmp_path, made, monkeypatch):
     refused("maps to another map", "hits", StoreError, mapping=mapping)
     refused("maps to another map", "labels", StoreError, mapping=mapping, samples=samples)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    refused(r"pip install 'tilepath\[plot\]'", error=ImportError)
+    refused(r"pip install -e .*\[plot\]", error=ImportError)

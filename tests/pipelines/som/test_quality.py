@@ -51,9 +51,9 @@ def test_missing_values_are_refused():
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
 def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch, metric):
     """As of arrays, from samples on another scale than the map's, in pieces."""
-    monkeypatch.setattr("pipelines.stores.mapping.LEAST_ROWS", 400)
+    monkeypatch.setattr("pipelines.stores.mapping.LEAST_ROWS", 200)
     rng = np.random.default_rng(2)
-    first, values = rng.normal(size=(300, 3)) * [1, 5, 9] + [100, 0, 0], rng.normal(size=(900, 3)) * [1, 5, 9]
+    first, values = rng.normal(size=(300, 3)) * [1, 5, 9] + [100, 0, 0], rng.normal(size=(450, 3)) * [1, 5, 9]
     learnt = write_samples(tmp_path / "l", first, scaling="zscore", dtype="float64")
     codebook = train_som(client, learnt, tmp_path / "m", 5, 6, metric=metric, epochs=4)
     samples = write_samples(tmp_path / "s", values, dtype="float64")

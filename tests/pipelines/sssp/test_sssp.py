@@ -741,10 +741,10 @@ def test_the_command_from_a_file_to_a_route(tmp_path, monkeypatch):
     tilepath("import", "square.gr", "g", "--unit", "km")
     out = tilepath("sssp", "g", "p", "--device", "cpu", "--source", "1", "--source", "3", "--verify")
     assert "2 x 4 int32 distances and predecessors" in out
-    assert "verified" in out
+    assert "proved" in out
     assert tilepath("path", "p", "1", "4").splitlines() == ["1 -> 4: 12 km over 2 arcs", "1 -> 3 -> 4"]
     tilepath("path", "p", "2", "4", fault="from 2 of 4 vertices only; vertex 2 is not among them")
-    assert "verified" in tilepath("info", "p", "--verify")
+    assert "checked: " in tilepath("info", "p", "--verify")
     tilepath("sssp", "g", "p", "--device", "cpu", "--source", "1", fault="--overwrite")
     near = ("sssp", "g", "near", "--device", "cpu", "--source", "2", "--source", "4", "--together", "--cutoff", "5")
     assert "from the nearest of 2 sources, up to a distance of 5" in tilepath(*near)

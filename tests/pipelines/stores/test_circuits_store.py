@@ -42,7 +42,7 @@ def test_walks_come_back_and_the_store_pickles_as_its_path(tmp_path, graph, circ
     circuits.verify()
     lines = list(store_info(tmp_path / "c.zarr", verify=True))
     assert lines[0] == f"{tmp_path}/c.zarr: 2 Euler circuits along 5 arcs of {tmp_path}/g.zarr"
-    assert lines[-1].startswith("verified")
+    assert lines[-1].startswith("checked")
 
 
 @pytest.mark.parametrize(

@@ -411,13 +411,13 @@ def test_a_graph_does_not_become_unweighted_by_damage(tmp_path):
 
 def test_what_was_verified_is_said(tiny_stores):
     assert list(store_info(tiny_stores / "graph", verify=True))[-1] == (
-        "verified: every chunk of indptr, indices, weights, coordinates, labels and through (6 in all); the digest of "
+        "checked: every chunk of indptr, indices, weights, coordinates, labels and through (6 in all); the digest of "
         "the graph; that each chunk is the one written there; the attributes"
     )
     part = list(store_info(tiny_stores / "part-paths", verify=True))
     assert "unfinished paths, 2 of 3 rows done" in part[0]
     assert part[-1].startswith(
-        "verified: every chunk of distances, predecessors, sources, source and target (7 in all); "
+        "checked: every chunk of distances, predecessors, sources, source and target (7 in all); "
     )
     facts = store_facts(tiny_stores / "part-codebook", verify=True)
     assert (facts["complete"], facts["done"], facts["total"], facts["unit"]) == (False, 1, 3, "epochs")

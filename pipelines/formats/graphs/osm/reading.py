@@ -26,6 +26,7 @@ from typing import Any, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.extras import install
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.osm.profiles import Profile, Travel
 from pipelines.formats.graphs.osm.restrictions import Restrictions, RestrictionsRead
@@ -89,7 +90,7 @@ def read_ways(path: str, profile: Profile) -> Ways:
     try:
         import osmium
     except ImportError as error:
-        raise ImportError(f"{path}: files of OpenStreetMap need Osmium: pip install 'tilepath[osm]'") from error
+        raise ImportError(f"{path}: files of OpenStreetMap need Osmium: {install('osm')}") from error
     refuse_history(path)
     chosen = _Chosen(profile)
     with _errors(path), tempfile.TemporaryDirectory(prefix="tilepath-") as folder:

@@ -1,0 +1,55 @@
+"""A single place or name among the arguments that take several: a pair of numbers, a point, a row of a data frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.files.layers import READ, with_geometry
+from pipelines.files.tables import DELIMITERS, PARQUET, is_among
+from pipelines.stores.vertex_names import Positions, positions
+
+PLACED = (("lon", "lat"), ("x", "y"), ("geometry", "geometry"))  # names in a row with a place
+
+
+def is_pair(given: Any) -> bool:
+    """Return whether `given` is an array of two floats, or a pair of numbers as `is_place` takes it."""
+    return is_place(given) or (isinstance(given, np.ndarray) and given.shape == (2,) and given.dtype.kind == "f")
+
+
+def is_place(given: Any) -> bool:
+    """Return whether `given` is a pair of numbers with a float: a pair of ints names two vertices."""
+    both = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
+    return both and any(isinstance(each, float) for each in given)
+
+
+def is_point(given: Any) -> bool:
+    """Return whether `given` is a single point of shapely; of a frame of GeoPandas, `geom_type` is a column."""
+    return isinstance(kind := getattr(given, "geom_type", None), str) and kind == "Point"
+
+
+def whole_row(given: Any) -> Any:
+    """Return a row of a data frame of pandas that has a place as a frame of one row, and anything else as it is."""
+    if not hasattr(given, "iloc") or given.ndim != 1 or hasattr(given, "geom_type"):
+        return given
+    names = [str(name) for name in given.index]
+    if not any(all(is_among(axis, names) for axis in axes) for axes in PLACED):
+        return given
+    frame = given.to_frame().T
+    return with_geometry(frame) if "geometry" in names else frame
+
+
+def listed(given: Any) -> Any:
+    """Return points as `points_from` takes them: a single place or name becomes a list of one."""
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
+        return np.array([given], np.float64)
+    if is_point(given):
+        return [given]
+    if isinstance(given, int | np.integer):
+        return [int(given)]
+    if isinstance(given, Positions) and not given.indices.ndim:
+        return positions(given.indices[None])
+    if isinstance(given, str) and not given.lower().endswith((*DELIMITERS, *PARQUET, *READ)):
+        return [given]
+    return given
