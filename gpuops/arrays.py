@@ -78,6 +78,11 @@ def has_contiguous_rows(matrix: Any) -> bool:
     return matrix.size == 0 or matrix.shape[-1] == 1 or matrix.strides[-1] == matrix.itemsize
 
 
+def contiguous(array: Any) -> Any:
+    """Return `array` if it is C-contiguous, else a contiguous copy."""
+    return array if array.flags.c_contiguous else array.copy()
+
+
 def same_view(x: Any, y: Any) -> bool:
     """Return whether x and y, which have one shape and dtype, are views of the same memory in the same order."""
     return _address(x) == _address(y) and x.strides == y.strides

@@ -10,6 +10,7 @@ from typing import Any
 from gpuops._binaries import too_old
 from gpuops.errors import NoGpuError
 from gpuops.extras import install
+from gpuops.options import one_of
 
 DEVICES = ("auto", "cpu", "gpu")
 
@@ -24,8 +25,7 @@ def array_library(device: str) -> Any:
     ImportError, NoGpuError
         `device` is "gpu", and CuPy or a GPU is missing, or the GPU is too old.
     """
-    if device not in DEVICES:
-        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
+    one_of("device", device, DEVICES)
     import numpy as np
 
     if device == "cpu":

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pipelines.euler.walks import write_walks as write_walks
     from pipelines.exports import export_store as export_store
     from pipelines.exports.layers import graph_to_gdfs as graph_to_gdfs
-    from pipelines.formats.arc_sort import FormatError as FormatError
+    from pipelines.formats.errors import FormatError as FormatError
     from pipelines.formats.graphs import import_graph as import_graph
     from pipelines.formats.graphs.adjacency import write_adjacency_text as write_adjacency_text
     from pipelines.formats.graphs.by_rows import graph_by_rows as graph_by_rows

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from pipelines.formats.arc_sort import ArcStream, write_sorted
+from pipelines.formats.arc_sort import write_sorted
+from pipelines.formats.arc_stream import ArcStream
 from pipelines.stores import Graph
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius, IUGG

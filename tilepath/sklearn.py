@@ -560,10 +560,21 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if rows is None or columns is None:
             usual = usual_sides(n, rows, columns, bool(self.hexagonal and self.toroidal))
             rows, columns = (usual["rows"], usual["columns"]) if begun is None else (begun.rows, begun.columns)
-        last = float(self.sigma_end)
-        sigma = first_sigma(rows, columns, last) if self.sigma is None else float(self.sigma)
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
-        return grid, sigma_schedule(int(self.epochs), sigma, last, self.schedule, self.tolerance)
+        return grid, self._sigmas(grid)
+
+    def _radii(self, grid: Grid) -> tuple[float, float]:
+        """Return the radius of the neighbourhood in the first and in the last epoch, in units of the grid."""
+        last = float(self.sigma_end)
+        return (first_sigma(grid.rows, grid.columns, last) if self.sigma is None else float(self.sigma)), last
+
+    def _sigmas(self, grid: Grid) -> list[float]:
+        """Return the radius of the neighbourhood in every epoch that is planned."""
+        return sigma_schedule(int(self.epochs), *self._radii(grid), self.schedule, self.tolerance)
+
+    def _past_sigmas(self) -> list[float]:
+        """Return the radius of the neighbourhood in every epoch that is done."""
+        return [*self._sigmas(self.grid_), *[float(self.sigma_end)] * self.n_iter_][: max(self.n_iter_, 1)]
 
     def _to_learn(self, X: Any, sample_weight: Any, grid: Grid, reset: bool) -> _Samples:
         """Return `_take` of the samples, after checking that the integer sums of the epochs resolve every column."""

@@ -23,7 +23,6 @@ from pipelines.som.pictures import (
     draw_plane,
     plain_text,
 )
-from pipelines.som.schedule import first_sigma, sigma_schedule
 
 ON_FIGURES = ("planes", "tree", "curve")
 
@@ -79,7 +78,7 @@ def plot(
         scales=scales,
         hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
         errors=som.quantization_errors_,
-        sigmas=sigmas_of(som),
+        sigmas=som._past_sigmas(),
         voted=_voted(som, kind, units, y),
         samples=samples,
         clusters=getattr(som, "unit_clusters_", None),
@@ -136,11 +135,3 @@ def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote |
     known, codes = known_labels(y), np.full(len(y), -1)
     labels, codes[known] = np.unique(y[known], return_inverse=True)
     return NamedVote(count_votes(units, codes, som.grid_.units, len(labels)), list(map(str, labels)))
-
-
-def sigmas_of(som: Any) -> list[float]:
-    """Return the radius of the neighbourhood in each finished epoch."""
-    last = float(som.sigma_end)
-    first = first_sigma(som.grid_.rows, som.grid_.columns, last) if som.sigma is None else float(som.sigma)
-    falling = sigma_schedule(int(som.epochs), first, last, som.schedule, som.tolerance)
-    return [*falling, *[last] * som.n_iter_][: max(som.n_iter_, 1)]

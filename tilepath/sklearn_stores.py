@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gpuops.som.grid import Grid
-from pipelines.som.schedule import first_sigma
 from pipelines.stores.codebook import Codebook, SamplesInMemory, create_codebook, open_codebook
 from pipelines.stores.scaling import Scaling
 
@@ -27,12 +26,10 @@ def save(
 
     `votes` are the classes of a classifier, and the samples of each class of each unit.
     """
-    from tilepath.sklearn_pictures import sigmas_of
-
     columns = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
     scaling = getattr(som, "scaling_", None) or Scaling("none", (0.0,) * len(columns), (1.0,) * len(columns))
     samples = SamplesInMemory(tuple(columns), som.codebook_.dtype, bool(som.missing), scaling)
-    epochs, sigmas = len(errors) - 1, sigmas_of(som)
+    epochs, sigmas = len(errors) - 1, som._past_sigmas()
     sigmas += sigmas[-1:] * (epochs - len(sigmas))  # LVQ counts as one more epoch
     writer = create_codebook(
         path,
@@ -51,8 +48,6 @@ def save(
 
 def _options(som: Any) -> dict[str, Any]:
     """Return the options of the training as `pipelines.train_som` records them."""
-    last, grid = float(som.sigma_end), som.grid_
-    sigma = first_sigma(grid.rows, grid.columns, last) if som.sigma is None else float(som.sigma)
     seed = int(som.random_state) if isinstance(som.random_state, int | np.integer) else 0
     initial: dict[str, Any] = {"kind": som.initial} if isinstance(som.initial, str) else {"kind": "given"}
     if initial["kind"] == "random":
@@ -61,11 +56,11 @@ def _options(som: Any) -> dict[str, Any]:
         given = np.ascontiguousarray(som.initial, som.codebook_.dtype)
         initial["digest"] = hashlib.blake2b(given.data, digest_size=16).hexdigest()
     return {
-        "grid": vars(grid),
+        "grid": vars(som.grid_),
         "metric": som._metric(),
         "kernel": som.kernel,
         "epochs": int(som.epochs),
-        "sigma": [sigma, last],
+        "sigma": list(som._radii(som.grid_)),
         "schedule": som.schedule,
         "initial": initial,
         "tolerance": None if som.tolerance is None else float(som.tolerance),

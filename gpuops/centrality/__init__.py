@@ -33,11 +33,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, like, on_host
+from gpuops.arrays import contiguous, is_cupy, like, on_host
 from gpuops.centrality import centrality_cuda, centrality_numba
 from gpuops.centrality.absorbed import Absorbed
 from gpuops.centrality.pairwise_sums import Arrays
-from gpuops.csr import check_csr, check_vertices, contiguous, tails, transpose
+from gpuops.csr import check_count, check_csr, check_through, check_vertices, tails, transpose
 from gpuops.errors import VerificationError
 
 GROUP = centrality_numba.GROUP
@@ -148,15 +148,13 @@ class Summation:
         attributes = {} if weights is None else {"weights": weights}
         if check:
             check_csr(indptr, indices, **attributes)
-        if through is not None:
-            check_vectors({"indptr": indptr, "through": through})
+        check_count(indptr)
+        check_through(through, indptr)
         device = self._of_device = indptr if is_cupy(indptr) else None
         # Both halves take the graph without loops and parallel arcs, which a CPU drops in a pass over the arcs.
         indptr, indices, weights, through = map(on_host, (indptr, indices, weights, through))
         self.n = len(indptr) - 1
         self._symmetric, self._endpoints, self._arcs = symmetric, endpoints, arcs
-        if self.n >= 2**31:
-            raise ValueError(f"there are {self.n} vertices; at most 2^31 - 1 are supported")
         given = contiguous(indptr.astype(np.int64, copy=False)), contiguous(indices.astype(np.int32, copy=False))
         lengths = np.empty(0) if weights is None else contiguous(weights.astype(np.float64, copy=False))
         _refuse_weights(*given, lengths)
@@ -172,10 +170,6 @@ class Summation:
             if bool((self._lengths == self._lengths[0]).all()):
                 self._lengths = np.empty(0)  # a path is then shorter if it has fewer arcs
         if through is not None:
-            if through.dtype != bool or len(through) != self.n:
-                raise ValueError(
-                    f"through is {through.dtype} of length {len(through)}; give a bool for each of {self.n} vertices"
-                )
             self._stops[~through] = starts[:-1][~through]
         if device is not None:
             self._placed = centrality_cuda.placed(device, self._indptr, self._heads, self._lengths, through)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.arrays import check_vectors, contiguous, is_cupy, library_of
 from gpuops.compaction import compaction_cuda, distinct_cuda
 
 ORDERS = ("value", "first")
@@ -81,7 +81,7 @@ def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = Fals
         nothing = [xp.empty((0,), np.int64) if wanted else None for wanted in (return_counts, return_inverse)]
         return Distinct(xp.empty((0,), x.dtype), *nothing)
     half = _half(x, "distinct")
-    x = x if x.flags.c_contiguous else x.copy()
+    x = contiguous(x)
     keys = half.keys(x)
     values, counts, inverse = half.distinct(keys, return_counts, return_inverse, first)
     return Distinct(half.numbers(values, x.dtype), counts, inverse)
@@ -121,8 +121,8 @@ def compact(x: Any, keep: Any) -> Any:
     if len(x) != len(keep):
         raise ValueError(f"x has {len(x)} elements and keep has {len(keep)}; give one for each")
     half = _half(x, "compaction")
-    words = (x if x.flags.c_contiguous else x.copy()).view(f"u{x.dtype.itemsize}")
-    return half.compact(words, keep if keep.flags.c_contiguous else keep.copy()).view(x.dtype)
+    words = contiguous(x).view(f"u{x.dtype.itemsize}")
+    return half.compact(words, contiguous(keep)).view(x.dtype)
 
 
 def inclusive_scan(x: Any) -> Any:
@@ -187,7 +187,7 @@ def _scan(x: Any, shift: int) -> Any:
         raise TypeError("x is float16, which has too few digits for sums; convert it to float32")
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind, x.dtype)
     half = _half(x, "compaction")
-    return half.scan(x if x.flags.c_contiguous else x.copy(), shift, np.dtype(wide))
+    return half.scan(contiguous(x), shift, np.dtype(wide))
 
 
 def _half(x: Any, name: str) -> Any:

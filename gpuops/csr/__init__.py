@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
+from gpuops.arrays import contiguous as contiguous
 from gpuops.csr import csr_cuda
 
 
@@ -67,7 +68,7 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
     ValueError
         The argument is not a sequence of vertices.
     """
-    found = np.asarray(vertices.get() if is_cupy(vertices) else vertices)
+    found = np.asarray(on_host(vertices))
     if found.size == 0:
         found = found.astype(np.int64)
     found = np.atleast_1d(found)
@@ -79,6 +80,30 @@ def check_vertices(vertices: Any, n: int, name: str = "source") -> np.ndarray:
     return found.astype(np.int64)
 
 
+def check_through(through: Any, indptr: Any) -> None:
+    """Refuse a mask of the vertices that a path may pass through, unless it is None or has a bool for each vertex.
+
+    Raises
+    ------
+    TypeError
+        The mask is not an array of the library of `indptr`.
+    ValueError
+        It has another dtype or length.
+    """
+    if through is None:
+        return
+    check_vectors({"indptr": indptr, "through": through})
+    n = len(indptr) - 1
+    if through.dtype != bool or len(through) != n:
+        raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
+
+
+def check_count(indptr: Any) -> None:
+    """Raise ValueError for a graph whose vertices int32 cannot number."""
+    if len(indptr) > 2**31:
+        raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
+
+
 def check_starts(starts: Any, n: int) -> np.ndarray:
     """Return the first vertices of the graphs of a batch, followed by n, as (B + 1,) int64 in NumPy.
 
@@ -87,7 +112,7 @@ def check_starts(starts: Any, n: int) -> np.ndarray:
     ValueError
         `starts` is not a sequence of integers that rises from 0 to n.
     """
-    found = np.asarray(starts.get() if is_cupy(starts) else starts)
+    found = np.asarray(on_host(starts))
     whole = found.ndim == 1 and found.dtype.kind in "iu" and len(found) > 0
     if not whole or found[0] != 0 or found[-1] != n or not bool((found[1:] >= found[:-1]).all()):
         raise ValueError(f"starts must rise from 0 to the number of vertices, {n}")
@@ -152,10 +177,10 @@ def occurrences(vertices: Any, n: int) -> Any:
     return xp.bincount(vertices, minlength=n) if len(vertices) else xp.zeros(n, np.int64)
 
 
-def row_starts(vertices: Any, n: int, dtype: Any = np.int64) -> Any:
-    """Return the `indptr` (n + 1,) of arcs sorted by vertex, given the vertex of each arc in any order."""
+def row_starts(vertices: Any, n: int) -> Any:
+    """Return the `indptr` (n + 1,), int64, of arcs sorted by vertex, given the vertex of each arc in any order."""
     xp = library_of(vertices)
-    indptr = xp.zeros(n + 1, dtype)
+    indptr = xp.zeros(n + 1, np.int64)
     xp.cumsum(occurrences(vertices, n), out=indptr[1:])
     return indptr
 
@@ -166,11 +191,6 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
     edges = [0, *cuts.tolist(), n]
     return [(a, b) for a, b in pairwise(edges) if a < b]
-
-
-def contiguous(array: Any) -> Any:
-    """Return `array` if it is C-contiguous, else a contiguous copy."""
-    return array if array.flags.c_contiguous else array.copy()
 
 
 def _half(array: Any) -> Any:

@@ -77,12 +77,9 @@ def check_graph(indptr: Any, indices: Any, through: Any, **of_arcs: Any) -> np.n
     csr.check_csr(indptr, indices, **of_arcs)
     if is_cupy(indptr):
         raise TypeError("a hierarchy is made on a CPU; pass NumPy arrays")
-    n = len(indptr) - 1
-    if n >= 2**31:
-        raise ValueError(f"there are {n} vertices; at most 2^31 - 1 are supported")
-    through = np.ones(n, bool) if through is None else np.asarray(through)
-    if through.shape != (n,) or through.dtype != np.bool_:
-        raise ValueError(f"through is {through.dtype} of shape {through.shape}; pass a bool for each of {n} vertices")
+    csr.check_count(indptr)
+    through = np.ones(len(indptr) - 1, bool) if through is None else np.asarray(through)
+    csr.check_through(through, indptr)
     return through
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.csr import contiguous
+from gpuops.arrays import contiguous
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.bricks import Bricks, brick_roots
 from gpuops.hierarchy.order import check_graph

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, library_of, like
-from gpuops.csr import check_csr, check_vertices
+from gpuops.arrays import is_cupy, library_of, like
+from gpuops.csr import check_count, check_csr, check_through, check_vertices
 from gpuops.hops import hops_cuda, hops_numba
 from gpuops.hops.hops_numba import sums
 from gpuops.numbers import outside_infinity
@@ -95,16 +95,10 @@ def hop_distances(
         raise TypeError(f"dtype is {dtype}; numbers of arcs are {', '.join(map(str, HOP_DTYPES))}")
     if check:
         check_csr(indptr, indices)
-        if len(indptr) > 2**31:
-            raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
+        check_count(indptr)
     n = len(indptr) - 1
     vertices = check_vertices(sources, n)
-    if through is not None:
-        check_vectors({"indptr": indptr, "through": through})
-        if through.dtype != bool or len(through) != n:
-            raise ValueError(
-                f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices"
-            )
+    check_through(through, indptr)
     step = _step(length, dtype)
     fitting, levels = _levels(step, max(1, n), limit)
     half: Any = hops_cuda if is_cupy(indptr) else hops_numba

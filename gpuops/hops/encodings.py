@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr, check_starts, contiguous
+from gpuops.arrays import contiguous, is_cupy
+from gpuops.csr import check_csr, check_starts
 from gpuops.hops import encodings_numba
 
 LARGEST = 2**15 - 1  # vertices of a graph, whose numbers of arcs are int16

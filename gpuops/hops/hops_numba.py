@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from gpuops._threads import for_all
-from gpuops.csr import contiguous
+from gpuops.arrays import contiguous
 from gpuops.numbers import outside_infinity
 
 Graph = tuple[np.ndarray, np.ndarray, np.ndarray]

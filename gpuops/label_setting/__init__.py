@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr, check_vertices
+from gpuops.csr import check_count, check_csr, check_vertices
 from gpuops.label_setting import dijkstra_cuda, dijkstra_numba
 
 METHODS = ("heap", "rounds")
@@ -172,8 +172,7 @@ def check_graph(indptr: Any, indices: Any, weights: Any) -> None:
             raise ValueError(f"{name} is not contiguous; pass a copy that is")
     if weights.dtype not in DIJKSTRA_DTYPES:
         raise TypeError(f"weights are {weights.dtype}; convert them to {', '.join(map(str, DIJKSTRA_DTYPES))}")
-    if len(indptr) > 2**31:
-        raise ValueError(f"there are {len(indptr) - 1} vertices; at most 2^31 - 1 are supported")
+    check_count(indptr)
     if not bool((weights >= 0).all()):
         raise ValueError(
             "a weight is negative or NaN, which Dijkstra's algorithm does not allow; use shortest_distances"

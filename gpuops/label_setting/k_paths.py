@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
-from gpuops.csr import check_csr, check_vertices, contiguous
+from gpuops.arrays import contiguous, is_cupy
+from gpuops.csr import check_csr, check_through, check_vertices
 from gpuops.label_setting import k_paths_numba
+from gpuops.options import whole
 
 EXACT = 2**53  # integers below this are exact in float64
 
@@ -77,17 +78,14 @@ def k_shortest_paths(
     check_csr(indptr, indices, weights=weights)
     n = len(indptr) - 1
     (start,), (end,) = check_vertices([source], n), check_vertices([target], n, "target")
-    if k < 1:
-        raise ValueError(f"k is {k}; give a whole number from 1")
+    whole("k", k, 1)
     if not bool((weights >= 0).all()):
         raise ValueError("a weight is negative or NaN; the k shortest paths need weights of 0 or more")
-    whole = weights.dtype.kind in "iu"
-    if whole and len(weights) and int(weights.max()) * n >= EXACT:
+    integers = weights.dtype.kind in "iu"
+    if integers and len(weights) and int(weights.max()) * n >= EXACT:
         raise OverflowError("a path could be 2^53 or longer; pass weights of float64")
-    if through is None:
-        through = np.ones(n, bool)
-    elif through.dtype != bool or through.shape != (n,):
-        raise ValueError(f"through is {through.dtype} of shape {through.shape}; give one bool for each vertex")
+    check_through(through, indptr)
+    through = np.ones(n, bool) if through is None else through
     graph = (
         contiguous(indptr.astype(np.int64, copy=False)),
         contiguous(indices.astype(np.int32, copy=False)),
@@ -95,7 +93,7 @@ def k_shortest_paths(
         contiguous(through),
     )
     # The lengths of both parts of a path are sums of fewer than n floats, each rounded by a relative 2^-53 at most.
-    found = k_paths_numba.k_shortest(graph, int(start), int(end), k, 0.0 if whole else 4 * n * 2.0**-53)
-    lengths = np.array([length for length, _ in found], np.int64 if whole else np.float64)
+    found = k_paths_numba.k_shortest(graph, int(start), int(end), k, 0.0 if integers else 4 * n * 2.0**-53)
+    lengths = np.array([length for length, _ in found], np.int64 if integers else np.float64)
     starts = np.cumsum([0, *(len(path) for _, path in found)])
     return lengths, starts, np.array([vertex for _, path in found for vertex in path], np.int64)

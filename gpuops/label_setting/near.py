@@ -18,6 +18,7 @@ import numpy as np
 from gpuops import csr
 from gpuops.arrays import is_cupy
 from gpuops.label_setting import check_graph, farthest_within, near_numba
+from gpuops.options import whole
 
 
 def distances_within(
@@ -114,8 +115,7 @@ def k_nearest(
     (array([1, 0, 0], dtype=int32), array([0, 1, 0]))
     """
     vertices = _checked(indptr, indices, weights, places, "place")
-    if k < 1:
-        raise ValueError(f"k is {k}; give a whole number from 1")
+    whole("k", k, 1)
     wide = weights.astype(np.int64 if weights.dtype.kind == "i" else np.float64)
     starts, tails, arcs = csr.transpose(indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False))
     infinity = np.iinfo(np.int64).max if wide.dtype.kind == "i" else np.inf
@@ -135,6 +135,5 @@ def _mask(through: Any, indptr: Any) -> np.ndarray:
     """Return `through`, checked, or an empty array if paths may pass through every vertex."""
     if through is None:
         return np.empty(0, bool)
-    if through.dtype != bool or through.shape != (len(indptr) - 1,):
-        raise ValueError(f"through is {through.dtype} of shape {through.shape}; give one bool for each vertex")
+    csr.check_through(through, indptr)
     return np.empty(0, bool) if through.all() else np.ascontiguousarray(through)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, like
+from gpuops.arrays import check_vectors, contiguous, is_cupy, like, on_host
 from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import look_and_say_cuda, look_and_say_numba
 from gpuops.sequences.atoms import term_lengths
@@ -55,7 +55,7 @@ def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
     '312211'
     """
     term, left = _short_runs(_checked(seed, steps, long_runs), steps, long_runs)
-    host = term.get() if is_cupy(term) else term
+    host = on_host(term)
     if left == 0 or len(term) == 0 or np.array_equal(host, [2, 2]):  # 22 describes itself
         return term if is_cupy(term) else np.array(term)
     half: Any = look_and_say_cuda if is_cupy(term) else look_and_say_numba
@@ -97,7 +97,7 @@ def look_and_say_lengths(seed: Any, steps: int, *, long_runs: str = "digits") ->
             break
         term = _said(term, long_runs)
         first.append(len(term))
-    host = term.get() if is_cupy(term) else term
+    host = on_host(term)
     return [*first[:-1], *term_lengths(host, steps + 1 - len(first))]
 
 
@@ -115,7 +115,7 @@ def _checked(seed: Any, steps: int, long_runs: str) -> Any:
         raise TypeError(f"seed is {seed.dtype}; pass a str of digits or an array of uint8")
     if long_runs == "digits" and len(seed) and int(seed.max()) > 9:
         raise ValueError(f"seed has the element {int(seed.max())}, which is not a digit; or pass long_runs='element'")
-    return seed if seed.flags.c_contiguous else seed.copy()
+    return contiguous(seed)
 
 
 def _short_runs(term: Any, steps: int, long_runs: str) -> tuple[Any, int]:
@@ -131,7 +131,7 @@ def _longest_run(term: Any) -> int:
 
 def _runs(term: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts and the digits of all runs."""
-    host = term.get() if is_cupy(term) else term
+    host = on_host(term)
     heads = np.flatnonzero(np.diff(host, prepend=host[:1] ^ 1))
     return np.diff(heads, append=len(host)), host[heads]
 

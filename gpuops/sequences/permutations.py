@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, like
+from gpuops.arrays import check_vectors, is_cupy, like, on_host
 from gpuops.memory import refuse_beyond_memory
 from gpuops.sequences import permutations_cuda, permutations_numba
 
@@ -155,7 +155,7 @@ def permutation_rank(permutation: Any) -> int:
     10
     """
     check_vectors({"permutation": permutation})
-    kinds, codes = np.unique(_on_host(permutation), return_inverse=True)
+    kinds, codes = np.unique(on_host(permutation), return_inverse=True)
     left = np.bincount(codes, minlength=len(kinds)).tolist()
     arrangements, rank = _arrangements(left), 0
     for remaining, code in zip(range(len(codes), 0, -1), codes.tolist(), strict=True):
@@ -184,7 +184,7 @@ def next_permutation(permutation: Any) -> Any:
     array([2, 1, 2, 3])
     """
     check_vectors({"permutation": permutation})
-    kinds, codes = np.unique(_on_host(permutation), return_inverse=True)
+    kinds, codes = np.unique(on_host(permutation), return_inverse=True)
     return like(permutation, kinds[codes]) if permutations_numba.advance(codes) else None
 
 
@@ -195,7 +195,7 @@ def _kinds(values: Any) -> tuple[Any, list[int]]:
             raise ValueError(f"values is {values}; the number of elements must not be negative")
         values = np.arange(values) if values > 256 else np.arange(values, dtype=np.uint8)
     check_vectors({"values": values})
-    kinds, repeats = np.unique(_on_host(values), return_counts=True)
+    kinds, repeats = np.unique(on_host(values), return_counts=True)
     if len(kinds) > 256:
         raise ValueError(f"values has {len(kinds):,} different elements; at most 256 can be arranged")
     return kinds, repeats.tolist()
@@ -230,7 +230,3 @@ def _unranked(repeats: list[int], rank: int) -> np.ndarray:
         codes[place], arrangements = code, these
         left[code] -= 1
     return codes
-
-
-def _on_host(array: Any) -> np.ndarray:
-    return array.get() if is_cupy(array) else array

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.options import one_of, whole
+
 NEIGHBOURHOODS = ("gaussian", "bubble", "mexican_hat", "linear")
 
 
@@ -32,7 +34,7 @@ class Grid:
     Raises
     ------
     ValueError
-        There are no units, or an odd number of rows on a hexagonal torus.
+        A side is no whole number from 1, or there is an odd number of rows on a hexagonal torus.
     """
 
     rows: int
@@ -41,8 +43,8 @@ class Grid:
     toroidal: bool = False
 
     def __post_init__(self) -> None:
-        if self.rows < 1 or self.columns < 1:
-            raise ValueError(f"a grid of {self.rows} x {self.columns} has no units")
+        whole("rows", self.rows, 1)
+        whole("columns", self.columns, 1)
         if self.hexagonal and self.toroidal and self.rows % 2:
             raise ValueError(f"a hexagonal torus has an even number of rows, not {self.rows}: odd rows are shifted")
 
@@ -180,7 +182,6 @@ def _radial(name: str, r: Any, sigma: float) -> Any:
 
 def check_neighbourhood(name: str, sigma: float) -> None:
     """Raise ValueError if there is no such neighbourhood, or its radius is not a positive number."""
-    if name not in NEIGHBOURHOODS:
-        raise ValueError(f"neighbourhood is {name!r}; pass one of {', '.join(map(repr, NEIGHBOURHOODS))}")
+    one_of("neighbourhood", name, NEIGHBOURHOODS)
     if not (math.isfinite(sigma) and sigma > 0):
         raise ValueError(f"sigma is {sigma}; pass a positive number of grid units")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gpuops.arrays import is_cupy
+from gpuops.options import one_of
 
 EUCLIDEAN, TAXICAB, COSINE = range(3)
 METRICS = {"euclidean": EUCLIDEAN, "taxicab": TAXICAB, "cosine": COSINE}
@@ -27,8 +28,7 @@ TITLES = {"euclidean": "Euclidean", "taxicab": "taxicab", "cosine": "cosine"}  #
 
 def check_metric(metric: str) -> None:
     """Raise ValueError if there is no such metric."""
-    if metric not in METRICS:
-        raise ValueError(f"metric is {metric!r}; pass one of {', '.join(map(repr, METRICS))}")
+    one_of("metric", metric, METRICS)
 
 
 def distances_to_all(samples: Any, codebook: Any, metric: str) -> Any:

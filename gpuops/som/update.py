@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
+from gpuops.arrays import is_cupy, on_host
 from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
 from gpuops.som.metrics import METRICS, check_metric
@@ -211,7 +211,7 @@ def _scale_for(samples: Any, weights: Any) -> FixedPoint:
         magnitudes = abs(x)
         finite = magnitudes <= np.finfo(x.dtype).max  # other values are faults, which `accumulate` finds
         found = _library(x).where(finite, magnitudes, 0).max(axis=0)
-        return found.get() if is_cupy(found) else found
+        return on_host(found)
 
     heaviest = None if weights is None else float(greatest(weights))
     return fixed_point(max(len(samples), 1), greatest(samples), heaviest)

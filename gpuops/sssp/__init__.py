@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy, like
-from gpuops.csr import check_vertices, contiguous
+from gpuops.arrays import contiguous, is_cupy, like, on_host
+from gpuops.csr import check_vertices
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import sssp_cuda
@@ -241,7 +241,7 @@ def _starts(graph: SearchGraph, vertices: np.ndarray, starts: Any) -> np.ndarray
     """Return the distance at which paths begin at each source; if a source is named twice, its least start."""
     if starts is None:
         return np.zeros(len(vertices), graph.dtype)
-    values = np.asarray(starts.get() if is_cupy(starts) else starts)
+    values = np.asarray(on_host(starts))
     if values.ndim and values.shape != vertices.shape:
         raise ValueError(f"there are {len(vertices)} sources, but starts of shape {values.shape}; give one per source")
     values = np.broadcast_to(values, vertices.shape)
@@ -353,7 +353,7 @@ def _refuse_cycles_through_closed(graph: SearchGraph, distances: Any, sources: n
     if not bool(displaced.any()):
         return
     predecessors = shortest_path_tree(graph, distances, sources, starts=begins)
-    for source in sources[displaced.get() if is_cupy(displaced) else displaced].tolist():
+    for source in sources[on_host(displaced)].tolist():
         way, seen = [source], {source}
         while (before := int(predecessors[way[-1]])) >= 0 and before not in seen:
             way.append(before)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, is_cupy
+from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.kept import Kept
@@ -171,13 +171,8 @@ def search_graph(
 
 def _check_arrays(indptr: Any, indices: Any, weights: Any, through: Any) -> None:
     csr.check_csr(indptr, indices, weights=weights)
-    if through is not None:
-        check_vectors({"indptr": indptr, "through": through})
-    n = len(indptr) - 1
-    if n >= 2**31:
-        raise ValueError(f"there are {n} vertices; searches support at most 2^31 - 1")
-    if through is not None and (through.dtype != bool or len(through) != n):
-        raise ValueError(f"through is {through.dtype} of length {len(through)}; give a bool for each of {n} vertices")
+    csr.check_count(indptr)
+    csr.check_through(through, indptr)
 
 
 def _distance_dtype(weights: Any, dtype: Any) -> np.dtype:

@@ -22,7 +22,13 @@ from pipelines.workers.capacity import Needs, this_process
 PIECE = 1 << 22  # arcs handed to the store at a time
 
 
-def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
+def write_reverse(
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    overwrite: bool = False,
+) -> Graph:
     """Write the graph with all arcs reversed to a graph store, and return the store, opened.
 
     Labels, coordinates, lines, classes of roads, closed vertices and junctions are copied. Rows are sorted by head;
@@ -30,7 +36,7 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or path of a graph store
     out : path of the new store
     device : "auto" (a GPU if there is one and the graph is large), "cpu" or "gpu"; the result is the same
     overwrite : replace an existing graph store at `out`
@@ -49,6 +55,7 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
     >>> tilepath.write_reverse(ring, "reversed.zarr").indices().tolist()
     [2, 0, 1]
     """
+    graph = open_graph(graph)
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     _refuse_what_cannot_fit(graph)
@@ -65,7 +72,13 @@ def write_reverse(graph: Graph, out: str | os.PathLike[str], *, device: str = "a
     return open_graph(out)
 
 
-def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "auto", overwrite: bool = False) -> Graph:
+def write_forest(
+    graph: Graph | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    overwrite: bool = False,
+) -> Graph:
     """Write a spanning forest of the graph to a graph store, and return the store, opened.
 
     Directions of arcs and weights do not matter for the forest; the arcs that are stored keep both. An arc is in the
@@ -77,6 +90,7 @@ def write_forest(graph: Graph, out: str | os.PathLike[str], *, device: str = "au
     >>> tilepath.write_forest(graph, "forest.zarr").m
     6
     """
+    graph = open_graph(graph)
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     chosen, _, _ = _forest(graph, device)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gpuops.arrays import is_cupy, on_host
 from pipelines.files.tables import check_output, vertex_names, write_table
-from pipelines.stores import Graph
+from pipelines.stores import Graph, open_graph
 from pipelines.stores.neighbours import ReversedGraph
 from pipelines.stores.on_device import rows_on
 
@@ -98,7 +98,7 @@ def graph_storage(graph: Graph) -> Storage:
     return Storage(2 * m + n + 1, n * n, 8 * (n + 1) + (head + weight) * m, weight * n * n)
 
 
-def graph_structure(graph: Graph) -> Structure:
+def graph_structure(graph: Graph | str | os.PathLike[str]) -> Structure:
     """Return degrees, components and balance; reads all arcs, with 12 bytes of memory for each arc.
 
     Examples
@@ -106,6 +106,7 @@ def graph_structure(graph: Graph) -> Structure:
     >>> tilepath.graph_structure(graph).components
     1
     """
+    graph = open_graph(graph)
     outgoing, incoming = out_and_in_degrees(graph)
     components = component_numbers(graph)
     surplus = outgoing % 2 if not graph.directed else outgoing - incoming

@@ -20,7 +20,7 @@ from typing import Any
 from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
-from pipelines.sssp.plan import LANES, make_search_plan, refuse_disk_of
+from pipelines.sssp.plan import LANES, make_search_plan
 from pipelines.sssp.searches import SearchJob, have_equal_weights
 from pipelines.sssp.solve import run_searches
 from pipelines.stores.distances import DistancesWriter
@@ -58,7 +58,7 @@ def estimate(request: Request) -> Estimate:
         work=(rows, "rows"),
         needs=plan.needs,
         summary=replace(plan, reason="every worker holds the graph").describe(job.graph, rows, facts),
-        refuse=lambda out: refuse_disk_of(plan, out),
+        refuse=plan.refuse_disk,
         plan=plan,
     )
 

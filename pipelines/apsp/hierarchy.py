@@ -22,7 +22,7 @@ from distributed import Client
 
 from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
@@ -49,7 +49,7 @@ from pipelines.stores.schema import disk_errors
 from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
-from pipelines.workers.progress import Progress, duration, size
+from pipelines.workers.progress import Progress, duration
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 

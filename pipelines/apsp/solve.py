@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from functools import partial
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from distributed import Client
 
+from gpuops.options import number, one_of, whole
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.hierarchy import HIERARCHY
@@ -30,7 +30,7 @@ from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 
 # Of methods that take the same time, the first is chosen.
@@ -139,9 +139,11 @@ def all_pairs_shortest_paths(
     >>> found.at["Rome", "Milan"].item()
     570
     """
-    _check_method(method)
+    one_of("method", method, ("auto", *(known.name for known in METHODS)))
     check_coordination(coordination)
-    block, workers = _check_count("block", block, "vertices"), _check_count("workers", workers, "workers")
+    block = None if block is None else whole("block", block, 1)
+    workers = None if workers is None else whole("workers", workers, 1)
+    seconds = math.inf if commit_seconds is None else number("commit_seconds", commit_seconds, 0)
     graph = open_graph(graph)
     if graph.n == 0:
         raise ValueError(f"{graph.path}: the graph has no vertices, and so no distances; import one that has some")
@@ -164,15 +166,13 @@ def all_pairs_shortest_paths(
     with Progress(1, "workers", progress) as shown:
         shown.stage("measuring workers")
         facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
-        seconds = math.inf if commit_seconds is None else commit_seconds
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
     place = growing_place(out, None if writer is None else writer.path)
-    stated = reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds
-    with refusing(*stated):
+    plan = run_plan(reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds)
+    with stating(plan):
         estimate.refuse(place)
-    state(*stated)
     if writer is None:
         writer = create_distances(
             out,
@@ -185,7 +185,7 @@ def all_pairs_shortest_paths(
             overwrite=overwrite,
         )
     with Progress(*estimate.work, progress) as shown:
-        shown.note(stated[0])
+        shown.note(plan.text)
         how.execute(client, request, estimate, writer, shown)
         if verify:
             shown.stage("verifying")
@@ -200,20 +200,6 @@ def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
 def _job(graph: Graph, dtype: np.dtype) -> Job:
     """Return the problem for the tasks; raises NegativeCycleError."""
     return Job(graph, dtype, graph.through(), potentials_of(graph), fits=distances_fit(graph, dtype))
-
-
-def _check_method(name: str) -> None:
-    *most, last = ("auto", *(method.name for method in METHODS))
-    if name not in (*most, last):
-        raise ValueError(f"method is {name!r}; pass {', '.join(map(repr, most))} or {last!r}")
-
-
-def _check_count(name: str, count: Any, what: str) -> int | None:
-    if count is None:
-        return None
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-        raise ValueError(f"{name} is {count!r}; give a whole number of {what}, 1 or more")
-    return int(count)
 
 
 def _verified(distances: Distances, graph: Graph, verify: bool) -> Distances:

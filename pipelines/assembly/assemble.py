@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.options import whole
 from pipelines.assembly.contigs import Contigs, DeBruijnGraph, de_bruijn_graph, find_contigs, tips
 from pipelines.assembly.kmers import Kmers, check_k, count_kmers, reverse_complements, text_of
 from pipelines.files.output_file import check_free, whole_file
@@ -94,9 +95,8 @@ def assemble(
     (9, 2)
     """
     check_k(k)
-    for name, value, least in ("min_coverage", min_coverage, 1), ("tip_letters", tip_letters, 0):
-        if value < least:
-            raise ValueError(f"{name} is {value}; give a whole number from {least}")
+    whole("min_coverage", min_coverage, 1)
+    whole("tip_letters", tip_letters, 0)
     paths = [reads] if isinstance(reads, str | os.PathLike) else list(reads)
     refuse_files([path for path in (out, gfa) if path is not None], paths, overwrite)
     if graph is not None:

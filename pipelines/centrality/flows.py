@@ -29,7 +29,7 @@ from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers, on_devices
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 
 COLUMNS = ("origin", "destination", "amount")
@@ -117,9 +117,8 @@ def link_flows(
         f"n = {graph.n:,}, m = {graph.m:,}, {counted(len(amounts), 'pair')} from {counted(len(rows), 'origin')}, "
         f"{on_devices(facts)}: {needs}"
     )
-    with refusing(stated, "flows", needs):
+    with stating(run_plan(stated, "flows", needs)):
         needs.refuse_memory(size, facts, "Give fewer workers (--workers)")
-    state(stated, "flows", needs)
     landing = Landing(len(rows), sources_of_task(graph, len(rows), len(facts)))
     with Progress(len(rows), "origins", progress) as shown:
         shown.note(stated)

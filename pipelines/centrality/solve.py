@@ -17,7 +17,7 @@ from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers, on_devices
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 
 
@@ -101,7 +101,8 @@ def betweenness(
         check_output(out, overwrite)
     graph.refuse_turns("betweenness is")
     _check_options(graph, edges, hops, sample, endpoints)
-    chosen = range(graph.n) if sample is None else random.Random(seed).sample(range(graph.n), sample)
+    drawn = random.Random(seed.item() if isinstance(seed, np.generic) else seed)
+    chosen = range(graph.n) if sample is None else drawn.sample(range(graph.n), sample)
     sources = np.asarray(chosen, np.int64)
     job = BetweennessJob(graph, hops or not graph.weighted, endpoints, edges)
 
@@ -111,13 +112,12 @@ def betweenness(
         f"n = {graph.n:,}, m = {graph.m:,}, {counted(len(sources), 'source')}, {on_devices(facts)}, "
         f"by {method}: {needs}"
     )
-    with refusing(stated, method, needs):
+    with stating(run_plan(stated, method, needs)):
         needs.refuse_memory(
             f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}",
             facts,
             "Give fewer workers (--workers)" + (", or leave out edges (--edges)" if edges else ""),
         )
-    state(stated, method, needs)
     landing = Landing(len(sources), sources_of_task(graph, len(sources), len(facts)))
     with Progress(len(sources), "sources", progress) as shown:
         shown.note(stated)

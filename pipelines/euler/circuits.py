@@ -11,6 +11,7 @@ from distributed import Client
 
 from gpuops import NotEulerianError, euler_circuit, verify_circuit
 from gpuops.arrays import library_of
+from gpuops.options import one_of
 from pipelines.euler.plan import METHODS, EulerPlan, make_euler_plan
 from pipelines.stores import Graph, open_graph
 from pipelines.stores.circuits import SCHEMA, Circuits, open_circuits, write_circuits
@@ -95,13 +96,12 @@ def euler_circuits(
     [0, 1, 2]
     """
     graph = open_graph(graph)
-    if method not in METHODS:
-        raise ValueError(f"method is {method!r}; choose {', '.join(METHODS[:-1])} or {METHODS[-1]}")
+    one_of("method", method, METHODS)
     first = None if start is None else graph.vertex(start, "start")
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    state(plan.describe(graph), plan.method, plan.needs)
+    state(plan.stated(graph))
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
         shown.note(plan.describe(graph))

@@ -17,9 +17,8 @@ import numpy as np
 
 from gpuops import euler_circuit
 from gpuops.errors import VerificationError
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
 from pipelines.workers.capacity import DoesNotFitError
-from pipelines.workers.progress import size
 
 ARC_BYTES = 48  # bytes of memory for each word: the graph, the walk, its letters
 

@@ -8,12 +8,11 @@ from functools import partial
 
 from distributed import Client
 
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, Needs, WorkerFacts, measure_workers, refuse_disk
-from pipelines.workers.plans import refusing
-from pipelines.workers.progress import size
+from pipelines.workers.plans import Plan, refusing, run_plan
 
 METHODS = ("stages", "hierholzer", "auto")
 
@@ -47,6 +46,10 @@ class EulerPlan:
         size = f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.m, 'arc')}"
         return f"{size} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: {self.needs}"
 
+    def stated(self, graph: Graph) -> Plan:
+        """Return the plan that the run states."""
+        return run_plan(self.describe(graph), self.method, self.needs)
+
 
 _METHOD_NAMES = {"stages": "stages", "hierholzer": "Hierholzer's algorithm, on one core"}
 
@@ -72,7 +75,7 @@ def make_euler_plan(
     needs = Needs((memory_needed(graph, method, directed, worker.gpu),), disk=disk)
     cure = partial(_what_would_fit, graph, method, directed, worker)
     plan = EulerPlan(worker, method, needs)
-    with refusing(plan.describe(graph), method, needs):
+    with refusing(plan.stated(graph)):
         needs.refuse_memory(f"Euler circuits of {counted(graph.m, 'arc')}", [worker], cure)
         refuse_disk(disk, out, "walk along a smaller graph")
     return plan

@@ -118,14 +118,14 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - most // 2]}\u2026{text[-(most // 2) :]}"
 
 
-def title_of_distances(unit: str, about: str = "") -> str:
+def title_of_distances(unit: str) -> str:
     """Return the label of a scale of distances: "travel time" if `unit` is a unit of time, else "distance".
 
-    >>> title_of_distances("s", " from a"), title_of_distances("km"), title_of_distances("")
-    ('travel time from a [s]', 'distance [km]', 'distance')
+    >>> title_of_distances("s"), title_of_distances("km"), title_of_distances("")
+    ('travel time [s]', 'distance [km]', 'distance')
     """
     quantity = "travel time" if TIME.fullmatch(unit.lower()) else "distance"
-    return f"{quantity}{about}" + (f" [{unit}]" if unit else "")
+    return quantity + (f" [{unit}]" if unit else "")
 
 
 SECONDS = re.compile(r"s|secs?|seconds?")

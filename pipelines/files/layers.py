@@ -165,7 +165,7 @@ def crs_named(crs: Any) -> Any:
     except CRSError as error:
         raise ValueError(
             f"crs (--crs) is {crs!r}, which is no coordinate system; give a name such as EPSG:25833"
-        ) from (error)
+        ) from error
 
 
 def recorded_name(crs: str) -> str:

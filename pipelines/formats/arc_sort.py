@@ -17,106 +17,35 @@ the store, which needs as much space anyway.
 from __future__ import annotations
 
 import os
-import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
 
 import numba
 import numpy as np
 
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.stores import Graph, new_graph, open_graph
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
-from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.ahead import in_turn, threads_ahead
-from pipelines.workers.progress import size
 
-Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None]  # tails, heads and weights; an unweighted graph has None
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs
 
 ARC_BYTES = 100  # bytes of memory per arc of a range: its columns as read, as sorted, and as written
 HELD_SHARE = 0.75  # share of the memory for arcs set aside; the remaining memory is for sorting ranges
 VERTEX_BYTES = 32  # bytes of memory per vertex: degrees and offsets, here and in the writer
-LABEL_BYTES = 128  # bytes of memory per label: its text, and its entries in a list and in an array
 VERTEX_SHARE = 0.75  # share of the free memory for vertices; the remaining memory is for sorting
 # A graph without a given number of vertices is doubted if it has more vertices than this, and more per arc than this.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
 LEAST_WIDTH = 1 << 16  # vertices that a range may have even if few arcs fit: a vertex takes only a few numbers
-
-
-class FormatError(ValueError):
-    """A source cannot be read. The message is one line and names the source, the faulty line or row, and the cure."""
-
-    def __init__(self, message: str):
-        super().__init__(re.sub(r"\s*\n\s*", " ", message.strip()))  # messages of libraries may have several lines
-
-
-@dataclass
-class ArcStream:
-    """Arcs in pieces, and known properties of their graph.
-
-    Attributes
-    ----------
-    pieces : iterable of (tails, heads, weights), 1-d arrays of equal length, vertices from 0; weights are None if the
-        graph is unweighted
-    n : number of vertices; None: one more than the largest vertex in the pieces, or `known` if that is larger
-    known : number of vertices that exist even without arcs; it may grow while the pieces are read
-    directed : False: each edge is given once and stored in both directions
-    weighted : False: each arc counts 1, and no weights are stored; it must be right when the first piece is read
-    weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
-    labels : names of the vertices in order, or None; n labels are read after the last piece. A range gives its numbers
-    label_bytes : bytes of memory that a label takes while the store is made; labels of a range take no memory
-    through : bool (n), False for closed vertices, or a function of n that returns this array, or None
-    coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
-    lines : function of `simplify` and `sorted_rows` that returns the lines of the stored arcs, in their order; or None
-    classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
-    turns : function of `simplify` and `sorted_rows` that returns the turns that the source forbids, int64 (t, 2), as
-        pairs of stored arcs; or None
-    more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
-    crs : name of the coordinate system, "" if it is not known
-    attribution : text that pictures and maps show as the origin of the data; None, like "", for none
-    weight_unit, source : text for `tilepath info`
-    weight_name : name of the weights, "" for none
-    remarks : remarks for the user about the source; remarks may be added while the pieces are read
-    fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
-    """
-
-    pieces: Iterable[Piece]
-    n: int | None = None
-    known: int = 0
-    directed: bool = True
-    weighted: bool = True
-    weight_dtype: Any = None
-    labels: Iterable[str] | range | None = field(default=None, repr=False)
-    label_bytes: int = LABEL_BYTES
-    through: np.ndarray | Callable[[int], np.ndarray] | None = None
-    coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None
-    lines: Callable[[bool, bool], Lines] | None = None
-    classes: Callable[[bool, bool], RoadClasses | None] | None = None
-    turns: Callable[[bool, bool], np.ndarray] | None = None
-    more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
-    crs: str = ""
-    attribution: str | None = None
-    weight_unit: str = ""
-    weight_name: str = ""
-    source: str = ""
-    remarks: list[str] = field(default_factory=list)
-    fault: str = ""
-
-    def first_labels(self, n: int) -> list[str] | range | None:
-        """Return the labels of the first n vertices."""
-        if self.labels is None or isinstance(self.labels, range):
-            return self.labels and self.labels[:n]
-        return list(islice(self.labels, n))
 
 
 def default_memory() -> int:

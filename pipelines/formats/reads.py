@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.extras import install
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 
 BATCH_BYTES = 32 << 20
 

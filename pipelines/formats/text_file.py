@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.stores.errors import raise_if_of_system
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")

@@ -19,10 +19,11 @@ import numba
 import numpy as np
 from numba import njit
 
+from gpuops.options import whole
 from pipelines.generators.euler_graphs import EulerGraph, ShallowEulerGraph, euler_of_degrees
 from pipelines.generators.grids import Grid, Road
 from pipelines.generators.random_graphs import Dag, NegativeCycle, RMat, UniformRandom
-from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
+from pipelines.generators.synthetic import Piece, SyntheticGraph
 from pipelines.workers.ahead import in_turn
 
 __all__ = [

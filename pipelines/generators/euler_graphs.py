@@ -24,8 +24,9 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.options import whole
 from pipelines.generators.counter_random import ENDS, below, draw, scramble_all, scrambler
-from pipelines.generators.synthetic import Piece, SyntheticGraph, whole
+from pipelines.generators.synthetic import Piece, SyntheticGraph
 
 _BLOCK = np.uint64(0)
 _WORD = np.uint64(32)

@@ -17,8 +17,9 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.options import number, whole
 from pipelines.generators.counter_random import POSITION, STREET, draw
-from pipelines.generators.synthetic import Piece, SyntheticGraph, both_ways, number, whole
+from pipelines.generators.synthetic import Piece, SyntheticGraph, both_ways
 
 _ONE = np.uint64(1)
 _BLOCK = np.uint64(0)

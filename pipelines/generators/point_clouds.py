@@ -18,8 +18,8 @@ from typing import Any, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.options import number, whole
 from pipelines.generators.counter_random import below, draw
-from pipelines.generators.synthetic import number, whole
 from pipelines.stores.samples import Samples, new_samples, open_samples
 
 PIECE_VALUES = 1 << 22  # values generated at a time

@@ -18,9 +18,10 @@ from typing import ClassVar, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.options import number, whole
 from gpuops.rmat import Drawing
 from pipelines.generators.counter_random import ENDS, WEIGHT, below, draw, scramble_all, scrambler
-from pipelines.generators.synthetic import Piece, SyntheticGraph, number, whole
+from pipelines.generators.synthetic import Piece, SyntheticGraph
 
 _ONE = np.uint64(1)
 _BLOCK = np.uint64(0)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.options import number, whole
 from pipelines.generators.counter_random import POTENTIAL, WEIGHT, below, draw
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -141,18 +142,6 @@ class SyntheticGraph:
 def both_ways(tails: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return tails and heads of both arcs of every edge; the two arcs of an edge are neighbours."""
     return np.stack([tails, heads], axis=1).ravel(), np.stack([heads, tails], axis=1).ravel()
-
-
-def whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raise ValueError unless `value` is a whole number from `low` to `high`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; give a whole number from {low} to {high}")
-
-
-def number(name: str, value: Any, low: float, high: float) -> None:
-    """Raise ValueError unless `value` is a number from `low` to `high`."""
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; give a number from {low:g} to {high:g}")
 
 
 @njit(nogil=True, cache=True)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from distributed import Client, Future
@@ -16,6 +16,7 @@ from gpuops.errors import WeightRangeError
 from gpuops.extras import install
 from gpuops.hierarchy import Cost, HierarchyStructure, close_hierarchy, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
+from gpuops.memory import size
 from pipelines.hierarchy.ordering import order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
@@ -34,10 +35,8 @@ from pipelines.stores.schema import counted
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
 from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.plans import refusing, state
-from pipelines.workers.progress import Progress, size
-
-Stated: TypeAlias = tuple[str, str, Needs]  # a plan, as `pipelines.workers.plans.state` takes it
+from pipelines.workers.plans import Plan, refusing, run_plan, state
+from pipelines.workers.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +80,10 @@ class Building(Attempt):
             self.shown.stage(name)
             shown = f"{self.kind}-{task.__name__.strip('_')}"
             arguments = number, task, self.job, self.out, self.fact
-            stated = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
-            if stated is not None:
-                state(*stated)
-                self.shown.note(stated[0])
+            plan: Plan | None = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
+            if plan is not None:
+                state(plan)
+                self.shown.note(plan.text)
             self.shown.advance(1)
 
     def done(self) -> int:
@@ -135,19 +134,19 @@ def _by_place(graph: Graph) -> ByPlace | None:
     return vertices_by_place(graph, coordinates)
 
 
-def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Stated:
+def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Plan:
     clear()
-    structure, cost, stated = _found(job, writer.order(), writer.path, fact)
+    structure, cost, plan = _found(job, writer.order(), writer.path, fact)
     writer.commit_structure(structure, cost)
-    return stated
+    return plan
 
 
-def plan_of(job: Job, out: str, fact: WorkerFacts) -> Stated:
+def plan_of(job: Job, out: str, fact: WorkerFacts) -> Plan:
     """Return the plan of a hierarchy that is to be written to `out`; the order is computed for the plan."""
     return _found(job, _order_of(job, lambda: None), out, fact)[2]
 
 
-def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[HierarchyStructure, Cost, Stated]:
+def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[HierarchyStructure, Cost, Plan]:
     """Find the structure on an order, or take the structure of another store; refuse a run that does not fit."""
     like = None if job.like is None else open_hierarchy(job.like)
     indptr, indices, through = job.graph.indptr(), job.graph.indices(), job.graph.through()
@@ -173,11 +172,11 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
     memory, disk = closing_memory(structure, cost, job.graph, job.dtype), table_bytes(cost, job.graph, job.dtype)
     most = memory if like is not None else max(memory, ordering_memory(job.graph))
     text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"
-    stated = (text, "tables", Needs(host=(most,), disk=disk))
-    with refusing(*stated):
+    plan = run_plan(text, "tables", Needs(host=(most,), disk=disk))
+    with refusing(plan):
         refuse_closing(structure, cost, job.graph, job.dtype, fact)
         refuse_disk(disk, out, "search instead (tilepath sssp)")
-    return structure, cost, stated
+    return structure, cost, plan
 
 
 def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:

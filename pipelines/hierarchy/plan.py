@@ -19,11 +19,12 @@ from gpuops.hierarchy.memory import (
     structure_bytes,
     window_bytes,
 )
+from gpuops.memory import size
 from pipelines.places.by_place import by_place_bytes
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
-from pipelines.workers.progress import size, with_prefix
+from pipelines.workers.progress import with_prefix
 
 # Bytes for each vertex to answer from mapped tables. Rows to all vertices were measured to need the most: up to 250, in
 # addition to the tables of all bricks.

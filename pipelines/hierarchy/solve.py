@@ -121,7 +121,7 @@ def build_hierarchy(
             if like is None:
                 refuse_ordering(graph, fact)
             if plan_only():
-                state(*plan_of(job, growing_place(out, None), fact))
+                state(plan_of(job, growing_place(out, None), fact))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:

@@ -11,7 +11,7 @@ import numpy as np
 from gpuops.numbers import outside_infinity
 from pipelines.files.figures import figure_file, shortened, title_of_distances
 from pipelines.pictures.drawing import GREY
-from pipelines.stores import Distances, Graph
+from pipelines.stores import Distances, Graph, open_distances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ TICKS = 8  # most labels along an edge
 
 
 def picture_distances(
-    distances: Distances,
+    distances: Distances | str | os.PathLike[str],
     path: str | os.PathLike[str] | None = None,
     graph: Graph | str | os.PathLike[str] | None = None,
     *,
@@ -36,7 +36,7 @@ def picture_distances(
 
     Parameters
     ----------
-    distances : the store
+    distances : the store or its path
     path : path of the new file (.png, .pdf, .svg); by default no file is written
     graph : the graph or its path; by default the graph recorded in the store
     title : line above the picture; by default the name of the store and its shape
@@ -56,6 +56,7 @@ def picture_distances(
     --------
     >>> figure = tilepath.picture_distances(distances, "distances.png")
     """
+    distances = open_distances(distances)
     graph = distances.graph(graph)
     rows, columns = distances.shape
     title = f"{Path(distances.path).name}: {rows:,} x {columns:,}" if title is None else title

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuops import k_shortest_paths as k_shortest
 from gpuops.errors import WeightRangeError
+from gpuops.options import whole
 from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.places.snapping import Snapping
 from pipelines.routes.along import arcs_along
@@ -56,8 +57,7 @@ def k_shortest_paths(
         graph = open_graph(graph)
     snapping = Snapping(graph)
     s, t = vertex_at(graph, source, "source", snapping), vertex_at(graph, target, "target", snapping)
-    if k < 1:
-        raise ValueError(f"k is {k}; give a whole number from 1 (--k)")
+    whole("k", k, 1)
     if graph.weighted and graph.weight_min < 0:
         raise ValueError(f"{graph.path} has a weight of {graph.weight_min:g}; the k shortest paths need 0 or more")
     indptr, indices, weights = graph.rows()

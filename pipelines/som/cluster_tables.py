@@ -23,7 +23,7 @@ def cluster_map(
     *,
     linkage: str | None = None,
     adjacent: bool = False,
-    samples: Samples | None = None,
+    samples: Samples | str | os.PathLike[str] | None = None,
     seed: int = 0,
 ) -> np.ndarray:
     """Return the cluster of every unit of a codebook store (see `pipelines.som.clusters.cluster_units`).
@@ -38,7 +38,7 @@ def cluster_map(
         Linkage of the agglomerative method; by default "ward" on Euclidean maps, else "average".
     adjacent : bool
         Merge only clusters that touch on the grid (agglomerative).
-    samples : Samples, optional
+    samples : Samples or path of a samples store, optional
         Samples whose density immersion follows; by default the samples the map was trained with.
     seed : int
         Seed of the first means (kmeans).
@@ -83,7 +83,7 @@ def write_clusters(
     codebook: Codebook | str | os.PathLike[str],
     *,
     mapping: Mapping | str | os.PathLike[str] | None = None,
-    samples: Samples | None = None,
+    samples: Samples | str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a table of the clusters of units, or of the samples of `mapping` with their names, labels and units.
@@ -96,7 +96,7 @@ def write_clusters(
     codebook : Codebook or path of its store
     mapping : Mapping or path of its store, optional
         The samples to write; a sample has the cluster of its best matching unit.
-    samples : Samples, optional
+    samples : Samples or path of their store, optional
         The samples of the mapping, if their store was moved.
     overwrite : bool
         Replace a file that exists.
@@ -125,7 +125,7 @@ def write_clusters(
     write_units(mapping, path, samples=samples, of_units={"cluster": pa.array(clusters)}, overwrite=overwrite)
 
 
-def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarray:
+def read_clusters(path: str | os.PathLike[str], codebook: Codebook | str | os.PathLike[str]) -> np.ndarray:
     """Read the clusters of units from a table that `write_clusters` wrote, or that was made by hand.
 
     Parameters
@@ -151,6 +151,7 @@ def read_clusters(path: str | os.PathLike[str], codebook: Codebook) -> np.ndarra
     >>> bool((tilepath.read_clusters("units to read.csv", book) == clusters).all())
     True
     """
+    codebook = open_codebook(codebook)
     clusters = np.full(codebook.grid.units, -2)
     names = column_names(path)
     if not {"unit", "cluster"} <= {*names} or "row" in names:

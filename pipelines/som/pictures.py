@@ -77,7 +77,7 @@ def picture_map(
     columns: Sequence[str] | None = None,
     scaled: bool = False,
     mapping: Mapping | str | os.PathLike[str] | None = None,
-    samples: Samples | None = None,
+    samples: Samples | str | os.PathLike[str] | None = None,
     clusters: np.ndarray | None = None,
     text: bool = False,
     ways: Sequence[tuple[int, int]] = (),
@@ -97,7 +97,8 @@ def picture_map(
     columns : names of the columns to show (planes); all by default
     scaled : show values as they were trained, on a scale that the colour bars name (planes)
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
-    samples : for labels, the samples of the mapping; for densities, any samples, by default the samples of the training
+    samples : samples or the path of their store: for labels, by default the samples of the mapping; for densities, by
+        default the samples of the training
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
     text : write labels into the cells (labels, pies), or else the numbers of clusters; on large maps, once into each
         patch of equal cells
@@ -125,6 +126,7 @@ def picture_map(
     """
     from pipelines.stores.codebook import open_codebook
     from pipelines.stores.mapping import open_mapping
+    from pipelines.stores.samples import open_samples
 
     if kind not in KINDS:
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join(KINDS)}")
@@ -133,6 +135,7 @@ def picture_map(
     check_style(kind, scaled, size, cmap)
     codebook = open_codebook(codebook)
     mapping = None if mapping is None else open_mapping(mapping)
+    samples = None if samples is None else open_samples(samples)
     grid = codebook.grid
     if clusters is not None and (clusters.shape != (grid.units,) or clusters.dtype.kind != "i"):
         raise ValueError(f"clusters are {clusters.dtype} {clusters.shape}; give an integer for each of the units")
@@ -147,6 +150,7 @@ def picture_map(
         raise ValueError("trajectories are of the samples of a mapping store; name it (mapping, --mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
+        samples = mapping.samples() if samples is None and kind in OF_LABELS else samples
     if title is None:
         joined = ", edges joined" if grid.toroidal else ""
         title = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
@@ -326,7 +330,7 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
         cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.cmap or colours), label=what)
 
 
-def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
+def learned_rows(codebook: Codebook, samples: Samples | str | os.PathLike[str] | None) -> np.ndarray:
     """Return up to `MOST_SAMPLES` samples, evenly spread over the rows, on the scale of the map.
 
     Raises
@@ -334,7 +338,9 @@ def learned_rows(codebook: Codebook, samples: Samples | None) -> np.ndarray:
     ValueError
         Values are missing.
     """
-    samples = codebook.samples() if samples is None else samples
+    from pipelines.stores.samples import open_samples
+
+    samples = codebook.samples() if samples is None else open_samples(samples)
     samples = samples.in_scaling(codebook.scaling)
     blocks = min(100, -(-samples.n // MOST_SAMPLES) * 100 if samples.n > MOST_SAMPLES else 1)
     rows = samples.n if blocks == 1 else MOST_SAMPLES // blocks

@@ -34,7 +34,7 @@ from pipelines.workers.attempts import Run, clear, held, keep
 from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_devices, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 from pipelines.workers.row_chunks import RowsAttempt
 
@@ -107,11 +107,10 @@ def map_samples(
     needs = _needs(codebook, scaled, facts, chunk)
     place = growing_place(out, None if begun is None else begun.path)
     text = f"{counted(samples.n, 'sample')}, {counted(codebook.grid.units, 'unit')}, {on_devices(facts)}: {needs}"
-    stated = (text + kept_beside(out, place), "chunks of samples", needs)
-    with refusing(*stated):
+    plan = run_plan(text + kept_beside(out, place), "chunks of samples", needs)
+    with stating(plan):
         needs.refuse_memory(f"chunks of {counted(chunk, 'sample')}", facts, "Free memory, or use fewer workers")
         refuse_disk(needs.disk, place, "map fewer samples")
-    state(*stated)
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
     with Progress(samples.n, "samples", progress) as shown:
         if scaled is not samples:
@@ -119,7 +118,7 @@ def map_samples(
                 f"{samples.path} has the scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; "
                 "samples are converted to the map's"
             )
-        shown.note(stated[0])
+        shown.note(plan.text)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(Placing, codebook, scaled)
     return open_mapping(out)
 

@@ -10,7 +10,7 @@ from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import Needs, WorkerFacts, on_devices
-from pipelines.workers.plans import refusing
+from pipelines.workers.plans import Plan, refusing, run_plan
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
@@ -62,10 +62,10 @@ class SomPlan:
             f"{on_devices(facts)}: {where}; {self.needs}"
         )
 
-    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts], kept: str = "") -> tuple[str, str, Needs]:
-        """Return the arguments of `pipelines.workers.plans.state`; the text ends with the clause `kept`."""
+    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts], kept: str = "") -> Plan:
+        """Return the plan that the run states; the text ends with the clause `kept`."""
         text = self.describe(samples, units, facts) + kept
-        return text, "online" if self.online else "batch", self.needs
+        return run_plan(text, "online" if self.online else "batch", self.needs)
 
 
 def make_som_plan(
@@ -121,6 +121,6 @@ def make_som_plan(
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (resident=False, --streamed)"
-    with refusing(*plan.stated(samples, units, facts)):
+    with refusing(plan.stated(samples, units, facts)):
         plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.options import one_of, whole
+
 SCHEDULES = ("linear", "exponential")
 
 
@@ -74,10 +76,8 @@ def sigma_schedule(
     ValueError
         There is no such schedule, there are no epochs, or a radius or the tolerance is out of range.
     """
-    if schedule not in SCHEDULES:
-        raise ValueError(f"schedule is {schedule!r}; pass one of {', '.join(map(repr, SCHEDULES))}")
-    if epochs < 1:
-        raise ValueError(f"epochs is {epochs}; give at least 1")
+    one_of("schedule", schedule, SCHEDULES)
+    whole("epochs", epochs, 1)
     for name, value in (("sigma", first), ("sigma_end", last)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}; give a positive number of grid units")

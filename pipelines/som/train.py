@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
+from gpuops.options import whole
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
-from pipelines.generators.synthetic import whole
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
@@ -28,7 +28,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.executors import check_coordination
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
 
 STARTS = ("pca", "random")
@@ -153,9 +153,8 @@ def train_som(
     metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
     check_coordination(coordination)
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
-    whole("seed", seed, 0, 2**64 - 1)
-    whole("keep_codebooks", 1 if keep_codebooks is None else keep_codebooks, 1, 2**63 - 1)
-    seed = int(seed)  # JSON does not take NumPy's integers
+    epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)
+    keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
     sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
     radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
@@ -186,9 +185,8 @@ def train_som(
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
-    with refusing(*stated):
+    with stating(stated):
         refuse_disk(disk, place, FEWER_EPOCHS)
-    state(*stated)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
         of_store: dict[str, Any] = {"metric": metric, "sigmas": sigmas, "options": options, "together": together}
@@ -204,7 +202,7 @@ def train_som(
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
             shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
-        shown.note(stated[0])
+        shown.note(stated.text)
         Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
     return open_codebook(out)
 
@@ -236,15 +234,16 @@ def _grid(
 ) -> Grid:
     """Return the grid asked for; options that are None come from the map `initial`, or else suit n samples."""
     before = initial.grid if isinstance(initial, Codebook) else None
-    known = {"hexagonal": False, "toroidal": False} if before is None else vars(before)
-    asked = {"rows": rows, "columns": columns, "hexagonal": hexagonal, "toroidal": toroidal}
-    known = {**known, **{name: value for name, value in asked.items() if value is not None}}
+    known: dict[str, Any] = {"hexagonal": False, "toroidal": False} if before is None else dict(vars(before))
+    sides, shape = {"rows": rows, "columns": columns}, {"hexagonal": hexagonal, "toroidal": toroidal}
+    known |= {name: whole(name, side, 1) for name, side in sides.items() if side is not None}
+    known |= {name: bool(value) for name, value in shape.items() if value is not None}
     if "rows" not in known or "columns" not in known:
         if not isinstance(initial, str):
             raise ValueError(
                 "an array (initial) does not say the sides of the grid; pass rows (--rows) and columns (--columns)"
             )
-        known = {**known, **usual_sides(n, rows, columns, known["hexagonal"] and known["toroidal"])}
+        known |= usual_sides(n, known.get("rows"), known.get("columns"), known["hexagonal"] and known["toroidal"])
     return Grid(**known)
 
 
@@ -277,7 +276,7 @@ def _check_options(
     check_metric(metric)
     check_kernel(kernel, online)
     check_rates(rate, rate_end)
-    if piece_rows is not None and piece_rows < 1:
-        raise ValueError(f"piece_rows is {piece_rows}; give one at least")
+    if piece_rows is not None:
+        whole("piece_rows", piece_rows, 1)
     if online and samples.largest_weight is not None:
         raise ValueError(f"{samples.path} has weights, which online training cannot use; train in batches")

@@ -35,7 +35,7 @@ from pipelines.workers.capacity import (
     on_devices,
     refuse_disk,
 )
-from pipelines.workers.plans import refusing
+from pipelines.workers.plans import Plan, refusing, run_plan
 from pipelines.workers.progress import duration
 from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
@@ -101,17 +101,19 @@ class SearchPlan:
             f"by {self.spread} ({self.reason}){streamed}: {self.needs}, about {duration(self.seconds)}"
         )
 
-    def stated(
-        self, graph: Graph, rows: int, facts: list[WorkerFacts], kept: str = ""
-    ) -> tuple[str, str, Needs, float]:
-        """Return the arguments of `pipelines.workers.plans.state`; the text ends with the clause `kept`."""
-        return self.describe(graph, rows, facts) + kept, f"by {self.spread}", self.needs, self.seconds
+    def stated(self, graph: Graph, rows: int, facts: list[WorkerFacts], kept: str = "") -> Plan:
+        """Return the plan that the run states; the text ends with the clause `kept`."""
+        return run_plan(self.describe(graph, rows, facts) + kept, f"by {self.spread}", self.needs, self.seconds)
 
     def fitting(self, graph: Graph, rows: int, facts: list[WorkerFacts], what: str, cure: str) -> SearchPlan:
         """Return the plan; raise DoesNotFitError, as `Needs.refuse_memory` does, if the memory is too small."""
-        with refusing(*self.stated(graph, rows, facts)):
+        with refusing(self.stated(graph, rows, facts)):
             self.needs.refuse_memory(what, facts, cure)
         return self
+
+    def refuse_disk(self, out: str | os.PathLike[str]) -> None:
+        """Raise DoesNotFitError if the disk of `out` is too small for the result."""
+        refuse_disk(self.needs.disk, out, "ask for fewer sources")
 
 
 def graph_bytes(n: int, m: int, itemsize: int, *, symmetric: bool) -> int:
@@ -195,7 +197,7 @@ def make_search_plan(
         needs = Needs((fixed + per_arc,) * count, disk=rows * row)
         plan = SearchPlan("vertices", reason, chunk, max(1, -(-m // count)), False, needs, together + writing)
         plan.fitting(graph, rows, facts, f"the distances of {n:,} vertices", "Use machines with more memory")
-        with refusing(*plan.stated(graph, rows, facts)):
+        with refusing(plan.stated(graph, rows, facts)):
             raise DoesNotFitError(f"{n:,} distances leave no room for arcs; free memory, or use fewer workers")
     own = max(1, -(-m // count))
     arcs, transposed = min(own, piece_arcs or own), True
@@ -260,8 +262,3 @@ def _room(fixed: int, facts: list[WorkerFacts]) -> int:
         workers = sum(place in (f.address, f.host) for f in facts)
         left.append((int(MEMORY_SHARE * free) - needed) // workers)
     return min(left)
-
-
-def refuse_disk_of(plan: SearchPlan, out: str | os.PathLike[str]) -> None:
-    """Raise DoesNotFitError if the disk is too small for the result."""
-    refuse_disk(plan.needs.disk, out, "ask for fewer sources")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from distributed import Client
@@ -12,10 +12,11 @@ from distributed import Client
 from gpuops import NegativeCycleError
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
+from gpuops.options import one_of, whole
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
-from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan, refuse_disk_of
+from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
 from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
@@ -28,7 +29,7 @@ from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import refusing, state, states_plan
+from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
 
 
@@ -112,7 +113,7 @@ def single_source_shortest_paths(
     pipelines.stores.StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
-        An option does not go with the graph or with another option.
+        An option has no such value, or does not go with the graph or with another option.
 
     Examples
     --------
@@ -128,13 +129,16 @@ def single_source_shortest_paths(
     wanted = None if targets is None else listed_vertices(graph, "target", targets)
     options: dict[str, Any] = {
         "sources": chosen,
-        "together": together,
-        "predecessors": predecessors,
+        "together": bool(together),
+        "predecessors": bool(predecessors),
         "cutoff": cutoff,
         "targets": wanted,
     }
     asked = {"dtype": _path_dtype(graph, dtype), **options}
     _check_options(graph, cutoff, wanted, verify, predecessors)
+    if spread is not None:
+        one_of("spread", spread, get_args(Spread))
+    piece_arcs = None if piece_arcs is None else whole("piece_arcs", piece_arcs, 1)
     again = partial(_resume, graph=graph, asked=asked)
     writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
@@ -147,13 +151,12 @@ def single_source_shortest_paths(
     plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
     place = growing_place(out, None if writer is None else writer.path)
     stated = plan.stated(graph, rows, facts, kept_beside(out, place))
-    with refusing(*stated):
-        refuse_disk_of(plan, place)
-    state(*stated)
+    with stating(stated):
+        plan.refuse_disk(place)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
     with Progress(rows, "rows", progress) as shown:
-        shown.note(stated[0])
+        shown.note(stated.text)
         try:
             run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
         except (NegativeCycleError, WeightRangeError):

@@ -27,7 +27,7 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.origin import OfGraph, origin_of
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store
+from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store, set_attributes
 
 
 def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,8 @@ def write_circuits(
             array = DECLARED.create(group, name, values.shape, (chunk,), values.dtype)
             if values.size:
                 array[:] = values
-        group.update_attributes(
+        set_attributes(
+            group,
             {
                 "schema": SCHEMA,
                 "length": len(arcs),
@@ -149,7 +150,7 @@ def write_circuits(
                 "method": method,
                 "graph": origin_of(path, graph),
                 "graph_arcs": graph.m,
-            }
+            },
         )
     return open_circuits(path)
 

@@ -85,6 +85,30 @@ CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
 OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
+
+
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
+    attributes, arrays = group.attrs, found["arrays"]
+    texts: dict[str, Any] = {name: attributes.get(name, "") for name in ("crs", "attribution")}
+    for name, text in texts.items():
+        if type(text) is not str:
+            raise TypeError(f"{name} is {text!r}")
+    if len({*arrays} & {*LINES}) not in (0, len(LINES)):
+        raise ValueError("some of the arrays of lines are missing")
+    names = tuple(attributes.get("road_classes", ()))
+    if not all(type(name) is str for name in names):
+        raise TypeError(f"classes of roads are {names!r}")
+    optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
+    texts["road_classes"] = names
+    choices = weights_of(attributes, found)
+    for each in choices:
+        if each.array != "weights":
+            check_array(path, group, each.array, (found["m"],), (each.dtype,), whole=True)
+    texts |= {"choices": choices, "weight_name": attributes.get("weight_name", ""), "weight_array": "weights"}
+    return {"optional": optional, "weighted": "weights" in arrays, **texts}
+
+
 DECLARED = Schema(
     "graph/1",
     grows=False,
@@ -108,31 +132,9 @@ DECLARED = Schema(
         Array("line_points", ("float64",), ("p", "2"), optional=True),
         Array("arc_classes", ("int16",), ("m",), optional=True),
     ),
-    derive=lambda path, group, found: _derived(path, group, found),
+    derive=_derived,
 )
 SCHEMA = DECLARED.name
-
-
-def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
-    """Return what follows from the optional attributes and the names of the arrays; ValueError if they are wrong."""
-    attributes, arrays = group.attrs, found["arrays"]
-    texts: dict[str, Any] = {name: attributes.get(name, "") for name in ("crs", "attribution")}
-    for name, text in texts.items():
-        if type(text) is not str:
-            raise TypeError(f"{name} is {text!r}")
-    if len({*arrays} & {*LINES}) not in (0, len(LINES)):
-        raise ValueError("some of the arrays of lines are missing")
-    names = tuple(attributes.get("road_classes", ()))
-    if not all(type(name) is str for name in names):
-        raise TypeError(f"classes of roads are {names!r}")
-    optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
-    texts["road_classes"] = names
-    choices = weights_of(attributes, found)
-    for each in choices:
-        if each.array != "weights":
-            check_array(path, group, each.array, (found["m"],), (each.dtype,), whole=True)
-    texts |= {"choices": choices, "weight_name": attributes.get("weight_name", ""), "weight_array": "weights"}
-    return {"optional": optional, "weighted": "weights" in arrays, **texts}
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,7 @@ from pipelines.stores.graph import CLASSES, DECLARED, LINES, ONES, SCHEMA, Diges
 from pipelines.stores.lines import Lines, check_lines
 from pipelines.stores.place import new_store
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import CHUNK_BYTES, create_array
+from pipelines.stores.schema import CHUNK_BYTES, counted, create_array, set_attributes
 from pipelines.stores.whole_chunks import Appender, write_text
 
 
@@ -175,14 +175,14 @@ class GraphWriter:
         """
         self._through = through
         if labels is not None:
-            self._check_count("labels", len(labels))
+            self._check_shape("labels", (len(labels),), (self.n,))
             write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
         if coordinates is not None:
-            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64)
+            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64, (self.n, 2))
         if through is not None:
-            self._whole("through", np.asarray(through, dtype=bool), bool)
+            self._whole("through", np.asarray(through, dtype=bool), bool, (self.n,))
         if junctions is not None:
-            self._whole("junctions", junctions, np.int64)
+            self._whole("junctions", junctions, np.int64, (self.n,))
         if lines is not None:
             self._write_lines(lines)
         if classes is not None:
@@ -237,33 +237,34 @@ class GraphWriter:
             array.finish()
         indptr = np.zeros(self.n + 1, np.int64)
         np.cumsum(self._degrees, out=indptr[1:])
-        self._whole("indptr", indptr, np.int64)
+        self._whole("indptr", indptr, np.int64, indptr.shape)
         self._digest.add("indptr", indptr)
         if self._through is not None:
             self._digest.add("through", np.asarray(self._through, dtype=bool))
         more = [record | {"digest": self._digest.with_weights(part).value()} for record, part in self._more]
         self._attrs |= {"more_weights": more} if more else {}
         empty = self.m == 0
-        self._group.update_attributes(
+        set_attributes(
+            self._group,
             {
                 **self._attrs,
                 "weight_min": 0.0 if empty else self._weight_min,
                 "weight_max": 0.0 if empty else self._weight_max,
                 "digest": self._digest.value(),
                 "schema": SCHEMA,
-            }
+            },
         )
 
-    def _whole(self, name: str, values: np.ndarray, dtype: Any) -> None:
-        self._check_count(name, len(values))
+    def _whole(self, name: str, values: np.ndarray, dtype: Any, shape: tuple[int, ...]) -> None:
+        self._check_shape(name, values.shape, shape)
         chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
         array = Appender(DECLARED.create(self._group, name, values.shape, chunks, dtype))
         array.append(values)
         array.finish()
 
-    def _check_count(self, name: str, count: int) -> None:
-        if count not in (self.n, self.n + 1):
-            raise ValueError(f"{name} has {count} entries for {self.n} vertices")
+    def _check_shape(self, name: str, found: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        if found != shape:
+            raise ValueError(f"{name}: the shape is {found}, not {shape}, for {counted(self.n, 'vertex', 'vertices')}")
 
     @staticmethod
     def _chunk_rows(rows: int, width: int) -> int:

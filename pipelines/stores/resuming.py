@@ -43,6 +43,7 @@ from pipelines.stores.schema import (
     remove_leftovers,
     row_mask,
     row_ranges,
+    set_attributes,
 )
 from pipelines.stores.settled import settled
 
@@ -96,7 +97,7 @@ class StoreWriter:
                     cls.declared.write(group, name, array)
                 else:
                     cls.declared.create(group, name, *array[:3], **array.options)
-            group.update_attributes({**attributes, cls.declared.source: origin})
+            set_attributes(group, {**attributes, cls.declared.source: origin})
         return replace(cls.begun(place), run_id=run_id)
 
     @classmethod

@@ -29,6 +29,7 @@ import pyarrow as pa
 import zarr
 
 from gpuops.memory import refuse_beyond_memory
+from gpuops.options import one_of
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
 from pipelines.stores.frames import as_matrix, columns_of
@@ -36,7 +37,7 @@ from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import TEXT, StoreError, counted, open_store
+from pipelines.stores.schema import TEXT, StoreError, counted, open_store, set_attributes
 from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
@@ -321,8 +322,8 @@ def new_samples(
     UserWarning
         A column that is to be scaled by its spread is constant, or float32 merges distinct values.
     """
-    if not isinstance(scaling, Scaling) and scaling not in SCALINGS:
-        raise ValueError(f"scaling is {scaling!r}; pass one of {', '.join(map(repr, SCALINGS))}")
+    if not isinstance(scaling, Scaling):
+        one_of("scaling", scaling, SCALINGS)
     if np.dtype(dtype) not in DTYPES:
         raise ValueError(f"samples are stored as float32 or float64, not {np.dtype(dtype)}; choose one of them")
     columns = list(map(str, columns))
@@ -359,7 +360,7 @@ def new_samples(
             chunk_rows=chunk_rows,
         )
         yield writer
-        group.update_attributes(writer.finish() | {"compensated": compensated})
+        set_attributes(group, writer.finish() | {"compensated": compensated})
 
 
 def write_samples(

@@ -11,7 +11,7 @@ import math
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,19 @@ def create_array(
     codecs = text_codecs() if dtype is str or dtype == TEXT else result_codecs(np.dtype(dtype))
     options = {"compressors": codecs, "config": {"write_empty_chunks": True}} | options
     return group.create_array(name, shape=tuple(shape), chunks=chunks, dtype=dtype, **options)
+
+
+def set_attributes(group: zarr.Group, attributes: Mapping[str, Any]) -> None:
+    """Set attributes of a new store; numbers and flags of NumPy, which JSON does not take, become those of Python."""
+    group.update_attributes({name: _plain(value) for name, value in attributes.items()})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:

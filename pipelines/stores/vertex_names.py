@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpuops.arrays import is_cupy
+from gpuops.arrays import is_cupy, on_host
 from pipelines.stores.schema import StoreError
 
 UNKNOWN, SEVERAL = -1, -2
@@ -45,7 +45,7 @@ class Positions:
         return f"positions({np.array2string(np.asarray(self), separator=', ', threshold=12)})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self.indices.get() if is_cupy(self.indices) else np.asarray(self.indices)
+        found = np.asarray(on_host(self.indices))
         return found.astype(dtype or found.dtype, copy=bool(copy))
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ def positions(indices: Any) -> Positions:
     """
     if is_cupy(indices) and indices.dtype.kind in "iu":
         return Positions(indices)
-    array = np.asarray(indices.get() if is_cupy(indices) else indices)
+    array = np.asarray(on_host(indices))
     if array.dtype.kind not in "iu" and array.size:
         array = np.asarray(_entries("position", array.reshape(-1))).reshape(array.shape)
         if array.dtype.kind not in "iu":
@@ -152,7 +152,7 @@ class VertexNames:
         """
         entries: Any
         if isinstance(given, Positions):
-            entries = given.indices.get() if is_cupy(given.indices) else given.indices
+            entries = on_host(given.indices)
             if entries.ndim != 1:
                 raise ValueError(f"the {what}s have the shape {entries.shape}; give a list of vertices")
             found = np.where((entries >= 0) & (entries < self.n), entries, UNKNOWN)

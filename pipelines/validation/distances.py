@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gpuops.certificates import Certificate, arcs_for, join_certificates, verify_row
+from gpuops.options import whole
 from pipelines.stores import Graph
 from pipelines.stores.solutions import SolutionLike, open_solution
 
@@ -53,9 +54,7 @@ def verify_distances(
 
 def choose_rows(count: int, rows: int | Literal["all"] = CERTIFIED_ROWS) -> np.ndarray:
     """Return the rows to prove, int64 and sorted: the first, the last, and further rows at random, always the same."""
-    if rows == "all" or rows >= count:
+    if rows == "all" or whole("rows", rows, 1) >= count:
         return np.arange(count)
-    if rows < 1:
-        raise ValueError(f"rows is {rows}; check at least one")
     inner = 1 + np.random.default_rng(0).choice(count - 2, max(0, rows - 2), replace=False)
     return np.sort(np.concatenate([[0, count - 1][:rows], inner]))

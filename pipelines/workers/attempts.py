@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pipelines.workers.exchange import Exchange
 
 POLL_SECONDS = 0.5  # seconds between two checks for lost workers, while no task ends
+ALL_SECONDS = 20.0  # seconds that a run waits for all lost workers to come back; then it goes on with fewer
+RETURN_SECONDS = 60.0  # seconds that a run waits for a worker to come back
 RECOVERIES = 5  # losses of workers without progress in between that a run survives
 KEYS = "-tilepath-"  # part of the keys of all tasks
 
@@ -410,17 +412,17 @@ async def _value(future: Future) -> Any:
     return await future
 
 
-def await_return(client: Client, count: int, again: str, some: float = 20, timeout: float = 60) -> list[str]:
-    """Wait until there are `count` workers again, or after `some` seconds at least one; returns their addresses.
+def await_return(client: Client, count: int, again: str) -> list[str]:
+    """Wait until there are `count` workers again, or after `ALL_SECONDS` at least one; returns their addresses.
 
-    Raises TimeoutError if there is no worker after `timeout` seconds.
+    Raises TimeoutError if there is no worker after `RETURN_SECONDS`.
     """
     begin = time.monotonic()
     while True:
         stop_if_asked()
         members, waited = workers_of(client), time.monotonic() - begin
-        if len(members) >= count or (members and waited > some):
+        if len(members) >= count or (members and waited > ALL_SECONDS):
             return members
-        if waited > timeout:
-            raise TimeoutError(f"no worker came back within {timeout:.0f} s; start some and {again}")
+        if waited > RETURN_SECONDS:
+            raise TimeoutError(f"no worker came back within {RETURN_SECONDS:.0f} s; start some and {again}")
         time.sleep(POLL_SECONDS / 5)

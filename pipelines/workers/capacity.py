@@ -21,12 +21,12 @@ from distributed.comm import get_address_host
 from distributed.utils import get_ip
 
 from gpuops import minplus_update
-from gpuops.memory import available_memory
+from gpuops.memory import available_memory, size
+from gpuops.options import number
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import StoreError, counted
 from pipelines.workers.attempts import Attempt, has_gpu, retried
 from pipelines.workers.device_arrays import array_library
-from pipelines.workers.progress import size
 
 if TYPE_CHECKING:
     from pipelines.workers.plans import Plan
@@ -60,10 +60,9 @@ class WorkerFacts:
     rate: float  # relaxations/s of `minplus_update`
     threads: int = 1  # CPU threads that operations use; 1 for a GPU
     host_memory: int = 0  # free bytes of the host
-    device_limit: int | None = (
-        None  # bytes of `free_memory` that a run may use, if an option asks for less than is free
-    )
-    host_limit: int | None = None  # the same for the memory of the host
+    # Bytes of `free_memory` and of the host's memory that a run may use, if options ask for less than is free.
+    device_limit: int | None = None
+    host_limit: int | None = None
 
 
 def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_SECONDS) -> list[WorkerFacts]:
@@ -142,6 +141,9 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
 
     A budget of None leaves all that is free.
     """
+    for name, budget in ("device_memory", device), ("host_memory", host):
+        if budget is not None:
+            number(name, budget, 0)
 
     def limited(budget: int | None, free: int) -> bool:
         return budget is not None and budget < MEMORY_SHARE * free

@@ -57,25 +57,34 @@ def plan_only() -> bool:
     return _asked.get()
 
 
-def state(text: str, method: str, needs: Needs, seconds: float | None = None) -> None:
+def run_plan(text: str, method: str, needs: Needs, seconds: float | None = None) -> Plan:
+    """Return the plan of a run; the parameters are as the attributes of `Plan`."""
+    return Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds)
+
+
+def state(plan: Plan) -> None:
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
-        raise _Stated(_plan(text, method, needs, seconds))
-    _disk.set(needs.disk)
+        raise _Stated(plan)
+    _disk.set(plan.disk_bytes)
 
 
 @contextmanager
-def refusing(text: str, method: str, needs: Needs, seconds: float | None = None) -> Iterator[None]:
+def refusing(plan: Plan) -> Iterator[None]:
     """Give the plan to a DoesNotFitError that the block raises, so that a refused run also shows its plan."""
     try:
         yield
     except DoesNotFitError as error:
-        error.plan = replace(_plan(text, method, needs, seconds), refusal=str(error))
+        error.plan = replace(plan, refusal=str(error))
         raise
 
 
-def _plan(text: str, method: str, needs: Needs, seconds: float | None) -> Plan:
-    return Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds)
+@contextmanager
+def stating(plan: Plan) -> Iterator[None]:
+    """State the plan after a block that refuses a run that does not fit."""
+    with refusing(plan):
+        yield
+    state(plan)
 
 
 def states_plan(run: T) -> T:
@@ -109,8 +118,8 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     ----------
     run : function
         `all_pairs_shortest_paths`, `single_source_shortest_paths`, `build_hierarchy`, `betweenness`, `link_flows`,
-        `train_som` or `euler_circuits`. The plan of a hierarchy follows from an order of the vertices, which is
-        computed for the plan.
+        `train_som`, `map_samples` or `euler_circuits`. The plan of a hierarchy follows from an order of the vertices,
+        which is computed for the plan.
     arguments, options : arguments of the function
         Without `resume`, since resuming takes over the store.
 

@@ -9,7 +9,6 @@ import sys
 import time
 from typing import Any
 
-from gpuops.memory import size as size
 from pipelines.workers.notebook import NotebookLine, in_notebook
 
 LINE_SECONDS = 10.0  # seconds between two lines where there is no terminal, as in the log of a batch job

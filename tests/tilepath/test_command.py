@@ -437,6 +437,6 @@ def test_every_page_has_an_example_of_its_command(names, command):
 
 def test_every_command_is_in_a_section_with_its_whole_summary():
     page = CliRunner().invoke(cli.tilepath, ["--help"]).output
-    listed = [name for names in SECTIONS.values() for name in names]
+    listed = [command.name for commands in SECTIONS.values() for command in commands]
     assert sorted(listed) == sorted(cli.tilepath.commands)
     assert "..." not in page.partition("Options:")[2]

@@ -320,7 +320,7 @@ def test_errors_name_the_cure():
         refused("metric is 'chebyshev'; pass one of 'euclidean'", metric="chebyshev", learn=learn)
         refused("neighbourhood is 'box'", kernel="box", learn=learn)
         refused("even number of rows", hexagonal=True, toroidal=True, learn=learn)
-        refused("has no units", rows=0, learn=learn)
+        refused("rows is 0; give a whole number from 1", rows=0, learn=learn)
         refused("rows is 2.5; give an integer", TypeError, rows=2.5, learn=learn)
         refused("epochs is '3'; give an integer", TypeError, epochs="3", learn=learn)
         refused("epochs is 0", epochs=0, learn=learn)

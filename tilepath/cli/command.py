@@ -105,14 +105,14 @@ def _command_to_go_on(arguments: list[str]) -> str:
     return shlex.join(["tilepath", *kept[:end], "--resume", *kept[end:]])
 
 
-SECTIONS = {
-    "Graphs": ["import", "generate", "graph", "picture"],
-    "Shortest paths": ["apsp", "sssp", "path", "stats", "betweenness", "flows"],
-    "Road networks": ["hierarchy", "od", "histogram", "isochrones", "what-if"],
-    "Euler circuits and sequences": ["euler", "assemble", "sequence"],
-    "Self-organizing maps": ["som"],
-    "Stores": ["info", "verify", "export"],
-    "GPUs": ["warm"],
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Graphs": (import_file, generate_graph, graph, picture),
+    "Shortest paths": (apsp, sssp, path, stats, betweenness, flows),
+    "Road networks": (hierarchy, od, histogram, isochrones, what_if),
+    "Euler circuits and sequences": (euler, assemble, sequence),
+    "Self-organizing maps": (som,),
+    "Stores": (info, verify, export),
+    "GPUs": (warm,),
 }
 
 
@@ -128,31 +128,3 @@ def tilepath() -> None:
     from gpuops.faces import refuse_other_systems
 
     refuse_other_systems()
-
-
-for command in (
-    import_file,
-    generate_graph,
-    apsp,
-    sssp,
-    hierarchy,
-    od,
-    isochrones,
-    histogram,
-    what_if,
-    euler,
-    assemble,
-    sequence,
-    path,
-    stats,
-    betweenness,
-    flows,
-    picture,
-    graph,
-    export,
-    info,
-    verify,
-    som,
-    warm,
-):
-    tilepath.add_command(command)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpuops.memory import size
 from pipelines.som.mapping_quality import describe_mapping
 from pipelines.stores.contents import Verified
 from pipelines.stores.graph import Graph
@@ -15,7 +16,6 @@ from pipelines.stores.mapping import Mapping
 from pipelines.stores.place import growing_beside
 from pipelines.stores.schema import counted, kind_of, open_store, store_bytes
 from pipelines.stores.settled import settled
-from pipelines.workers.progress import size
 from tilepath.cli.describe_structure import structure_in_full, structure_lines
 
 

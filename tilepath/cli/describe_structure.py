@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpuops.memory import size
 from pipelines.analysis.structure import COUNTED, Spread, Structure, graph_storage, graph_structure
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
-from pipelines.workers.progress import size
 
 
 def structure_lines(graph: Graph, full: bool) -> Iterator[str]:

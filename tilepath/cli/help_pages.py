@@ -7,6 +7,7 @@ as long to import as Click itself, and `tilepath --help` should print at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import click
@@ -51,7 +52,7 @@ class Page(click.Command):
 
 
 class Pages(click.Group):
-    """A group whose help page lists its commands in `sections`: names by title, by default one section of all.
+    """A group with the commands of `sections`, by title, and a help page with these sections; by default, one of all.
 
     `replaced` has the command to use in place of each former command.
     """
@@ -61,12 +62,14 @@ class Pages(click.Group):
     def __init__(
         self,
         *arguments: Any,
-        sections: Mapping[str, Sequence[str]] | None = None,
+        sections: Mapping[str, Sequence[click.Command]] | None = None,
         replaced: Mapping[str, str] | None = None,
         **options: Any,
     ):
         super().__init__(*arguments, **options)
         self.sections, self.replaced = sections, replaced or {}
+        for command in chain.from_iterable((sections or {}).values()):
+            self.add_command(command)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] in self.replaced and not ctx.resilient_parsing:
@@ -74,9 +77,10 @@ class Pages(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in (self.sections or {"Commands": sorted(self.commands)}).items():
+        alphabetical = [command for _, command in sorted(self.commands.items())]
+        for title, commands in (self.sections or {"Commands": alphabetical}).items():
             with formatter.section(title):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1000)) for name in names])
+                formatter.write_dl([(each.name or "", each.get_short_help_str(limit=1000)) for each in commands])
 
 
 def page(name: str | None = None, **options: Any) -> Callable[[Callable[..., None]], Page]:

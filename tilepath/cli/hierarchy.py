@@ -42,10 +42,10 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     answer on GPUs. Without pymetis, tables are up to 1.5 times as large, and computing them takes longer.
     Memory and disk follow from an order of the vertices, so --dry-run computes the order.
     """
+    from gpuops.memory import size
     from pipelines import build_hierarchy, open_graph
     from pipelines.stores import store_bytes
     from pipelines.validation.certificates import rows_proved
-    from pipelines.workers.progress import size
 
     opened = open_graph(graph)
     with open_client() as client:

@@ -61,10 +61,10 @@ def apsp(
 
     Floyd-Warshall may use fewer GPUs than --workers; it then prints the reason.
     """
+    from gpuops.memory import size
     from pipelines import all_pairs_shortest_paths, open_graph
     from pipelines.stores import store_bytes
     from pipelines.validation.certificates import rows_proved
-    from pipelines.workers.progress import size
 
     opened = open_graph(graph)
     vertices = _listed(opened, "source", sources, sources_file)
@@ -124,11 +124,11 @@ def sssp(
     Weights may be negative. GRAPH may also name an R-MAT graph, such as rmat:24 or rmat:24:seed=3, which is generated
     during the search and never stored.
     """
+    from gpuops.memory import size
     from pipelines import open_graph, single_source_shortest_paths
     from pipelines.stores import store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
     from pipelines.validation.certificates import rows_proved
-    from pipelines.workers.progress import size
 
     opened = open_graph(graph)
     every = sources == ("all",) and sources_file is None and opened.find(sources)[0] == UNKNOWN  # not a label

@@ -196,8 +196,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--initial",
     type=click.Choice(["pca", "random"]),
-    default="pca",
-    show_default=True,
+    show_default="pca",
     help="First codebook: the plane of the two principal components, or randomly chosen samples.",
 )
 @click.option(
@@ -243,9 +242,10 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
     """Train a map on the samples store SAMPLES and write it to the map store OUT."""
     from pipelines import open_codebook, open_samples, train_som
 
-    opened = open_samples(samples)
-    if given is not None:
-        options["initial"] = open_codebook(given)
+    opened, initial = open_samples(samples), options.pop("initial")
+    if given is not None and initial is not None:
+        raise click.UsageError("--initial and --from both choose the first codebook; give one of them")
+    options["initial"] = (initial or "pca") if given is None else open_codebook(given)
     with open_client() as client:
         codebook = train_som(client, opened, out, progress=True, **options)
     click.echo(codebook.describe())

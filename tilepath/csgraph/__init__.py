@@ -25,6 +25,7 @@ import gpuops
 from gpuops.devices import DEVICES
 from gpuops.extras import install
 from gpuops.numbers import outside_infinity
+from gpuops.options import one_of
 
 try:
     import scipy.sparse.csgraph as _scipy
@@ -337,8 +338,7 @@ def _asked(
     dtype = np.dtype(dtype)
     if dtype not in DTYPES:
         raise TypeError(f"dtype is {dtype}; distances are {', '.join(map(str, DTYPES))}")
-    if device not in DEVICES:
-        raise ValueError(f"device is {device!r}; pass one of {', '.join(map(repr, DEVICES))}")
+    one_of("device", device, DEVICES)
     arcs = read_arcs(csgraph, directed, unweighted, dtype)
     return dtype, arcs, _sources(indices, arcs.n)
 

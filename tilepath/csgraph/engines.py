@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import gpuops
-from gpuops.arrays import is_cupy, on_host
+from gpuops.arrays import on_host
 from gpuops.certificates import find_potentials, nonnegative_weights
 from gpuops.numbers import distance_limit, infinity, outside_infinity, to_outside
 from tilepath.csgraph.arcs import Arcs
@@ -125,7 +125,7 @@ def _floyd_warshall(arcs: Arcs, xp: Any) -> np.ndarray:
     np.minimum.at(matrix.reshape(-1), arcs.tails().astype(np.int64) * arcs.n + arcs.indices, arcs.weights)
     matrix = xp.asarray(matrix)
     closed = to_outside(gpuops.floyd_warshall(matrix, out=matrix, nonnegative=True))
-    return closed.get() if is_cupy(closed) else closed
+    return on_host(closed)
 
 
 def searches(arcs: Arcs, question: Question, xp: Any) -> Found:
@@ -146,11 +146,11 @@ def searches(arcs: Arcs, question: Question, xp: Any) -> Found:
             rows[~(rows <= question.limit)] = unreachable
             for row, group in zip(rows, batch, strict=True):
                 row[xp.asarray(group)] = 0
-        distances[first : first + len(batch)] = rows.get() if is_cupy(rows) else rows
+        distances[first : first + len(batch)] = on_host(rows)
         if trees is not None:
             for number, (row, group) in enumerate(zip(rows, batch, strict=True), first):
                 tree = gpuops.shortest_path_tree(graph, row, group)
-                trees[number] = tree.get() if is_cupy(tree) else tree
+                trees[number] = on_host(tree)
     return distances, trees
 
 

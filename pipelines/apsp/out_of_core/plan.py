@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from distributed import Client
 
+from gpuops.memory import size
 from gpuops.minplus import packed_bytes
 from gpuops.minplus.super_stage import column_parts
 from pipelines.apsp.commits import COMMIT_SHARE
@@ -28,7 +29,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
-from pipelines.workers.progress import Progress, duration, size, with_prefix
+from pipelines.workers.progress import Progress, duration, with_prefix
 
 LOCKING_PASSES = 8  # passes of the matrix that repay locking its pages; with fewer passes, threads copy rows
 DISK_RATE = 1e9  # bytes/s at which checkpoints are assumed to be read and written

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from pipelines.files.layers import READ, is_geoparquet, recorded_name
-from pipelines.formats.arc_sort import ArcStream, FormatError, write_sorted
+from pipelines.formats.arc_sort import write_sorted
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.adjacency import looks_like_adjacency, read_adjacency
 from pipelines.formats.graphs.data_frames import is_data_frame, read_data_frame
 from pipelines.formats.graphs.dimacs import read_dimacs

@@ -21,10 +21,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
 from pipelines.formats.text_file import BLANKS, TextFile, count
-from pipelines.stores import Graph
+from pipelines.stores import Graph, open_graph
 
 ARROW = "->"
 PIECE = 1 << 18  # approximate number of arcs in a piece
@@ -79,7 +80,9 @@ def looks_like_adjacency(path: str) -> bool:
     return False
 
 
-def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+def write_adjacency_text(
+    graph: Graph | str | os.PathLike[str], path: str | os.PathLike[str], *, overwrite: bool = False
+) -> int:
     """Write a graph as lines `a -> b, c`, with arcs in the order of the store and without weights.
 
     When the file is read again, vertices have the same names and rows, but are numbered in order of first appearance.
@@ -87,7 +90,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or path of a graph store
     path : path of the text file
     overwrite : replace an existing file
 
@@ -115,6 +118,7 @@ def write_adjacency_text(graph: Graph, path: str | os.PathLike[str], *, overwrit
     2 -> 0
     """
     check_free(path, overwrite)
+    graph = open_graph(graph)
     labels = graph.labels()
     quoted: dict[str, str] = {}
     if labels is not None:

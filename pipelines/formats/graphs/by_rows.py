@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, Piece, sorting
+from pipelines.formats.arc_sort import sorting
+from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
 from pipelines.stores.schema import counted
 

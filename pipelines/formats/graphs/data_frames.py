@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES, ArcStream, FormatError
+from pipelines.formats.arc_sort import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 

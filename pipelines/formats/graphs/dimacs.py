@@ -16,7 +16,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout, read_table
 from pipelines.formats.text_file import TextFile, count
 from pipelines.stores.schema import counted

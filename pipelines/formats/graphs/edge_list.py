@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import Columns, choose_columns, well_known_pairs
 from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, read_table
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream

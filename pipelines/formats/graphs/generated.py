@@ -7,15 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipelines.formats.arc_sort import (
-    ARC_BYTES,
-    VERTEX_BYTES,
-    ArcStream,
-    Piece,
-    default_memory,
-    refuse_unsorted,
-    write_sorted,
-)
+from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.generators import PIECE, edge_pieces
 from pipelines.generators.grids import Grid
 from pipelines.generators.random_graphs import NegativeCycle

@@ -27,7 +27,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
 from pipelines.formats.graphs.osmnx import attribution_of, crs_of

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_of
 from pipelines.formats.graphs.osmnx import attribution_of, crs_of

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.files.layers import line_lengths, need_geopandas, read_layer, with_known_crs
-from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.parquet import weight_dtype

@@ -17,7 +17,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.dimacs import announced_arcs
 from pipelines.formats.graphs.text import NUMBER, VERTEX, Layout
 from pipelines.formats.text_file import TextFile, count

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.dimacs import read_coordinates
 from pipelines.formats.graphs.tntp import read_nodes
 

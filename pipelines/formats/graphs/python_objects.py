@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.in_memory import checked_weights
 from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream
 

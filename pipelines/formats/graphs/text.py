@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.text_file import BLANKS, TextFile, rounded
 from pipelines.workers.ahead import in_turn
 

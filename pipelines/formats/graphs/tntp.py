@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream
+from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.graphs.columns import choose_columns, listed
 from pipelines.formats.graphs.dimacs import announced_arcs, positions
 from pipelines.formats.graphs.text import NUMBER, SKIP, VERTEX, Layout

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import ArcStream, FormatError, Piece
+from pipelines.formats.arc_stream import ArcStream, Piece
+from pipelines.formats.errors import FormatError
 
 LARGEST = 1 << 62  # bound of vertex numbers, so that differences of two numbers fit in int64
 NAME_BYTES = 224  # bytes of memory for the name of a vertex: its text, and its entries in a dictionary and a list

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.annotated import read_h5ad
 from pipelines.formats.samples.arrays import read_npy, read_npz, read_zarr
 from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Source, Wanted

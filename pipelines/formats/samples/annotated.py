@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.extras import install
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.arrays import matrix_rows, rows_with
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
 

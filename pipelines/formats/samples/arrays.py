@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from gpuops.memory import available_memory, size
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.columns import Opened, Rows, Wanted, choose_columns
 from pipelines.stores.foreign_arrays import open_matrix
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 
 PIECE_BYTES = 32 << 20  # bytes of values, in float64, that are read at a time
 

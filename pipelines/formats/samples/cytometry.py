@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib import recfunctions
 
 from gpuops.extras import install
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.arrays import matrix_rows
 from pipelines.formats.samples.columns import Opened, Wanted, distinct
 

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples.columns import Chosen, Opened, Rows, Wanted, choose_columns, distinct
 from pipelines.formats.samples.text_tables import TextTable, text_table
 from pipelines.formats.text_file import TextFile

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.text_file import TextFile
 
 WHITESPACE = "whitespace"  # as a delimiter: fields are separated by any number of blanks and tabs

@@ -163,5 +163,5 @@ def test_wrong_orders(order):
 def test_wrong_masks():
     arcs = made(3, [(0, 1)]).rows("int32")[:2]
     for through in np.ones(2, bool), np.ones(3):
-        with pytest.raises(ValueError, match="pass a bool for each of 3 vertices"):
+        with pytest.raises(ValueError, match="give a bool for each of 3 vertices"):
             hierarchy_order(*arcs, through)

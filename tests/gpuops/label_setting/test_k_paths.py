@@ -106,7 +106,8 @@ def test_one_source_that_is_the_target_and_no_path():
         ({"source": -1}, ValueError, "source -1 is not a vertex"),
         ({"weights": np.array([1.0, -1.0])}, ValueError, "a weight is negative or NaN; the k shortest paths need"),
         ({"weights": np.array([1, 2**52])}, OverflowError, r"a path could be 2\^53 or longer; pass weights of float64"),
-        ({"through": np.array([True])}, ValueError, "give one bool for each vertex"),
+        ({"through": np.array([True])}, ValueError, "through is bool of length 1; give a bool for each of"),
+        ({"through": [True]}, TypeError, "through is a list; pass a NumPy or a CuPy array"),
         ({"indices": np.array([1, 3])}, ValueError, "they must be vertices, 0 to 2"),
     ],
 )

@@ -112,7 +112,7 @@ def test_what_cannot_be_is_refused():
         k_nearest(*graph, [0], 0)
     with pytest.raises(ValueError, match="place 10 is not a vertex"):
         k_nearest(*graph, [10], 1)
-    with pytest.raises(ValueError, match="through is int64 of shape"):
+    with pytest.raises(ValueError, match="through is int64 of length 10; give a bool"):
         k_nearest(*graph, [1], 1, through=np.arange(10))
     with pytest.raises(ValueError, match="a weight is negative"):
         distances_within(*graph[:2], -graph[2], [0], 1)

@@ -475,8 +475,9 @@ def test_hexagons_have_six_neighbours():
 
 
 def test_grids_that_do_not_exist():
-    with pytest.raises(ValueError, match="no units"):
-        Grid(0, 3)
+    for rows in (0, 2.5):
+        with pytest.raises(ValueError, match=f"rows is {rows}; give a whole number from 1"):
+            Grid(rows, 3)
     with pytest.raises(ValueError, match="even number of rows"):
         Grid(3, 3, hexagonal=True, toroidal=True)
 

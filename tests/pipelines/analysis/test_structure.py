@@ -35,7 +35,7 @@ def test_structure_of_random_graphs(tmp_path, seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
     arcs = rng.integers(0, n, (int(rng.integers(0, 40)), 2)).tolist()
-    found = graph_structure(written(tmp_path / "g", n, arcs))
+    found = graph_structure(written(tmp_path / "g", n, arcs).path)
     other = nx.MultiDiGraph()
     other.add_nodes_from(range(n))
     other.add_edges_from(arcs)

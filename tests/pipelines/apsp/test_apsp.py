@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import signal
 import threading
@@ -333,17 +334,26 @@ def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
 
 def test_a_method_that_does_not_exist_is_refused(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
-    methods = "'auto', 'floyd-warshall', 'batched', 'hierarchy' or 'out-of-core'"
+    methods = "one of 'auto', 'floyd-warshall', 'batched', 'hierarchy', 'out-of-core'"
     for method in ("dijkstra", None):
         with pytest.raises(ValueError, match=f"method is {method!r}; pass {methods}"):
             by_any_method(client, graph, tmp_path / "d", method=method)
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize(("name", "values"), [("commit_seconds", (-1, math.nan, "60")), ("host_memory", ("4GiB", -5))])
+def test_amounts_are_checked(client, tmp_path, name, values):
+    graph = store_arcs(tmp_path / "g", 5, *random_arcs(5, 10), "int32")
+    for value in values:
+        with pytest.raises(ValueError, match=f"{name} is {value!r}; give a number from 0"):
+            by_any_method(client, graph, tmp_path / "d", **{name: value})
+    assert not (tmp_path / "d").exists()
+
+
 def test_block_is_checked(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 50, *random_arcs(50, 300), "int32")
     for block in (0, -1, 2.5, 64.0, "64", True):
-        with pytest.raises(ValueError, match=f"block is {block!r}; give a whole number of vertices, 1 or more"):
+        with pytest.raises(ValueError, match=f"block is {block!r}; give a whole number from 1"):
             by_any_method(client, graph, tmp_path / "d", block=block)
     with pytest.raises(ValueError, match="block is 16, but searches have no blocks"):
         by_any_method(client, graph, tmp_path / "d", block=16, method="batched")

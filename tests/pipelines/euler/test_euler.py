@@ -179,7 +179,7 @@ def test_vertices_go_by_their_labels(client, tmp_path, arcs, options, message):
 
 def test_misuse_is_named(client, deep, tmp_path):
     for options, message in (
-        ({"method": "fast"}, "method is 'fast'; choose stages, hierholzer or auto"),
+        ({"method": "fast"}, "method is 'fast'; pass one of 'stages', 'hierholzer', 'auto'"),
         ({"start": 3000}, "there is no vertex 3000; give a position from 0 to 2999"),
         ({"start": 1.5}, "the start is 1.5; give a label, or"),
     ):

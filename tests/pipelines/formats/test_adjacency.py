@@ -113,7 +113,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, case):
     for labels, read in ((np.array(names, object), {}), (None, {"labels": False})):
         name = "named" if read == {} else "numbered"
         graph = write_graph(folder / name, indptr, heads.astype("int32"), heads * 0 + 1, labels=labels, **options)
-        assert write_adjacency_text(graph, folder / f"{name}.adj") == len(names)
+        assert write_adjacency_text(graph.path, folder / f"{name}.adj") == len(names)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(adjacency, "PIECE", piece)
             again = import_graph(folder / f"{name}.adj", folder / f"{name}-again", sorted_rows=False, **read)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from pipelines.formats import arc_sort
-from pipelines.formats.arc_sort import ARC_BYTES, ArcStream, FormatError, write_sorted
+from pipelines.formats.arc_sort import ARC_BYTES, write_sorted
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.stores import StoreError
 
 

@@ -97,7 +97,7 @@ def append(*rows, **options):
         (append([[0]], [[0], [1]]), "g, row 1 and on: weights are given, but the rows before have none"),
         (append([[0], [1]], [[0, 1], [1, INFINITY]]), "g, arc 2 (from 0): arc 1 -> 1, weight inf; weights must be"),
         (append([[0], np.array([2**63], "uint64")]), "g, arc 0 (from 0): arc 0 -> 0, weight 9223372036854775808"),
-        (append([[0]], labels=[]), "labels has 0 entries for 1 vertices"),
+        (append([[0]], labels=[]), "labels: the shape is (0,), not (1,), for 1 vertex"),
     ],
 )
 def test_what_is_refused_leaves_nothing(tmp_path, write, message):

@@ -7,7 +7,7 @@ import flowio
 import numpy as np
 import pytest
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import import_samples
 from pipelines.formats.samples.columns import Wanted
 from pipelines.formats.samples.cytometry import read_fcs

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutations import BYTES, drawn, refused, unzipped
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.reads import LETTER_CODES, read_batches
 from pipelines.formats.samples import import_samples
 

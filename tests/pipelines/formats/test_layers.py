@@ -180,12 +180,12 @@ def test_lines_follow_arcs_into_derived_graphs(load, tmp_path):
     assert classes_by_weight(graph) == {11.0: "primary", np.hypot(3, 10): None, 5.0: "path"}
     assert "lines and classes of roads in EPSG" in graph.describe()
     graph.verify()
-    reverse = write_reverse(graph, tmp_path / "reverse")
+    reverse = write_reverse(graph.path, tmp_path / "reverse")
     assert arcs_of(reverse) == sorted((points[::-1], weight) for points, weight in arcs_of(graph))
     assert classes_by_weight(reverse) == classes_by_weight(graph)
     for directed in (True, False):
         graph = load(layer(NORTH, EAST), directed=directed)
-        forest = write_forest(graph, tmp_path / f"forest-{directed}")
+        forest = write_forest(graph.path, tmp_path / f"forest-{directed}")
         assert arcs_of(forest) == arcs_of(graph)
         assert forest.crs == UTM
 

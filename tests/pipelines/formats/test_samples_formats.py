@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import FORMATS, import_samples
 from pipelines.stores import StoreError, write_graph
 from pipelines.stores.samples import write_samples

@@ -17,7 +17,7 @@ import pytest
 import zarr
 from click.testing import CliRunner
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import import_samples
 from pipelines.stores import StoreError
 from pipelines.stores.samples import open_samples, write_samples

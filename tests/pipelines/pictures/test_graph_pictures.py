@@ -419,7 +419,7 @@ def test_functions_that_draw_return_the_figure(demo, solve, tmp_path):
     assert picture_partitions(demo)._repr_png_().startswith(b"\x89PNG")
     assert picture_graph(demo, tmp_path / "x.dot") is None
     distances, _ = solve(2, ([0, 1], [1, 0], [1, 1]), "float32")
-    figure = picture_distances(distances, tmp_path / "x.png")
+    figure = picture_distances(distances.path, tmp_path / "x.png")
     assert imread(tmp_path / "x.png").shape[:2] == (900, 1080)
     assert figure._repr_png_().startswith(b"\x89PNG")
 

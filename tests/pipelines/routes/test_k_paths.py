@@ -25,7 +25,7 @@ def test_paths_have_the_weights_of_their_arcs(tmp_path):
         k_shortest_paths(store, "a", "e", 2)
     with pytest.raises(StoreError, match="there is no vertex 'z'"):
         k_shortest_paths(store, "z", "e", 2)
-    with pytest.raises(ValueError, match=r"k is 0; give a whole number from 1 \(--k\)"):
+    with pytest.raises(ValueError, match="k is 0; give a whole number from 1"):
         k_shortest_paths(store, "a", "d", 0)
 
 

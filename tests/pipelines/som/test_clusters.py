@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_to_all
-from pipelines import PointCloud, open_codebook, open_mapping, read_clusters
+from pipelines import PointCloud, cluster_map, open_codebook, open_mapping, picture_map, read_clusters
 from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
 from pipelines.som.heights import p_matrix, pareto_radius, u_star
@@ -198,7 +198,12 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
     assert table.cluster.tolist() == pandas.read_csv("c.csv").cluster[table.unit].tolist()
     assert adjusted_rand_score(iris.target, table.cluster) > 0.55
     run("som cluster m.zarr c.parquet --clusters 3 --adjacent")
-    assert (read_clusters("c.parquet", open_codebook("m.zarr")) == pandas.read_csv("c.csv").cluster).all()
+    assert (read_clusters("c.parquet", "m.zarr") == pandas.read_csv("c.csv").cluster).all()
+    # Stores may be named by their paths, and a mapping knows its samples.
+    assert picture_map("m.zarr", None, "labels", mapping="p.zarr").axes[0].get_title()
+    assert picture_map("m.zarr", None, "pmatrix", samples="s.zarr").axes[0].get_title()
+    by_path = cluster_map("m.zarr", "immersion", samples="s.zarr")
+    assert by_path.tolist() == cluster_map("m.zarr", "immersion").tolist()
     os.rename("s.zarr", "moved.zarr")
     assert "give their path" in run("som cluster m.zarr x.csv --clusters 3 --mapping p.zarr", 1)
     run("som cluster m.zarr x.csv --clusters 3 --adjacent --mapping p.zarr --samples moved.zarr")

@@ -710,6 +710,15 @@ def test_few_samples_go_to_one_worker(three, tmp_path, monkeypatch, tolerance):
     np.testing.assert_array_equal(found.hits(), want.hits())
 
 
+def test_numbers_of_numpy_are_recorded_as_numbers_of_python(client, tmp_path):
+    samples = write_samples(tmp_path / "s", cloud(20))
+    plain = {"rows": 2, "epochs": 1, "hexagonal": True, "tolerance": 0.5, "online": True, "rate": 0.5}
+    numpys = {name: np.array(value)[()] for name, value in plain.items()}
+    want, found = (train_som(client, samples, tmp_path / out, **o) for out, o in (("p", plain), ("n", numpys)))
+    assert (found.grid, found.options) == (want.grid, want.options)
+    np.testing.assert_array_equal(found.units(), want.units())
+
+
 def test_errors_name_the_cure(client, tmp_path):
     samples = write_samples(tmp_path / "s", cloud(20))
 
@@ -724,7 +733,9 @@ def test_errors_name_the_cure(client, tmp_path):
     refused("metric is 'chebyshev'", metric="chebyshev")
     refused("neighbourhood is 'box'", kernel="box")
     refused("even number of rows", hexagonal=True, toroidal=True)
-    refused("has no units", rows=0)
+    refused("rows is 0; give a whole number from 1", rows=0)
+    refused("rows is 3.5; give a whole number from 1", rows=3.5)
+    refused("epochs is 2.5", epochs=2.5)
     refused("sigma_end is 0", sigma_end=0.0)
     refused("schedule is 'cosine'", schedule="cosine")
     refused("epochs is 0", epochs=0)
@@ -791,6 +802,8 @@ def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
     som("train", "s", "m", "--rows", "4", "--columns", "5", "--device", "cpu", fault="--overwrite")
     out = som("train", "s", "n", "--rectangular", "--from", "m", "--epochs", "2", "--device", "cpu")
     assert "4 x 5 rectangular map" in out
+    refused = CliRunner().invoke(cli.tilepath, ["som", "train", "s", "o", "--from", "m", "--initial", "random"])
+    assert "--initial and --from both choose the first codebook" in refused.output
     assert "units of 120 samples" in som("map", "m", "s", "p", "--device", "cpu")
     for store in "smp":
         assert "checked: " in run("info", store, "--verify")

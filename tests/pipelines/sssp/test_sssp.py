@@ -447,6 +447,13 @@ def test_distances_beyond_int32_end_in_an_error_that_names_the_cure(client, two,
         single_source_shortest_paths(client, heavy, tmp_path / "q", [0])
 
 
+def test_options_of_numpy_are_recorded_as_those_of_python(client, tmp_path):
+    graph = store_arcs(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
+    flags = {"together": np.True_, "predecessors": np.False_, "cutoff": np.float32(4)}
+    found = single_source_shortest_paths(client, graph, tmp_path / "p", [0], **flags)
+    assert (found.together, found.has_predecessors, found.cutoff) == (True, False, 4)
+
+
 def test_options_that_cannot_be_are_refused(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 9, *random_arcs(9, 30, low=1), "int32")
     signed = store_arcs(tmp_path / "s", 3, np.array([0]), np.array([1]), np.array([-1]), "int32")
@@ -463,6 +470,10 @@ def test_options_that_cannot_be_are_refused(client, tmp_path):
     assert "no source" in message(graph, sources=[])
     assert "there is no vertex 77" in message(graph, targets=[77])
     assert "cutoff is -1" in message(graph, cutoff=-1)
+    assert "spread is 'source'; pass one of 'sources', 'vertices'" in message(graph, spread="source")
+    for arcs in (0, -5, 2.5, "7"):
+        expected = f"piece_arcs is {arcs!r}; give a whole number from 1"
+        assert expected in message(graph, spread="vertices", piece_arcs=arcs)
     assert "not int16" in message(graph, dtype="int16")
     assert "without cutoff" in message(signed, cutoff=3)
     assert "without targets" in message(signed, targets=[1])

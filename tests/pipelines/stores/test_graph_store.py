@@ -1,4 +1,5 @@
 import pickle
+import re
 import shutil
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.stores import StoreError, new_graph, open_graph, write_graph
 from pipelines.stores.lines import Lines, points_along
+from pipelines.stores.samples import write_samples
 
 
 def small(path, **facts):
@@ -222,6 +224,30 @@ def test_arrays_that_are_not_a_graph_are_refused_by_name(tmp_path, indptr, indic
     with pytest.raises(ValueError, match=message):
         write_graph(tmp_path / "g", *map(np.array, (indptr, indices, weights)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_of_numpy_are_recorded(tmp_path):
+    flags = {"directed": np.True_, "simplified": np.False_, "sorted_rows": np.True_, "input_edges": np.int64(7)}
+    graph = write_graph(tmp_path / "g", [0, 1, 2], [1, 0], **flags)
+    assert (graph.directed, graph.simplified, graph.sorted_rows, graph.input_edges) == (True, False, True, 7)
+    assert write_samples(tmp_path / "s", np.eye(3), missing=np.True_).missing
+
+
+@pytest.mark.parametrize(
+    ("annotation", "shape"),
+    [
+        ({"labels": ["a", "b", "c"]}, "(3,), not (2,)"),
+        ({"coordinates": np.zeros((3, 2))}, "(3, 2), not (2, 2)"),
+        ({"coordinates": np.zeros((2, 3))}, "(2, 3), not (2, 2)"),
+        ({"through": np.ones(3, bool)}, "(3,), not (2,)"),
+    ],
+)
+def test_annotations_of_another_shape_replace_no_store(tmp_path, annotation, shape):
+    kept = write_graph(tmp_path / "g", [0, 1, 2], [1, 0])
+    (name,) = annotation
+    with pytest.raises(ValueError, match=re.escape(f"{name}: the shape is {shape}, for 2 vertices")):
+        write_graph(tmp_path / "g", [0, 1, 1], [1], overwrite=True, **annotation)
+    assert open_graph(tmp_path / "g") == kept
 
 
 def test_lines_are_kept_and_checked(tmp_path):

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs import import_graph
 from pipelines.workers.ahead import in_turn
 

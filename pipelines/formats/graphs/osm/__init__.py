@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ArcStream, FormatError
+from pipelines.formats.arc_stream import ArcStream
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.osm.contraction import Roads, contracted
 from pipelines.formats.graphs.osm.largest_component import largest_component

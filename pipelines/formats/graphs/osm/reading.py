@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.extras import install
-from pipelines.formats.arc_sort import FormatError
+from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.osm.profiles import Profile, Travel
 from pipelines.formats.graphs.osm.restrictions import Restrictions, RestrictionsRead
 from pipelines.stores.errors import raise_if_of_system
