@@ -14,11 +14,12 @@ from gpuops.errors import NotEulerianError
 from gpuops.numbers import outside_infinity
 from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import Drawing
+from pipelines.pictures.extent import refuse_places
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
-from pipelines.places.at import VertexOrPlace, name_of, place_of, vertex_at
+from pipelines.places.at import VertexOrPlace, name_of, place_of, point_at
 from pipelines.places.networks import open_network
 from pipelines.places.points import Points, points_from
 from pipelines.places.single import listed
@@ -108,7 +109,8 @@ def picture_graph(
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
     title : line above the picture; by default the name of the store and the contents of the picture
-    areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it
+    areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it; they are cut at
+        the edge of the map
     marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
         Up to ten have their names beside them, but for vertices by position whose names are numbers, and a single place
         without a name
@@ -129,7 +131,8 @@ def picture_graph(
     StoreError
         A vertex does not exist, or a store belongs to another graph.
     ValueError
-        The graph is too large, options exclude each other, or the suffix is unknown.
+        The graph is too large, options exclude each other, an area or a place lies outside the network, or the suffix
+        is unknown.
     FileExistsError
         `path` exists.
 
@@ -145,9 +148,9 @@ def picture_graph(
     _check_bands(band, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
-    middle = None if around is None else vertex_at(whole, around, "around", snapping)
+    middle = None if around is None else _vertex_at(whole, around, "around", snapping)
     origin = "" if isinstance(source, Positions) else name_of(source)
-    source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
+    source = None if source is None else positions(_vertex_at(whole, source, "source", snapping))
     ends, placed = _route_ends(whole, route or (), snapping), [name_of(each) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
@@ -172,6 +175,7 @@ def picture_graph(
         view.cover(areas, cmap)
     if np.size(marks):
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
+        refuse_places(points, whole, "the marks")
         if points.warning:
             warnings.warn(points.warning, stacklevel=2)
         view.mark(points.vertices, _names_of(points, marks))
@@ -254,10 +258,23 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
     placed = [place_of(each) for each in route]
     if placed and all(each is not None for each in placed):
         points = points_from(np.array(placed), graph, "route end", snapping=snapping)
+        refuse_places(points, graph, "the route ends")
         if points.warning:
             warnings.warn(points.warning, stacklevel=3)
         return [positions(vertex) for vertex in points.vertices.tolist()]
-    return [positions(vertex_at(graph, each, "route", snapping)) for each in route]
+    return [positions(_vertex_at(graph, each, "route", snapping, 4)) for each in route]
+
+
+def _vertex_at(graph: Graph, given: Any, what: str, snapping: Any, stacklevel: int = 3) -> int:
+    """Return the vertex that a name means, or the nearest vertex of a place of the map."""
+    if (place := place_of(given)) is None:
+        return graph.vertex(given, what)
+    name = f"the {what} {place}"
+    points = point_at(graph, place, what, name, snapping)
+    refuse_places(points, graph, name)
+    if points.warning:
+        warnings.warn(points.warning, stacklevel=stacklevel)
+    return int(points.vertices[0])
 
 
 def _names_of(points: Points, given: Any) -> list[str]:

@@ -29,6 +29,7 @@ from pipelines.pictures.drawing import (
     Area,
     Drawing,
 )
+from pipelines.pictures.extent import box_around, clipped, refuse_areas
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.places.by_place import EARTH_RADIUS
@@ -190,11 +191,18 @@ class View:
         if not (hasattr(areas, "geom_type") and "limit" in areas and areas.geom_type.str.endswith("Polygon").all()):
             raise ValueError("areas have no polygons with limits; pass what tilepath.isochrones returns, but not edges")
         frame = areas if areas.crs is None or not self.picture.crs else areas.to_crs(self.picture.crs)
+        network, shown, bends = self.graph.coordinates(), self.picture.coordinates, self.picture.bends
+        assert network is not None
+        assert shown is not None
+        refuse_areas(frame, box_around(network, self.degrees), areas.crs)
+        shown = shown if bends is None else np.vstack([shown, bends[1]])
+        frame = clipped(frame, box_around(shown, self.degrees))
         limits = np.unique(frame["limit"])
         unit = f" {frame.attrs['unit']}" if "unit" in frame.attrs else ""
         order = np.argsort(-frame["limit"].to_numpy(), kind="stable")
         for limit, shape in zip(frame["limit"].iloc[order], frame.geometry.iloc[order], strict=True):
-            polygons = [part for part in getattr(shape, "geoms", [shape]) if not part.is_empty]
+            parts = [part for part in getattr(shape, "geoms", [shape]) if not part.is_empty]
+            polygons = [part for part in parts if part.geom_type == "Polygon"]  # cut areas may touch the edge in lines
             rings = [[np.array(ring.coords)[:, :2] for ring in (part.exterior, *part.interiors)] for part in polygons]
             share = (np.searchsorted(limits, limit) + 0.5) / len(limits)
             colour = to_hex(np.array(colormaps[cmap](share)) * PALENESS + (1 - PALENESS))  # streets are dark

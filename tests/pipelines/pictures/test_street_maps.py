@@ -196,7 +196,39 @@ def test_marks_have_the_names_of_their_places(city):
         assert [picture.names[v] for v in picture.marks] == names, marks
     assert not [text for text in picture_graph(graph, marks=here[0]).axes[0].texts if text.get_text() in ("0", "1")]
     with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
-        drawn(graph, marks=[(13.5, 52.0)])
+        drawn(graph, marks=[(13.0415, 52.0)])
+
+
+def test_what_lies_outside_the_network_is_refused_and_areas_are_cut_at_the_edge(city):
+    graph, store = city
+    far = (13.5, 52.0)
+    for options, name in (
+        ({"marks": [far, (13.0, 52.0)]}, "the marks, row 1"),
+        ({"source": far}, r"the source \(13.5, 52.0\)"),
+        ({"route": (far, "0")}, r"the route \(13.5, 52.0\)"),
+        ({"route": ((13.0, 52.0), far)}, "the route ends, row 2"),
+        ({"sample": 9, "around": far}, r"the around \(13.5, 52.0\)"),
+    ):
+        with pytest.raises(ValueError, match=name + ": 33 km from the nearest vertex, .* coordinate system: correct"):
+            drawn(graph, **options)
+    areas = isochrones(store, "300", "2min")
+    elsewhere = areas.set_geometry(areas.translate(1))
+    for given, cause in (
+        (elsewhere, "another network, or EPSG:4326 is not its"),
+        (elsewhere.set_crs(None, allow_override=True), "it has no coordinate system"),
+        (areas.to_crs(25833).set_crs(4326, allow_override=True), "outside the network, which reaches from"),
+    ):
+        with pytest.raises(ValueError, match=f"areas, row 1: the area, at .*{cause}"):
+            drawn(graph, areas=given)
+    wide = areas.set_geometry(areas.scale(30, 30))  # as wide as a country
+    plain, cut = (picture_graph(graph, areas=given).get_size_inches() for given in (areas, wide))
+    assert (plain < cut).all()
+    assert (cut < plain + 0.11 * plain.max()).all()
+    (area,) = drawn(graph, areas=areas).areas  # within the streets, an area stays as it is
+    (same,) = areas.geometry
+    assert len(area.polygons[0][0]) == len(same.exterior.coords)
+    (page,) = picture_graph(graph, areas=wide, sample=100, around="300").axes
+    assert len(page.patches) == 1
 
 
 def test_sources_at_places_have_their_names(city):
