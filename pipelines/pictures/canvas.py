@@ -16,7 +16,7 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import map_frame, place_nodes
-from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
+from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets, street_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,10 @@ LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
 MOST_BANDS = 24  # most bands of colours
-NAMED_MARKS = 10  # most marked nodes that get names
+LEAST_CONTRAST = 1.7  # least contrast to white of the ends of a colour map, as WCAG 2 defines contrast
+TITLE_SHARE, LARGEST_TITLE = 0.025, 24.0  # letters of the title of a map: share of the width of the page; most points
+NAMED_MARKS = 10  # most marked nodes that get names, and rings of the full size
+SMALLEST_RING = 0.4  # least size of rings, as a share of the full size
 
 
 def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, overwrite: bool = False) -> Figure:
@@ -87,8 +90,8 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     _draw_nodes(axes, drawing, centres, sizes, colours, names if detailed else None)
     if drawing.captions:
         high = np.maximum(high, _draw_captions(axes, drawing, centres, sizes, names))
-    for corners in _draw_marks(axes, drawing, centres, sizes, names):
-        low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
+    for label in list(_draw_marks(axes, drawing, centres, sizes, names, np.array([low, high]))):
+        low, high = np.minimum(low, label[0]), np.maximum(high, label[1])
     _finish(figure, axes, drawing, low, high, bar)
 
 
@@ -106,10 +109,10 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
     spare = (page - (high[0] - low[0])) / 2
     low[0], high[0] = low[0] - spare, high[0] + spare
     if drawing.title:
-        high[1] += 8
-        axes.text(
-            low[0] + MARGIN, high[1] - 9, drawing.title, size=TITLE_SIZE, color=INK, va="center", parse_math=False
-        )
+        size = _title_size(drawing, page)
+        high[1] += size
+        y = high[1] - size / 2 - 5
+        axes.text(low[0] + MARGIN, y, drawing.title, size=size, color=INK, va="center", parse_math=False)
     for row in rows:
         x = low[0] + MARGIN
         for i in row:
@@ -129,17 +132,28 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
         style = {"size": SMALL_SIZE, "color": GREY, "ha": "right", "va": "center_baseline", "parse_math": False}
         axes.text(high[0] - MARGIN, low[1] + 3, drawing.attribution, **style)
     if bar is not None:
-        low[1] -= 36 if drawing.attribution else 26
+        low[1] -= 40 if drawing.attribution else 30
     if drawing.streets:  # so that differences to the rounded points of streets have few digits
         low, high = np.floor(low), np.ceil(high)
     figure.set_size_inches(*((high - low) / 72))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     if bar is not None:
         width, height = high - low
-        inner = figure.add_axes((MARGIN / width, 22 / height, 1 - 2 * MARGIN / width, 7 / height))
+        inner = figure.add_axes((MARGIN / width, 26 / height, 1 - 2 * MARGIN / width, 7 / height))
         figure.colorbar(bar, cax=inner, orientation="horizontal")
-        inner.tick_params(labelsize=6, length=2, pad=1.5)
-        inner.set_xlabel(drawing.scale, fontsize=7, labelpad=1)
+        inner.tick_params(labelsize=7, length=2, pad=1.5)
+        inner.set_xlabel(drawing.scale, fontsize=TITLE_SIZE, labelpad=1)
+
+
+def _title_size(drawing: Drawing, page: float) -> float:
+    """Return the size of the letters of the title; on a map it follows the width of the page, as far as there is room.
+
+    On a slide, a map is enlarged or reduced to the width of the slide.
+    """
+    if drawing.coordinates is None:
+        return TITLE_SIZE
+    widest = TITLE_SIZE * (page - 2 * MARGIN) / _text_width(drawing.title, TITLE_SIZE)
+    return max(min(TITLE_SHARE * page, LARGEST_TITLE, widest), TITLE_SIZE)
 
 
 def _extent(centres: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -237,11 +251,23 @@ def node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
         raise ValueError(
             f"cmap (--cmap) is {drawing.cmap!r}; choose a colour map of matplotlib, such as magma or cividis"
         )
-    table = colormaps[drawing.cmap]
+    table = _on_white(colormaps[drawing.cmap])
     colours: list[Any] = [
         table(bounds(value)) if np.isfinite(value) else to_rgba("#dadce0") for value in drawing.values.tolist()
     ]
     return colours, ScalarMappable(bounds, table)
+
+
+def _on_white(table: Any) -> Any:
+    """Return a colour map of matplotlib without its ends that are too light for thin lines on white paper."""
+    from matplotlib.colors import ListedColormap
+
+    shares = np.linspace(0, 1, 256)
+    colours = table(shares)[:, :3]
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)  # of sRGB
+    contrast = 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05)
+    dark = shares[contrast >= LEAST_CONTRAST]
+    return ListedColormap(table(np.linspace(dark[0], dark[-1], 256))) if len(dark) > 1 else table
 
 
 def _bands(known: np.ndarray, every: float) -> np.ndarray:
@@ -326,32 +352,71 @@ def dots_of(drawing: Drawing) -> np.ndarray:
     return np.flatnonzero(alone | np.array([fill != PAPER for fill in drawing.fills]))
 
 
+def ring_size(drawing: Drawing) -> float:
+    """Return the size of the rings of marked nodes, as a share of the full size: many rings are small."""
+    return float(np.clip(np.sqrt(NAMED_MARKS / max(len(drawing.marks), 1)), SMALLEST_RING, 1))
+
+
 def _draw_marks(
-    axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str], box: np.ndarray
+) -> Iterator[np.ndarray]:
     """Draw a ring around each marked node; also its name, if nodes have no names and few nodes are marked.
 
-    Yields the corners of the names.
+    `box` has the corners (2, 2) of the picture. Yields the corners of the names.
     """
     from matplotlib.collections import PathCollection
     from matplotlib.patheffects import withStroke
 
-    around = 2.5 if drawing.detailed else 3.5
+    share = 1.0 if drawing.detailed else ring_size(drawing)
+    around = 2.5 if drawing.detailed else 5.1 * share - 1.6 if drawing.streets else 3.5 * share
     rings = [_rounded(centres[v], sizes[v] + around, sizes[v].min() + around) for v in drawing.marks]
-    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=PAPER, linewidths=3.6, zorder=7))
+    axes.add_collection(PathCollection(rings, facecolors="none", edgecolors=PAPER, linewidths=3.6 * share, zorder=7))
     inner = PAPER if drawing.streets else "none"
-    axes.add_collection(PathCollection(rings, facecolors=inner, edgecolors=INK, linewidths=1.8, zorder=8))
+    axes.add_collection(PathCollection(rings, facecolors=inner, edgecolors=INK, linewidths=1.8 * share, zorder=8))
     if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
         return
-    middle = centres.mean(axis=0)
-    for v in filter(lambda v: names[v], drawing.marks):
+    middle, lifted = centres.mean(axis=0), _lifted_lines(drawing, centres)
+    taken = [np.array([centres[v] - sizes[v] - around, centres[v] + sizes[v] + around]) for v in drawing.marks]
+    for v in filter(lambda v: drawing.names[v], drawing.marks):
         half = np.array([_text_width(names[v], NAME_SIZE) / 2, NAME_SIZE / 2])
-        away = sizes[v, 0] + around + 4 + half[0]
-        place = centres[v] + [away if centres[v, 0] >= middle[0] else -away, 0]  # outwards: a route seldom leads there
+        away = sizes[v] + around + [4, 3] + half
+        side = away[0] if centres[v, 0] >= middle[0] else -away[0]  # outwards: a route seldom leads there
+        places = centres[v] + np.array([[side, 0], [-side, 0], [0, away[1]], [0, -away[1]]])
+        boxes = [np.array([place - half, place + half]) for place in places]
+        k = min(range(4), key=lambda k: (_hidden(boxes[k], lifted, taken), _beyond(boxes[k], box), k))
+        place = places[k]
+        taken.append(boxes[k])
         effects = [withStroke(linewidth=3, foreground=PAPER)]
         style = {"color": INK, "ha": "center", "va": "center_baseline", "zorder": 9, "path_effects": effects}
         axes.text(*place, names[v], size=NAME_SIZE, parse_math=False, **style)
-        yield place - half, place + half
+        yield boxes[k]
+
+
+def _lifted_lines(drawing: Drawing, centres: np.ndarray) -> Any:
+    """Return the lines of the lifted arcs, such as a route, as a path of matplotlib."""
+    from matplotlib.path import Path
+
+    if not drawing.m:
+        return Path(np.zeros((0, 2)))
+    assert drawing.lifted is not None
+    offsets, points = street_points(drawing, centres)
+    codes = np.full(len(points), Path.LINETO, Path.code_type)
+    codes[offsets[:-1]] = Path.MOVETO
+    which = np.repeat(drawing.lifted, np.diff(offsets))
+    return Path(points[which], codes[which])
+
+
+def _hidden(box: np.ndarray, lines: Any, taken: list[np.ndarray]) -> int:
+    """Return how much a name in a box (2, 2) hides: lifted lines, rings and names, each of which counts 1."""
+    from matplotlib.transforms import Bbox
+
+    others = sum(bool((box[0] < other[1]).all() and (box[1] > other[0]).all()) for other in taken)
+    return others + int(len(lines.vertices) > 0 and lines.intersects_bbox(Bbox(box), filled=False))
+
+
+def _beyond(box: np.ndarray, picture: np.ndarray) -> float:
+    """Return how far a box reaches beyond the picture, in points: by this much the page would grow."""
+    return float(np.concatenate([picture[0] - box[0], box[1] - picture[1], [0.0]]).max())
 
 
 def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> Any:

@@ -19,6 +19,9 @@ STREET, STREET_WIDTH = "#3c4043", 0.5  # colour and width of streets over filled
 # Lines become thinner if the mean length of streets is below this number of points; the second number is the least
 # width, as a share of the usual width.
 DENSE = 5.0, 0.35
+# Coloured lines become thicker if the mean length of streets is above this number of points; the second number is the
+# greatest width, as a share of the usual width.
+SPARSE = 10.0, 2.0
 BAND_SHARE = 0.85  # the quantile of the lengths of streets that determines the width of a filled band
 BAND_WIDTHS = 4.0, 40.0  # least and greatest width of a filled band in points
 BAR_SHARE = 0.22  # the scale bar is at most this share of the width of the map
@@ -39,7 +42,7 @@ def street_points(drawing: Drawing, centres: np.ndarray) -> tuple[np.ndarray, np
 
 
 def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool) -> np.ndarray:
-    """Draw the arcs as lines; returns the corners (2, 2) of all lines.
+    """Draw the arcs as lines; returns the corners (2, 2) of all lines and bands.
 
     With `banded`, the colours of the arcs fill bands, and the arcs are grey.
     """
@@ -50,18 +53,21 @@ def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool)
     offsets, points = street_points(drawing, centres)
     lifted, colours = np.asarray(drawing.lifted), np.array([to_hex(colour) for colour in drawing.colours])
     pen = _Pen(axes, offsets, points)
-    fine = float(np.clip(_lengths(offsets, points).mean() / DENSE[0], DENSE[1], 1))
+    mean = _lengths(offsets, points).mean()
+    fine, bold = float(np.clip(mean / DENSE[0], DENSE[1], 1)), float(np.clip(mean / SPARSE[0], 1, SPARSE[1]))
     once = one_of_each_street(drawing, offsets, points)
-    flat = once & ~lifted
+    flat, room = once & ~lifted, 0.0
     if banded:
         ends = np.maximum(*(drawing.values[end] for end in (drawing.tails, drawing.heads)))  # type: ignore[index]
         width = _band_width(offsets, points)
+        room = width / 2
         far = {colour: ends[colours == colour].max() for colour in np.unique(colours[np.isfinite(ends)]).tolist()}
         for level, colour in enumerate(sorted(far, key=lambda colour: -far[colour])):
             pen.draw(flat & np.isfinite(ends) & (colours == colour), colour, width, 1 + 0.01 * level)
         for width in np.unique(drawing.widths[flat]).tolist():
             pen.draw(flat & (drawing.widths == width), STREET, fine * STREET_WIDTH * width, 2, alpha=0.6)
     else:
+        fine *= bold if drawing.values is not None else 1
         for colour in np.unique(colours[flat]).tolist():
             for width in np.unique(drawing.widths[flat & (colours == colour)]).tolist():
                 pen.draw(flat & (colours == colour) & (drawing.widths == width), colour, fine * 0.55 * width, 2)
@@ -69,7 +75,7 @@ def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool)
         over = lifted & (colours == colour)
         pen.draw(over, PAPER, 1.8 * float(drawing.widths[over].max()), 3.9)
         pen.draw(over, colour, float(drawing.widths[over].max()), 4)
-    return np.array([points.min(axis=0), points.max(axis=0)])
+    return np.array([points.min(axis=0) - room, points.max(axis=0) + room])
 
 
 class _Pen:

@@ -19,7 +19,7 @@ import numpy as np
 from gpuops.extras import install
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours
+from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours, ring_size
 from pipelines.pictures.drawing import INK, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
 from pipelines.pictures.streets import one_of_each_street, street_points
@@ -221,7 +221,8 @@ def _dots(drawing: Drawing, colours: list[Any], places: np.ndarray) -> list[Any]
 
 
 def _marks(drawing: Drawing, places: np.ndarray) -> list[Any]:
-    style = {"radius": 6, "color": INK, "weight": 3, "fillColor": PAPER, "fillOpacity": 1}
+    share = ring_size(drawing)
+    style = {"radius": 6 * share, "color": INK, "weight": 3 * share, "fillColor": PAPER, "fillOpacity": 1}
     if len(drawing.marks) <= NAMED_MARKS:
         style["tooltip"] = {"permanent": True, "direction": "right", "offset": [8, 0]}
     return [[style, html.escape(drawing.names[v]), _coded([places[v : v + 1]])] for v in drawing.marks]

@@ -131,6 +131,18 @@ def test_bands_are_filled_under_grey_streets(city):
     table = drawn(graph, distances=store, source="0", every=300)
     colours, _ = canvas.node_colours(table)
     assert bands[-1][1] == to_hex(colours[0])
+    # The page has room for the bands and, above them, for the title.
+    page = picture_graph(graph, distances=store, source="0", every=300, title="Bands")
+    (title,) = [text for text in page.axes[0].texts if text.get_text() == "Bands"]
+    axes, renderer = page.axes[0], page.canvas.get_renderer()
+    title = title.get_window_extent(renderer).transformed(axes.transData.inverted())
+    for each in axes.collections:
+        if isinstance(each, PathCollection) and each.get_zorder() < 2:
+            points = np.concatenate([path.vertices for path in each.get_paths()])
+            half = each.get_linewidths()[0] / 2
+            low, high = points.min(axis=0) - half, points.max(axis=0) + half
+            assert axes.get_xlim()[0] < low[0] < high[0] < axes.get_xlim()[1]
+            assert high[1] < title.y0
 
 
 def test_without_bands_streets_have_the_colours_of_distances(city):
@@ -194,7 +206,8 @@ def test_marks_have_the_names_of_their_places(city):
     ):
         picture = drawn(graph, marks=marks)
         assert [picture.names[v] for v in picture.marks] == names, marks
-    assert not [text for text in picture_graph(graph, marks=here[0]).axes[0].texts if text.get_text() in ("0", "1")]
+    shown = [text.get_text() for text in picture_graph(graph, marks=here[0]).axes[0].texts]
+    assert [text for text in shown if len(text) < 3 and text.strip()] == []  # a mark without a name has no label
     with pytest.warns(UserWarning, match="the marks: 1 place is farther than 1,000 m"):
         drawn(graph, marks=[(13.0415, 52.0)])
 
@@ -385,3 +398,54 @@ def test_scales_in_words():
     assert in_words("sec", "a", np.array([1000.0, np.nan])) == (1 / 60, "Travel time from a, minutes")
     assert in_words("", "b", np.array([np.nan])) == (1.0, "Distance from b")
     assert in_words("travel_time", "b", np.array([9.0])) == (1.0, "Travel time from b, travel_time")
+
+
+def test_labels_leave_the_route_visible_and_stay_on_the_page(city):
+    graph, _ = city
+    ends = (13.014, 52.012), (13.021, 52.012)  # along the fast row, in the eastern half
+    page = picture_graph(graph, route=ends)
+    (axes,) = page.axes
+    assert page.get_size_inches()[0] == picture_graph(graph).get_size_inches()[0]
+    renderer, back = page.canvas.get_renderer(), axes.transData.inverted()
+    lines = [each for each in axes.collections if each.get_zorder() == 4 and to_hex(each.get_edgecolors()[0]) == RED]
+    for x, y in ends:
+        (label,) = [text for text in axes.texts if text.get_text() == f"{x}, {y}"]
+        box = label.get_window_extent(renderer).transformed(back)
+        assert not any(path.intersects_bbox(box, filled=False) for each in lines for path in each.get_paths())
+
+
+def test_many_rings_are_small(city, tmp_path):
+    graph, _ = city
+    radii = []
+    for count in 5, 40:
+        rings = [each for each in picture_graph(graph, marks=positions(np.arange(count))).axes[0].collections]
+        (ring,) = [each for each in rings if each.get_zorder() == 8]
+        radii.append((np.ptp(ring.get_paths()[0].vertices[:, 0]) / 2, ring.get_linewidths()[0]))
+    assert radii == [pytest.approx((5.1, 1.8)), pytest.approx((2.55, 0.9))]
+
+
+@pytest.mark.parametrize("cmap", ["viridis", "viridis_r", "magma", "Reds", "Blues_r", "RdBu"])
+def test_the_ends_of_a_colour_map_are_visible_on_white(city, cmap):
+    _, bar = canvas.node_colours(drawn(city[0], source="0", cmap=cmap))
+    for colour in bar.to_rgba(bar.get_clim()):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+        assert 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) > 1.6
+    table = bar.get_cmap()(np.linspace(0, 1, 256))
+    assert len(np.unique(table.round(3), axis=0)) > 100
+
+
+def test_coloured_streets_of_a_small_network_are_thick_and_the_title_fits_the_page(city):
+    graph, _ = city
+    thin, thick = (min(width for *_, width, _ in collections_of(drawn(graph, **k))[1]) for k in ({}, {"source": "0"}))
+    assert thick > 1.4 * thin
+    sizes = []
+    for inches, title in (
+        (7.5, "Home"),
+        (3, "Home"),
+        (7.5, "A title of so many words that its letters are smaller than the letters of a short title"),
+    ):
+        page = picture_graph(graph, size=inches, title=title)
+        text = next(text for text in page.axes[0].texts if text.get_text() == title)
+        assert text.get_window_extent(page.canvas.get_renderer()).x1 < page.bbox.x1
+        sizes.append(text.get_size())
+    assert sizes[0] > sizes[2] > sizes[1] == 8
