@@ -20,6 +20,7 @@ from pipelines.stores.schema import counted
 
 TIME = re.compile(r"ms|s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|days?|.*time.*|.*duration.*")
 MOST_DPI = 1200
+SUFFIXES = (".svg", ".png", ".pdf")
 IMAGE = re.compile(r"(data:image/png;base64,\s*)([A-Za-z0-9+/=\s]+)")  # within an SVG file
 LARGE = 100_000  # least length of the text of an image that gets a palette
 
@@ -65,9 +66,10 @@ def figure_file(
         yield figure
         return
     suffix = Path(path).suffix.lower()
-    if suffix.removeprefix(".") not in FigureCanvasAgg(figure).get_supported_filetypes():
+    FigureCanvasAgg(figure)
+    if suffix not in SUFFIXES:
         raise ValueError(
-            f"{path}: pictures end in .svg, .png or .pdf (graphs also in .dot); choose one of these suffixes"
+            f"{path}: pictures end in .svg, .png or .pdf (graphs also in .dot, maps in .html); choose one of them"
         )
     check_free(path, overwrite)
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

@@ -104,7 +104,8 @@ def picture_graph(
     values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
         `tilepath.betweenness`; or a table of `tilepath.od` whose origins, or whose destinations from a single origin,
         are vertices, of which a vertex has the least value; a path, a pyarrow.Table or a DataFrame
-    column : the column of `values`; by default the distances, or else its only column of numbers
+    column : the column of `values`; by default the distances, or else its only column of numbers. The scale is labelled
+        with the name of the column in words: "Sum of seats" for sum_seats. Rename the column for another label
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
     around : middle of the sample, named as `source`; by default a random vertex
     seed : seed of layouts and samples
@@ -112,8 +113,8 @@ def picture_graph(
     areas : a GeoDataFrame of areas below the streets of a map, as `tilepath.isochrones` returns it; they are cut at
         the edge of the map
     marks : vertices or places with a ring around them: one as `source`, or a list, array or frame as for `tilepath.od`.
-        Up to ten have their names beside them, but for vertices by position whose names are numbers, and a single place
-        without a name
+        Up to ten rings are labelled with the names of the vertices or places. A vertex given by its position gets no
+        label if its name is a number. A single place without a name gets no label either
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
     cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`

@@ -22,11 +22,12 @@ from pipelines.stores import Graph
 
 TableLike: TypeAlias = pa.Table | str | os.PathLike[str]
 DISTANCES = ("travel_time", "distance")  # columns of distances in a table of `tilepath.od`
+REDUCTIONS = ("sum", "mean")  # of columns such as sum_seats, in a table of `tilepath.od`
 KEYS = ("vertex", "origin", "destination", "path")  # columns that are no values
 
 
 def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) -> tuple[np.ndarray, str]:
-    """Return a value for each vertex, float64 (n), and the name of its column.
+    """Return a value for each vertex, float64 (n), and the name of its column in words, with the unit of distances.
 
     Parameters
     ----------
@@ -65,9 +66,21 @@ def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) ->
     found = column_numbers(read, column, name, optional=True)
     values = np.full(graph.n, np.nan)
     np.fmin.at(values, _vertices(read[key], graph, name), found)
-    label = column.replace("_", " ").capitalize() if column in DISTANCES else column
+    label = label_of(column)
     unit = getattr(table, "attrs", {}).get("unit", "") if column in DISTANCES else ""
     return values, f"{label}, {WORDS.get(unit, unit)}" if unit else label
+
+
+def label_of(column: str) -> str:
+    """Return the name of a column as the label of a scale.
+
+    >>> label_of("sum_seats"), label_of("travel_time"), label_of("Jobs by bus")
+    ('Sum of seats', 'Travel time', 'Jobs by bus')
+    """
+    reduction, _, of = column.partition("_")
+    text = f"{reduction} of {of}" if reduction in REDUCTIONS and of else column
+    text = text.replace("_", " ").strip()
+    return text[:1].upper() + text[1:]
 
 
 def _vertices(column: Any, graph: Graph, name: str) -> np.ndarray:

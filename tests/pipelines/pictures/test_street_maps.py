@@ -158,7 +158,7 @@ def test_a_table_of_values_colours_the_vertices_by_name(city, tmp_path):
     table.to_csv(tmp_path / "b.csv", index=False)
     for values in (table, tmp_path / "b.csv"):
         picture = drawn(graph, values=values, column="betweenness")
-        assert (picture.scale, picture.values[7], picture.values[0]) == ("betweenness", 0.5, 0.25)
+        assert (picture.scale, picture.values[7], picture.values[0]) == ("Betweenness", 0.5, 0.25)
         assert np.isfinite(picture.values).sum() == 2
     for fault, options in {
         "name the column .*: betweenness, reached": {"values": table},
@@ -383,14 +383,18 @@ def test_the_page(city, tmp_path):
     for options, says in (
         ({"cmap": "rainbow17", "distances": store}, r"cmap \(--cmap\) is 'rainbow17'; choose a colour map"),
         ({"size": 0.1}, r"size \(--size\) is 0.1; give a width from 1 to 100"),
+        (
+            {"path": tmp_path / "no.gif"},
+            r"no.gif: pictures end in .svg, .png or .pdf .*maps in .html",
+        ),
         ({"dpi": 5}, r"dpi \(--dpi\) is 5; give 10 to 1200"),
     ):
         with pytest.raises(ValueError, match=says):
-            picture_graph(graph, tmp_path / "no.png", **options)
+            picture_graph(graph, **{"path": tmp_path / "no.png"} | options)
     bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]))
     with pytest.raises(ValueError, match="is the width of a map, but the graph has no coordinates"):
         picture_graph(bare, tmp_path / "no.png", size=3)
-    assert not (tmp_path / "no.png").exists()
+    assert not [*tmp_path.glob("no.*")]
 
 
 def test_scales_in_words():
