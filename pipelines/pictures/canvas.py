@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
-from pipelines.pictures.drawing import GREY, INK, PALE, PAPER, Drawing
+from pipelines.pictures.drawing import CLOSED, GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import map_frame, place_nodes
 from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets, street_points
 
@@ -26,6 +26,7 @@ LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
 MOST_BANDS = 24  # most bands of colours
+DASHES = (0, (2, 1))  # of closed roads: lengths of dashes and gaps, in widths of the line
 LEAST_CONTRAST = 1.7  # least contrast to white of the ends of a colour map, as WCAG 2 defines contrast
 TITLE_SHARE, LARGEST_TITLE = 0.025, 24.0  # letters of the title of a map: share of the width of the page; most points
 NAMED_MARKS = 10  # most marked nodes that get names, and rings of the full size
@@ -81,6 +82,7 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
         low, high = np.minimum(low, box[0]), np.maximum(high, box[1])
     else:
         _draw_lines(axes, drawing, centres)
+    _draw_closed(axes, drawing)
     for name, group in drawing.frames:
         within = np.stack([centres[group] - sizes[group], centres[group] + sizes[group]], axis=1)
         if detailed:
@@ -117,10 +119,7 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
         x = low[0] + MARGIN
         for i in row:
             colour, text = drawing.legend[i]
-            if colour in drawing.colours and colour not in drawing.fills:
-                axes.plot([x - 1, x + 9], [low[1], low[1]], color=colour, linewidth=2.0, zorder=6)
-            else:
-                axes.scatter([x + 4], [low[1]], s=48, color=colour, edgecolor=INK, linewidth=0.6, zorder=6)
+            _draw_key(axes, drawing, colour, x, low[1])
             axes.text(x + 12, low[1], text, size=TITLE_SIZE, color=INK, va="center_baseline", parse_math=False)
             x += keys[i]
         low[1] -= ROW
@@ -143,6 +142,15 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
         figure.colorbar(bar, cax=inner, orientation="horizontal")
         inner.tick_params(labelsize=7, length=2, pad=1.5)
         inner.set_xlabel(drawing.scale, fontsize=TITLE_SIZE, labelpad=1)
+
+
+def _draw_key(axes: Any, drawing: Drawing, colour: str, x: float, y: float) -> None:
+    """Draw what stands for a colour in the legend: a line for arcs, else a dot."""
+    if colour == CLOSED or (colour in drawing.colours and colour not in drawing.fills):
+        style = DASHES if colour == CLOSED else "-"
+        axes.plot([x - 1, x + 9], [y, y], color=colour, linewidth=2.0, linestyle=style, zorder=6)
+    else:
+        axes.scatter([x + 4], [y], s=48, color=colour, edgecolor=INK, linewidth=0.6, zorder=6)
 
 
 def _title_size(drawing: Drawing, page: float) -> float:
@@ -218,6 +226,17 @@ def _draw_areas(axes: Any, drawing: Drawing) -> np.ndarray:
             corners[0] = np.minimum(corners[0], points.min(axis=0))
             corners[1] = np.maximum(corners[1], points.max(axis=0))
     return corners
+
+
+def _draw_closed(axes: Any, drawing: Drawing) -> None:
+    """Draw closed roads as dashes on white, over all other streets."""
+    from matplotlib.collections import LineCollection
+
+    if drawing.closed and drawing.coordinates is not None:
+        low, scale = map_frame(drawing.coordinates, drawing.inches)
+        lines = [np.round((line - low) * scale, 2) for line in drawing.closed]
+        axes.add_collection(LineCollection(lines, colors=PAPER, linewidths=3.6, zorder=5))
+        axes.add_collection(LineCollection(lines, colors=CLOSED, linewidths=2.0, linestyles=[DASHES], zorder=6))
 
 
 def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.files.output_file import check_free, whole_file
 
 GREY, PALE, RED, GREEN, BLUE, YELLOW = "#5f6368", "#e3e5e8", "#c5221f", "#188038", "#8ab4f8", "#fde293"
+CLOSED = "#7f1d1d"  # dark red
 LIGHT_GREEN, LIGHT_RED = "#81c995", "#f6aea9"
 LEVELS = ("#0d0829", "#5f187f", "#a3307e", "#d8456c", "#f1605d", "#f9885f", "#fea973", "#fed395")  # the root first
 PAPER, INK = "#ffffff", "#202124"
@@ -67,6 +68,7 @@ class Drawing:
     cmap : name of the colour map of matplotlib for `values`
     attribution : text below the picture that names the origin of the data, "" for none
     areas : areas below the arcs, in the unit of the coordinates, the lowest first
+    closed : lines of closed roads, each (k, 2), in the unit of the coordinates
     crs : the coordinate system of the coordinates, "" if it is not known
     stretched : what longitudes and latitudes were multiplied by to become the coordinates; None for other systems
     """
@@ -99,6 +101,7 @@ class Drawing:
     cmap: str = "viridis_r"
     attribution: str = ""
     areas: list[Area] = field(default_factory=list)
+    closed: list[np.ndarray] = field(default_factory=list)
     crs: str = ""
     stretched: np.ndarray | None = None
 

@@ -28,6 +28,7 @@ from pipelines.routes.paths import shortest_path
 from pipelines.routes.route import Route
 from pipelines.routes.tree_paths import tree_path
 from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
+from pipelines.stores.changed import closed_lines
 from pipelines.stores.circuits import Circuits, open_circuits
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.road_network import road_network
@@ -76,9 +77,9 @@ def picture_graph(
 
     A graph with coordinates is drawn as a map; with longitudes and latitudes, the map is true to scale in its middle.
     A map of more than 500 vertices shows streets instead of dots: lines with their bends, wide where the roads are
-    fast, and filled bands of distances. Without coordinates, up to 10 vertices lie in layers, or in a circle if there
-    are many arcs, and more vertices are laid out by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are
-    left out. Equal calls give equal bytes.
+    fast, and filled bands of distances. Roads that `Graph.with_weights` closed are dashed and dark red. Without
+    coordinates, up to 10 vertices lie in layers, or in a circle if there are many arcs, and more vertices are laid out
+    by forces. Beyond 150 vertices or 400 arcs, names and arrow heads are left out. Equal calls give equal bytes.
 
     Parameters
     ----------
@@ -174,6 +175,7 @@ def picture_graph(
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
         view.cover(areas, cmap)
+    view.close(closed_lines(whole))
     if np.size(marks):
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
         refuse_places(points, whole, "the marks")

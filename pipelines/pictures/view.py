@@ -15,6 +15,7 @@ from pipelines.files.figures import TIME, in_words
 from pipelines.files.layers import metres_of
 from pipelines.pictures.drawing import (
     BLUE,
+    CLOSED,
     GREEN,
     INK,
     LEVELS,
@@ -29,7 +30,7 @@ from pipelines.pictures.drawing import (
     Area,
     Drawing,
 )
-from pipelines.pictures.extent import box_around, clipped, refuse_areas
+from pipelines.pictures.extent import Box, box_around, clipped, refuse_areas
 from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.places.by_place import EARTH_RADIUS
@@ -191,12 +192,10 @@ class View:
         if not (hasattr(areas, "geom_type") and "limit" in areas and areas.geom_type.str.endswith("Polygon").all()):
             raise ValueError("areas have no polygons with limits; pass what tilepath.isochrones returns, but not edges")
         frame = areas if areas.crs is None or not self.picture.crs else areas.to_crs(self.picture.crs)
-        network, shown, bends = self.graph.coordinates(), self.picture.coordinates, self.picture.bends
+        network = self.graph.coordinates()
         assert network is not None
-        assert shown is not None
         refuse_areas(frame, box_around(network, self.degrees), areas.crs)
-        shown = shown if bends is None else np.vstack([shown, bends[1]])
-        frame = clipped(frame, box_around(shown, self.degrees))
+        frame = clipped(frame, self._box())
         limits = np.unique(frame["limit"])
         unit = f" {frame.attrs['unit']}" if "unit" in frame.attrs else ""
         order = np.argsort(-frame["limit"].to_numpy(), kind="stable")
@@ -208,6 +207,23 @@ class View:
             colour = to_hex(np.array(colormaps[cmap](share)) * PALENESS + (1 - PALENESS))  # streets are dark
             self.picture.areas.append(Area(colour, rings, f"within {limit:g}{unit}"))
         self.picture.legend += dict.fromkeys((area.colour, area.text) for area in reversed(self.picture.areas))
+
+    def close(self, lines: list[np.ndarray]) -> None:
+        """Draw closed roads, given by their lines (k, 2); of a road that is closed in both directions, one line."""
+        if not lines:
+            return
+        low, high = self._box()
+        once = {min(line.tobytes(), line[::-1].tobytes()): line for line in lines}
+        found = [line for line in once.values() if (line >= low).all() and (line <= high).all()]
+        self.picture.closed += found
+        if found:
+            self.picture.legend.append((CLOSED, "closed road" if len(found) == 1 else "closed roads"))
+
+    def _box(self) -> Box:
+        """Return the box of what is drawn, and of some room around it."""
+        shown, bends = self.picture.coordinates, self.picture.bends
+        assert shown is not None
+        return box_around(shown if bends is None else np.vstack([shown, bends[1]]), self.degrees)
 
     def divide(self, division: Division) -> None:
         """Colour parts, neighbouring parts differently. Arcs between parts and vertices that separate them are dark."""
@@ -293,6 +309,7 @@ class View:
             drawing.stretched, drawing.coordinates = scale, drawing.coordinates * scale
             if drawing.bends is not None:
                 drawing.bends = drawing.bends[0], drawing.bends[1] * scale
+            drawing.closed = [line * scale for line in drawing.closed]
             for area in drawing.areas:
                 area.polygons = [[ring * scale for ring in polygon] for polygon in area.polygons]
         return drawing

@@ -20,7 +20,7 @@ from gpuops.extras import install
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours, ring_size
-from pipelines.pictures.drawing import INK, PAPER, Drawing
+from pipelines.pictures.drawing import CLOSED, INK, PAPER, Drawing
 from pipelines.pictures.layout import place_nodes
 from pipelines.pictures.streets import one_of_each_street, street_points
 
@@ -168,7 +168,7 @@ def _contents(drawing: Drawing) -> dict[str, Any]:
     low, high = (np.vstack([limit(part, axis=0) for part in every if len(part)]) for limit in (np.nanmin, np.nanmax))
     return {
         "areas": areas,
-        "lines": _lines(drawing),
+        "lines": [*_lines(drawing), *_closed(drawing)],
         "dots": [*_dots(drawing, colours, places), *_marks(drawing, places)],
         "bounds": [low.min(axis=0).tolist(), high.max(axis=0).tolist()],
         "digits": DIGITS,
@@ -218,6 +218,15 @@ def _dots(drawing: Drawing, colours: list[Any], places: np.ndarray) -> list[Any]
             style = {"radius": 2, "stroke": False, "fillColor": fill, "fillOpacity": 1, "interactive": False}
             found.append([style, "", _coded(list(places[dots[fills == fill], None]))])
     return found
+
+
+def _closed(drawing: Drawing) -> list[Any]:
+    """Return the closed roads as dashes on white."""
+    if not drawing.closed:
+        return []
+    rows = _coded([_latitudes_first(drawing, line) for line in drawing.closed])
+    dashes = {"color": CLOSED, "weight": 3, "dashArray": "6 4", "lineCap": "butt", "interactive": False}
+    return [[dashes | {"color": PAPER, "weight": 5, "dashArray": None}, rows], [dashes, rows]]
 
 
 def _marks(drawing: Drawing, places: np.ndarray) -> list[Any]:

@@ -20,7 +20,7 @@ from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.lines import Lines
+from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.named_roads import ends_of
 from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
@@ -37,10 +37,12 @@ class ChangedGraph(Graph):
     ----------
     arrays : indptr, indices and weights
     along : the lines of the arcs and the classes of their roads, each None if not known
+    left_out : the graph whose arcs and weights were taken, and the numbers of its closed arcs in `rows`
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
     along: tuple[Lines | None, RoadClasses | None]
+    left_out: tuple[Graph, np.ndarray]
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
@@ -122,17 +124,37 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
     parts |= {"choices": (), "weight_name": "", "weight_array": ""}
-    along = _along(origin, kept)
-    return ChangedGraph(**parts, arrays=arrays, along=along)
+    left_out = origin, np.flatnonzero(~kept)
+    return ChangedGraph(**parts, arrays=arrays, along=_along(origin, kept), left_out=left_out)
 
 
 def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
     """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
-    arcs = np.arange(graph.m)
-    if not graph.sorted_rows:
-        arcs = np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
-    arcs, lines, classes = arcs[kept], graph.lines(), graph.classes()
+    arcs, lines, classes = _stored(graph)[kept], graph.lines(), graph.classes()
     return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
+
+
+def _stored(graph: Graph) -> np.ndarray:
+    """Return the number in the store of each arc of ``graph.rows()``."""
+    if graph.sorted_rows:
+        return np.arange(graph.m)
+    return np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
+
+
+def closed_lines(graph: Graph) -> list[np.ndarray]:
+    """Return the lines (k, 2) of the arcs that were closed in a changed graph; other graphs have none."""
+    if not isinstance(graph, ChangedGraph):
+        return []
+    origin, closed = graph.left_out
+    coordinates = origin.coordinates()
+    if coordinates is None or not len(closed):
+        return closed_lines(origin)
+    indptr, heads, _ = origin.rows()
+    tails = np.searchsorted(indptr, closed, side="right") - 1
+    lines = origin.lines()
+    lines = None if lines is None else lines.taken(_stored(origin)[closed])
+    offsets, points = points_along(lines, coordinates, np.arange(len(closed)), tails, heads[closed])
+    return closed_lines(origin) + np.split(points, offsets[1:-1])
 
 
 def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHierarchy:

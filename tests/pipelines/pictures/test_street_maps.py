@@ -29,7 +29,7 @@ from pipelines.od_tables.given import read_given
 from pipelines.od_tables.what_if import changes
 from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
-from pipelines.pictures.drawing import RED, Drawing
+from pipelines.pictures.drawing import CLOSED, RED, Drawing
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import open_network
 from pipelines.reach.solve import isochrones
@@ -453,3 +453,34 @@ def test_coloured_streets_of_a_small_network_are_thick_and_the_title_fits_the_pa
         assert text.get_window_extent(page.canvas.get_renderer()).x1 < page.bbox.x1
         sizes.append(text.get_size())
     assert sizes[0] > sizes[2] > sizes[1] == 8
+
+
+def test_closed_roads_are_dashed_lines_with_a_key(city, tmp_path):
+    graph, store = city
+    whole, places = drawn(graph), graph.coordinates()
+    first = graph.with_weights(closed=[("0", "1")])
+    indptr, heads, weights = graph.rows()
+    options = {"coordinates": places, "lines": graph.lines(), "crs": graph.crs}
+    directed = write_graph(tmp_path / "d", indptr, heads, weights, **options)  # both directions are closed
+    for changed, roads in (
+        (first, [(0, 1)]),
+        (first.with_weights(closed=[("4", "1")]), [(0, 1), (1, 4)]),
+        (store.with_weights(closed=[("0", "1"), ("1", "4")]), [(0, 1), (1, 4)]),
+        (directed.with_weights(closed=[(0, 1), (1, 4)]), [(0, 1), (1, 4)]),
+        (graph.with_weights(weights), []),
+    ):
+        picture = drawn(changed)
+        assert len(picture.closed) == len(roads)
+        for road, (u, v) in zip(picture.closed, roads, strict=True):
+            (arc,) = np.flatnonzero((whole.tails == u) & (whole.heads == v))
+            bends = whole.bends[1][whole.bends[0][arc] : whole.bends[0][arc + 1]]
+            assert len(bends) == 3  # the road is drawn with its bend
+            np.testing.assert_allclose(road if tuple(road[0]) == tuple(bends[0]) else road[::-1], bends)
+        keys = [text for _, text in picture.legend]
+        assert keys == [[], ["closed road"], ["closed roads"]][len(roads)]
+    assert drawn(first, sample=9, around="300").closed == []
+    picture_graph(first, tmp_path / "c.html", background=None)
+    assert re.search(r'"color": "#7f1d1d", "weight": 3, "dashArray": "6 4"', (tmp_path / "c.html").read_text())
+    (axes,) = picture_graph(first).axes
+    (lines,) = [each for each in axes.collections if each.get_zorder() == 6 and to_hex(each.get_colors()[0]) == CLOSED]
+    assert len(lines.get_segments()) == 1
