@@ -15,7 +15,7 @@ from pipelines.pictures.layout import map_frame
 
 MOST_POINTS = 60_000  # most points of lines in a vector file
 PATH_POINTS = 5_000  # most points of a path, which matplotlib can stroke
-STREET, STREET_WIDTH = "#3c4043", 0.5  # colour and width of streets over filled bands
+STREET, STREET_WIDTH, STREET_SHARE = "#3c4043", 0.5, 0.6  # colour, width and opacity of streets over filled bands
 # Lines become thinner if the mean length of streets is below this number of points; the second number is the least
 # width, as a share of the usual width.
 DENSE = 5.0, 0.35
@@ -58,14 +58,12 @@ def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool)
     once = one_of_each_street(drawing, offsets, points)
     flat, room = once & ~lifted, 0.0
     if banded:
-        ends = np.maximum(*(drawing.values[end] for end in (drawing.tails, drawing.heads)))  # type: ignore[index]
-        width = _band_width(offsets, points)
+        width = band_width(offsets, points)
         room = width / 2
-        far = {colour: ends[colours == colour].max() for colour in np.unique(colours[np.isfinite(ends)]).tolist()}
-        for level, colour in enumerate(sorted(far, key=lambda colour: -far[colour])):
-            pen.draw(flat & np.isfinite(ends) & (colours == colour), colour, width, 1 + 0.01 * level)
+        for level, (colour, which) in enumerate(bands(drawing, colours)):
+            pen.draw(flat & which, colour, width, 1 + 0.01 * level)
         for width in np.unique(drawing.widths[flat]).tolist():
-            pen.draw(flat & (drawing.widths == width), STREET, fine * STREET_WIDTH * width, 2, alpha=0.6)
+            pen.draw(flat & (drawing.widths == width), STREET, fine * STREET_WIDTH * width, 2, alpha=STREET_SHARE)
     else:
         fine *= bold if drawing.values is not None else 1
         for colour in np.unique(colours[flat]).tolist():
@@ -76,6 +74,15 @@ def draw_streets(axes: Any, drawing: Drawing, centres: np.ndarray, banded: bool)
         pen.draw(over, PAPER, 1.8 * float(drawing.widths[over].max()), 3.9)
         pen.draw(over, colour, float(drawing.widths[over].max()), 4)
     return np.array([points.min(axis=0) - room, points.max(axis=0) + room])
+
+
+def bands(drawing: Drawing, colours: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Return the colours of filled bands and masks (m) of their arcs, the farthest first; `colours` (m) are of arcs."""
+    assert drawing.values is not None
+    ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
+    known = np.isfinite(ends)
+    far = {colour: ends[colours == colour].max() for colour in np.unique(colours[known]).tolist()}
+    return [(colour, known & (colours == colour)) for colour in sorted(far, key=lambda colour: -far[colour])]
 
 
 class _Pen:
@@ -116,7 +123,7 @@ def one_of_each_street(drawing: Drawing, offsets: np.ndarray, points: np.ndarray
     return found
 
 
-def _band_width(offsets: np.ndarray, points: np.ndarray) -> float:
+def band_width(offsets: np.ndarray, points: np.ndarray) -> float:
     """Return the width of lines that fill a band. They must reach across a block, about the length of a street."""
     return float(np.clip(1.5 * np.quantile(_lengths(offsets, points), BAND_SHARE), *BAND_WIDTHS))
 

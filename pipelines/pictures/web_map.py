@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +22,17 @@ from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours, ring_size
 from pipelines.pictures.drawing import CLOSED, INK, PAPER, Drawing
-from pipelines.pictures.layout import place_nodes
-from pipelines.pictures.streets import one_of_each_street, street_points
+from pipelines.pictures.layout import map_frame, place_nodes
+from pipelines.pictures.streets import STREET, STREET_SHARE, band_width, bands, one_of_each_street, street_points
 
 if TYPE_CHECKING:
     import folium
 
 DIGITS = 100_000  # coordinates are whole numbers of this part of a degree, about a metre
 WIDER = 1.3  # lines of a page are this many times as wide as on paper, in pixels for points
-SHARE = 0.8  # opacity of areas, on the map and in the legend: the background map shows through
-STOPS = 9  # colours in the legend of a scale
+SHARE = 0.8  # opacity of areas and bands, on the map and in the legend: the background map shows through
+STOPS = 9  # colours in the legend of a smooth scale
+MOST_LIMITS = 12  # most intervals between numbers in the legend of bands
 ZOOM_STEP = 0.25  # so that a map fills its page; whole steps may leave half of the page empty
 LOADED = "The background map is loaded from {}. Everything else is in this file."
 MISSING = "The background map cannot be loaded from {}. Everything else is in this file."
@@ -55,6 +57,13 @@ SCRIPT = """
   const add = (layer, text, options = { sticky: true }) =>
     (text ? layer.bindTooltip(text, options) : layer).addTo(map);
   for (const [style, text, polygons] of data.areas) add(L.polygon(polygons.map(decoded), style), text);
+  const bands = data.bands.map(([style, rows]) => add(L.polyline(decoded(rows), style)));
+  const middle = ((data.bounds[0][0] + data.bounds[1][0]) / 360) * Math.PI;
+  const widen = () => {  // bands reach across blocks at any zoom
+    const pixel = (40075017 * Math.cos(middle)) / 2 ** (map.getZoom() + 8);  // in metres
+    for (const band of bands) band.setStyle({ weight: data.width / pixel });
+  };
+  map.on("zoomend", widen);
   for (const [style, rows] of data.lines) add(L.polyline(decoded(rows), style));
   for (const [style, text, rows] of data.dots)
     for (const [place] of decoded(rows)) add(L.circleMarker(place, style), text, style.tooltip);
@@ -66,6 +75,7 @@ SCRIPT = """
   map.on("resize", fit);
   new ResizeObserver(() => map.invalidateSize({ animate: false })).observe(map.getContainer());
   fit();
+  widen();
   map.attributionControl.setPrefix("Leaflet");
   if (data.attribution) map.attributionControl.addAttribution("Roads: " + data.attribution);
   map.eachLayer((layer) => {
@@ -166,9 +176,11 @@ def _contents(drawing: Drawing) -> dict[str, Any]:
         style = {"color": area.colour, "weight": 1.5, "fillColor": area.colour, "fillOpacity": 1, "pane": "areas"}
         areas.append([style, html.escape(area.text), [_coded(polygon) for polygon in rings]])
     low, high = (np.vstack([limit(part, axis=0) for part in every if len(part)]) for limit in (np.nanmin, np.nanmax))
+    streets = _streets(drawing)
+    streets["lines"] += _closed(drawing)
     return {
         "areas": areas,
-        "lines": [*_lines(drawing), *_closed(drawing)],
+        **streets,
         "dots": [*_dots(drawing, colours, places), *_marks(drawing, places)],
         "bounds": [low.min(axis=0).tolist(), high.max(axis=0).tolist()],
         "digits": DIGITS,
@@ -177,29 +189,46 @@ def _contents(drawing: Drawing) -> dict[str, Any]:
     }
 
 
-def _lines(drawing: Drawing) -> list[Any]:
-    """Return lines by colour and width, each street once, lifted lines last."""
+def _streets(drawing: Drawing) -> dict[str, Any]:
+    """Return lines by colour and width, each street once, lifted lines last; and filled bands, their width in metres.
+
+    Over bands, lines are grey.
+    """
     from matplotlib.colors import to_hex
 
+    found: dict[str, Any] = {"lines": [], "bands": [], "width": 0.0}
     if not drawing.m:
-        return []
+        return found
+    assert drawing.coordinates is not None
     offsets, paper = street_points(drawing, place_nodes(drawing, np.zeros((drawing.n, 2)), 0.0, 0))
     if drawing.bends is None:
-        assert drawing.coordinates is not None
         points = np.stack([drawing.coordinates[drawing.tails], drawing.coordinates[drawing.heads]], 1).reshape(-1, 2)
     else:
         points = drawing.bends[1]
     points, lifted = _latitudes_first(drawing, points), np.asarray(drawing.lifted)
     shown = one_of_each_street(drawing, offsets, paper) | lifted
-    styles = [f"{to_hex(colour)} {width:.2f}" for colour, width in zip(drawing.colours, drawing.widths, strict=True)]
+
+    def coded(arcs: np.ndarray) -> list[list[int]]:
+        return _coded([points[offsets[arc] : offsets[arc + 1]] for arc in np.flatnonzero(arcs).tolist()])
+
+    colours = np.array([to_hex(colour) for colour in drawing.colours])
+    over_bands = drawing.streets and drawing.every is not None
+    if over_bands:
+        for colour, which in bands(drawing, colours):
+            style = {"color": colour, "opacity": 1, "pane": "areas", "smoothFactor": 0, "interactive": False}
+            if (which & shown & ~lifted).any():
+                found["bands"].append([style, coded(which & shown & ~lifted)])
+        found["width"] = band_width(offsets, paper) * drawing.metres / map_frame(drawing.coordinates, drawing.inches)[1]
+        colours = np.where(lifted, colours, STREET)
+    styles = [f"{colour} {width:.2f}" for colour, width in zip(colours.tolist(), drawing.widths, strict=True)]
     names, kinds = np.unique(styles, return_inverse=True)
-    found = []
     for over in (False, True):
         for kind in np.unique(kinds[shown & (lifted == over)]).tolist():
             colour, width = names[kind].split(" ")
             style = {"color": colour, "weight": round(WIDER * float(width), 2), "interactive": False}
-            arcs = np.flatnonzero(shown & (lifted == over) & (kinds == kind)).tolist()
-            found.append([style, _coded([points[offsets[arc] : offsets[arc + 1]] for arc in arcs])])
+            if over_bands and not over:
+                style["opacity"] = STREET_SHARE
+            found["lines"].append([style, coded(shown & (lifted == over) & (kinds == kind))])
     return found
 
 
@@ -251,22 +280,40 @@ def _coded(lines: list[np.ndarray]) -> list[list[int]]:
     return [steps[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
+def _scale(bar: Any) -> tuple[list[tuple[float, float]], list[tuple[Any, float]]]:
+    """Return the numbers below a scale and the colours of a scale, both with their places, from 0 to 1.
+
+    The numbers are the ends of a smooth scale, and the limits of bands; of many bands, every second, third and so on.
+    """
+    low, high = bar.get_clim()
+    limits = getattr(bar.norm, "boundaries", None)
+    if limits is None:
+        shares = np.linspace(0, 1, STOPS).tolist()
+        return [(low, 0.0), (high, 1.0)], [(bar.to_rgba(low + share * (high - low)), share) for share in shares]
+    count = len(limits) - 1
+    numbers = [(float(limits[k]), k / count) for k in range(0, count + 1, math.ceil(count / MOST_LIMITS))]
+    fills = [bar.to_rgba((limits[k] + limits[k + 1]) / 2) for k in range(count)]
+    return numbers, [(fill, (k + side) / count) for k, fill in enumerate(fills) for side in (0, 1)]
+
+
 def _legend(drawing: Drawing, host: str) -> str:
     """Return the box with the title, the legend, and what is loaded from a network: the background map from a host."""
     rows = [f"<b>{html.escape(drawing.title)}</b>"] if drawing.title else []
     square = '<span style="display:inline-block;width:10px;height:10px;background:{};border:1px solid {}"></span> {}'
-    opacity = {area.colour: f"{round(255 * SHARE):02x}" for area in drawing.areas}
-    rows += [square.format(each + opacity.get(each, ""), INK, html.escape(text)) for each, text in drawing.legend]
+    opacities = {area.colour: f"{round(255 * SHARE):02x}" for area in drawing.areas}
+    rows += [square.format(each + opacities.get(each, ""), INK, html.escape(text)) for each, text in drawing.legend]
     _, bar = node_colours(drawing)
     if bar is not None:
         from matplotlib.colors import to_hex
 
-        low, high = bar.get_clim()
-        stops = ",".join(to_hex(bar.to_rgba(value)) for value in np.linspace(low, high, STOPS))
-        strip = f'<div style="height:8px;background:linear-gradient(to right,{stops})"></div>'
-        ends = "".join(f"<span>{float(f'{limit:.3g}'):,.15g}</span>" for limit in (low, high))
-        ends = f'<div style="display:flex;justify-content:space-between">{ends}</div>'
-        rows.append(html.escape(drawing.scale) + strip + ends)
+        numbers, colours = _scale(bar)
+        stops = ",".join(f"{to_hex(colour)} {share:.2%}" for colour, share in colours)
+        opacity = SHARE if drawing.streets and drawing.every is not None else 1  # as that of the bands
+        strip = f'<div style="height:8px;opacity:{opacity};background:linear-gradient(to right,{stops})"></div>'
+        span = '<span style="position:absolute;left:{0:.2%};transform:translateX(-{0:.0%})">{1:,.15g}</span>'
+        below = "".join(span.format(share, float(f"{number:.3g}")) for number, share in numbers)
+        below = f'<div style="position:relative;height:1.5em">{below}</div>'
+        rows.append(html.escape(drawing.scale) + strip + below)
     rows.append(f'<small id="loaded">{html.escape(LOADED.format(host) if host else NOTHING)}</small>')
     style = (
         "position:fixed;top:10px;right:10px;z-index:1000;max-width:320px;padding:6px 10px;background:white;"

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 import shapely
 from click.testing import CliRunner
-from matplotlib.colors import to_rgb
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.image import imread
 
 from pipelines import import_graph, write_graph
 from pipelines.pictures.drawing import RED
 from pipelines.pictures.graphs import picture_graph
+from pipelines.pictures.streets import STREET
 from pipelines.reach.solve import isochrones
 from tilepath.cli import tilepath
 
@@ -104,6 +106,25 @@ def test_areas_and_marks_are_where_they_belong(city, tmp_path):
     patches = [patch for patch in axes.patches if patch.get_zorder() == 1]
     assert len(patches) == 4
     assert [text.get_text() for text in axes.texts][:2] == ["g: 625 vertices, 1,200 edges", "within 2 min"]
+
+
+def test_bands_are_those_of_the_picture(city, tmp_path):
+    graph, frame = city
+    picture_graph(graph, tmp_path / "m.html", source="300", every="4min", background=None)
+    found, page = contents(tmp_path / "m.html"), (tmp_path / "m.html").read_text()
+    axes = picture_graph(graph, source="300", every="4min").axes[0]
+    lines = [each for each in axes.collections if isinstance(each, PathCollection) and each.get_zorder() < 2]
+    colours = [to_hex(each.get_edgecolors()[0]) for each in sorted(lines, key=lambda each: each.get_zorder())]
+    assert [style["color"] for style, _ in found["bands"]] == colours
+    assert len(colours) == 10  # the farthest crossing is 36 streets away, a minute each
+    assert sum(len(rows) for _, rows in found["bands"]) == len(frame)
+    assert {style["color"] for style, _ in found["lines"]} == {STREET}
+    limits = [float(text) for text in re.findall(r"translateX\(-\d+%\)\">([\d.]+)</span>", page)]
+    assert limits == list(range(0, 41, 4))
+    (strip,) = re.findall(r"linear-gradient\(to right,(.*?)\)", page)
+    assert [each.split()[0] for each in strip.split(",")][::2] == colours[::-1]
+    # The ground between two streets, which are 111 m and 69 m apart, is filled.
+    assert 111 < found["width"] < 250
 
 
 def test_what_is_loaded_is_said(city, tmp_path):
