@@ -402,7 +402,8 @@ def _draw_marks(
         side = away[0] if centres[v, 0] >= middle[0] else -away[0]  # outwards: a route seldom leads there
         places = centres[v] + np.array([[side, 0], [-side, 0], [0, away[1]], [0, -away[1]]])
         boxes = [np.array([place - half, place + half]) for place in places]
-        k = min(range(4), key=lambda k: (_hidden(boxes[k], lifted, taken), _beyond(boxes[k], box), k))
+        grown = [_beyond(each, box) if drawing.streets else 0.0 for each in boxes]  # within, a name may hide dots
+        k = min(range(4), key=lambda k: (_hidden(boxes[k], lifted, taken), grown[k], k))
         place = places[k]
         taken.append(boxes[k])
         effects = [withStroke(linewidth=3, foreground=PAPER)]
