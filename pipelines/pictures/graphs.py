@@ -118,7 +118,8 @@ def picture_graph(
         label if its name is a number. A single place without a name gets no label either
     size : width of a map in inches, without margins; by default 7.5
     dpi : pixels of an inch
-    cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`
+    cmap : name of a colour map of matplotlib for `distances`, `values` and `areas`. Ends of the map that are too light
+        for thin lines on white are left out for `distances` and `values`
     background : the tiles that an .html file loads from a network as its background map, by their name in folium or
         their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists

@@ -224,6 +224,8 @@ def test_what_lies_outside_the_network_is_refused_and_areas_are_cut_at_the_edge(
     ):
         with pytest.raises(ValueError, match=name + ": 33 km from the nearest vertex, .* coordinate system: correct"):
             drawn(graph, **options)
+    run = CliRunner().invoke(tilepath, ["picture", graph.path, "no.png", "--from", "13.5,52"])
+    assert str(run.exception).startswith("13.5,52: 33 km from the nearest vertex, ")
     areas = isochrones(store, "300", "2min")
     elsewhere = areas.set_geometry(areas.translate(1))
     for given, cause in (
