@@ -5,7 +5,6 @@ Equal drawings with equal seeds give equal bytes: the file has no dates, and all
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,11 @@ import numpy as np
 
 from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
+from pipelines.pictures.colours import arc_colours, node_colours
 from pipelines.pictures.drawing import CLOSED, GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import map_frame, place_nodes
-from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets, street_points
+from pipelines.pictures.marks import NAMED_MARKS, label_box, lifted_lines, ring_size
+from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,12 +26,8 @@ NAME_SIZE, TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 9.0, 7.0, 8.0, 6.0  # sizes of le
 LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
 ROW = 15.0  # height of a row of the legend in points
-MOST_BANDS = 24  # most bands of colours
 DASHES = (0, (2, 1))  # of closed roads: lengths of dashes and gaps, in widths of the line
-LEAST_CONTRAST = 1.7  # least contrast to white of the ends of a colour map, as WCAG 2 defines contrast
 TITLE_SHARE, LARGEST_TITLE = 0.025, 24.0  # letters of the title of a map: share of the width of the page; most points
-NAMED_MARKS = 10  # most marked nodes that get names, and rings of the full size
-SMALLEST_RING = 0.4  # least size of rings, as a share of the full size
 
 
 def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, overwrite: bool = False) -> Figure:
@@ -254,64 +251,6 @@ def _draw_lines(axes: Any, drawing: Drawing, centres: np.ndarray) -> None:
             axes.add_collection(lines)
 
 
-def node_colours(drawing: Drawing) -> tuple[list[Any], Any]:
-    """Return the fill of every node, and the mapping of values to colours, None if nodes have no values."""
-    if drawing.values is None:
-        return list(drawing.fills), None
-    from matplotlib import colormaps
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, Normalize, to_rgba
-
-    known = drawing.values[np.isfinite(drawing.values)]
-    bounds = Normalize(*((known.min(), max(known.max(), known.min() + 1e-9)) if known.size else (0.0, 1.0)))
-    if drawing.every is not None:
-        bounds = BoundaryNorm(_bands(known, drawing.every), 256)
-    if drawing.cmap not in colormaps:
-        raise ValueError(
-            f"cmap (--cmap) is {drawing.cmap!r}; choose a colour map of matplotlib, such as magma or cividis"
-        )
-    table = _on_white(colormaps[drawing.cmap])
-    colours: list[Any] = [
-        table(bounds(value)) if np.isfinite(value) else to_rgba("#dadce0") for value in drawing.values.tolist()
-    ]
-    return colours, ScalarMappable(bounds, table)
-
-
-def _on_white(table: Any) -> Any:
-    """Return a colour map of matplotlib without its ends that are too light for thin lines on white paper."""
-    from matplotlib.colors import ListedColormap
-
-    shares = np.linspace(0, 1, 256)
-    colours = table(shares)[:, :3]
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)  # of sRGB
-    contrast = 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05)
-    dark = shares[contrast >= LEAST_CONTRAST]
-    return ListedColormap(table(np.linspace(dark[0], dark[-1], 256))) if len(dark) > 1 else table
-
-
-def _bands(known: np.ndarray, every: float) -> np.ndarray:
-    """Return the limits of the bands of the width `every`."""
-    first, last = (math.floor(known.min() / every), math.floor(known.max() / every) + 1) if known.size else (0, 1)
-    if last - first > MOST_BANDS:
-        raise ValueError(
-            f"there would be {last - first:,} bands of {every:g}; up to {MOST_BANDS} can be told apart: widen them"
-        )
-    return np.arange(first, last + 1) * every
-
-
-def arc_colours(drawing: Drawing, bar: Any) -> list[Any]:
-    """Return the colour of each arc: the colour of its farther end, grey if an end is not reached.
-
-    Lifted arcs, such as a route, keep their colour.
-    """
-    assert drawing.values is not None
-    assert drawing.lifted is not None
-    ends = np.maximum(drawing.values[drawing.tails], drawing.values[drawing.heads])
-    colours = bar.to_rgba(np.where(np.isfinite(ends), ends, 0.0))
-    there, lifted, own = np.isfinite(ends).tolist(), drawing.lifted.tolist(), drawing.colours
-    return [own[arc] if lifted[arc] else colour if there[arc] else "#dadce0" for arc, colour in enumerate(colours)]
-
-
 def _draw_nodes(
     axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, colours: list[Any], names: list[str] | None
 ) -> None:
@@ -371,11 +310,6 @@ def dots_of(drawing: Drawing) -> np.ndarray:
     return np.flatnonzero(alone | np.array([fill != PAPER for fill in drawing.fills]))
 
 
-def ring_size(drawing: Drawing) -> float:
-    """Return the size of the rings of marked nodes, as a share of the full size: many rings are small."""
-    return float(np.clip(np.sqrt(NAMED_MARKS / max(len(drawing.marks), 1)), SMALLEST_RING, 1))
-
-
 def _draw_marks(
     axes: Any, drawing: Drawing, centres: np.ndarray, sizes: np.ndarray, names: list[str], box: np.ndarray
 ) -> Iterator[np.ndarray]:
@@ -394,49 +328,19 @@ def _draw_marks(
     axes.add_collection(PathCollection(rings, facecolors=inner, edgecolors=INK, linewidths=1.8 * share, zorder=8))
     if drawing.detailed or len(drawing.marks) > NAMED_MARKS:
         return
-    middle, lifted = centres.mean(axis=0), _lifted_lines(drawing, centres)
+    middle, lifted = centres.mean(axis=0), lifted_lines(drawing, centres)
     taken = [np.array([centres[v] - sizes[v] - around, centres[v] + sizes[v] + around]) for v in drawing.marks]
     for v in filter(lambda v: drawing.names[v], drawing.marks):
         half = np.array([_text_width(names[v], NAME_SIZE) / 2, NAME_SIZE / 2])
-        away = sizes[v] + around + [4, 3] + half
-        side = away[0] if centres[v, 0] >= middle[0] else -away[0]  # outwards: a route seldom leads there
-        places = centres[v] + np.array([[side, 0], [-side, 0], [0, away[1]], [0, -away[1]]])
-        boxes = [np.array([place - half, place + half]) for place in places]
-        grown = [_beyond(each, box) if drawing.streets else 0.0 for each in boxes]  # within, a name may hide dots
-        k = min(range(4), key=lambda k: (_hidden(boxes[k], lifted, taken), grown[k], k))
-        place = places[k]
-        taken.append(boxes[k])
+        rightwards = centres[v, 0] >= middle[0]  # outwards: a route seldom leads there
+        page = box if drawing.streets else None  # within a page with dots, a name may hide dots
+        label = label_box(centres[v], sizes[v] + around, half, rightwards, lifted, taken, page)
+        place = label.mean(axis=0)
+        taken.append(label)
         effects = [withStroke(linewidth=3, foreground=PAPER)]
         style = {"color": INK, "ha": "center", "va": "center_baseline", "zorder": 9, "path_effects": effects}
         axes.text(*place, names[v], size=NAME_SIZE, parse_math=False, **style)
-        yield boxes[k]
-
-
-def _lifted_lines(drawing: Drawing, centres: np.ndarray) -> Any:
-    """Return the lines of the lifted arcs, such as a route, as a path of matplotlib."""
-    from matplotlib.path import Path
-
-    if not drawing.m:
-        return Path(np.zeros((0, 2)))
-    assert drawing.lifted is not None
-    offsets, points = street_points(drawing, centres)
-    codes = np.full(len(points), Path.LINETO, Path.code_type)
-    codes[offsets[:-1]] = Path.MOVETO
-    which = np.repeat(drawing.lifted, np.diff(offsets))
-    return Path(points[which], codes[which])
-
-
-def _hidden(box: np.ndarray, lines: Any, taken: list[np.ndarray]) -> int:
-    """Return how much a name in a box (2, 2) hides: lifted lines, rings and names, each of which counts 1."""
-    from matplotlib.transforms import Bbox
-
-    others = sum(bool((box[0] < other[1]).all() and (box[1] > other[0]).all()) for other in taken)
-    return others + int(len(lines.vertices) > 0 and lines.intersects_bbox(Bbox(box), filled=False))
-
-
-def _beyond(box: np.ndarray, picture: np.ndarray) -> float:
-    """Return how far a box reaches beyond the picture, in points: by this much the page would grow."""
-    return float(np.concatenate([picture[0] - box[0], box[1] - picture[1], [0.0]]).max())
+        yield label
 
 
 def _rounded(centre: np.ndarray, size: np.ndarray, radius: float) -> Any:

@@ -20,9 +20,11 @@ import numpy as np
 from gpuops.extras import install
 from pipelines.files.layers import to_degrees
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.pictures.canvas import NAMED_MARKS, arc_colours, dots_of, node_colours, ring_size
+from pipelines.pictures.canvas import dots_of
+from pipelines.pictures.colours import arc_colours, node_colours
 from pipelines.pictures.drawing import CLOSED, INK, PAPER, Drawing
 from pipelines.pictures.layout import map_frame, place_nodes
+from pipelines.pictures.marks import NAMED_MARKS, ring_size
 from pipelines.pictures.streets import STREET, STREET_SHARE, band_width, bands, one_of_each_street, street_points
 
 if TYPE_CHECKING:

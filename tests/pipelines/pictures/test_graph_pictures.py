@@ -16,6 +16,7 @@ from pipelines.generators import EulerGraph, Grid
 from pipelines.pictures import canvas, part, streets, view
 from pipelines.pictures import drawing as drawings
 from pipelines.pictures.arrows import label_places, route_arcs
+from pipelines.pictures.colours import arc_colours, node_colours
 from pipelines.pictures.distances import picture_distances
 from pipelines.pictures.drawing import (
     BLUE,
@@ -264,8 +265,8 @@ def test_bands_begin_at_their_multiples_and_what_is_not_reached_is_grey():
         values=np.array([0.0, 19.0, 20.0, np.nan]),
         every=20.0,
     )
-    nodes, bar = canvas.node_colours(drawing)
-    arcs = canvas.arc_colours(drawing, bar)
+    nodes, bar = node_colours(drawing)
+    arcs = arc_colours(drawing, bar)
     assert bar.norm.boundaries.tolist() == [0, 20, 40]
     assert tuple(nodes[0]) == tuple(nodes[1]) == tuple(arcs[0]) != tuple(nodes[2])
     assert tuple(nodes[2]) == tuple(arcs[1])

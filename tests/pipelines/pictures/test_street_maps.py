@@ -29,6 +29,7 @@ from pipelines.od_tables.given import read_given
 from pipelines.od_tables.what_if import changes
 from pipelines.od_tables.write import write_od_table
 from pipelines.pictures import canvas, streets
+from pipelines.pictures.colours import node_colours
 from pipelines.pictures.drawing import CLOSED, RED, Drawing
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import open_network
@@ -129,7 +130,7 @@ def test_bands_are_filled_under_grey_streets(city):
     assert min(width for *_, width, _ in bands) > 5 * max(width for *_, width, _ in grey)
     # The nearest band, of the source, is drawn over the others; it is the lightest of the colour map.
     table = drawn(graph, distances=store, source="0", every=300)
-    colours, _ = canvas.node_colours(table)
+    colours, _ = node_colours(table)
     assert bands[-1][1] == to_hex(colours[0])
     # The page has room for the bands and, above them, for the title.
     page = picture_graph(graph, distances=store, source="0", every=300, title="Bands")
@@ -432,7 +433,7 @@ def test_many_rings_are_small(city, tmp_path):
 
 @pytest.mark.parametrize("cmap", ["viridis", "viridis_r", "magma", "Reds", "Blues_r", "RdBu"])
 def test_the_ends_of_a_colour_map_are_visible_on_white(city, cmap):
-    _, bar = canvas.node_colours(drawn(city[0], source="0", cmap=cmap))
+    _, bar = node_colours(drawn(city[0], source="0", cmap=cmap))
     for colour in bar.to_rgba(bar.get_clim()):
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
         assert 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05) > 1.6
