@@ -37,10 +37,16 @@ class ChangedGraph(Graph):
     ----------
     arrays : indptr, indices and weights
     along : the lines of the arcs and the classes of their roads, each None if not known
+    before : the graph before all changes
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
     along: tuple[Lines | None, RoadClasses | None]
+    before: Graph
+
+    @property
+    def original(self) -> Graph:
+        return self.before
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
@@ -123,7 +129,7 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
     parts |= {"choices": (), "weight_name": "", "weight_array": ""}
     along = _along(origin, kept)
-    return ChangedGraph(**parts, arrays=arrays, along=along)
+    return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original)
 
 
 def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:

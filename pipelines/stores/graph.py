@@ -183,6 +183,11 @@ class Graph(NamedRows, OpenedStore):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
 
+    @property
+    def original(self) -> Graph:
+        """The graph before changes in memory (`with_weights`): places are moved to the same vertices after a change."""
+        return self
+
     @cached_property
     def reverse(self) -> ReversedGraph:
         """The graph with all arcs reversed, built in memory on first access; by a GPU if the graph is large."""
@@ -385,7 +390,8 @@ class Graph(NamedRows, OpenedStore):
         Returns
         -------
         Graph
-            Arcs have other numbers than in this graph, since closed arcs are not there.
+            Arcs have other numbers than in this graph, since closed arcs are not there. Places are moved to the same
+            vertices as in this graph, so that a place behind closed roads is unreachable.
 
         Raises
         ------

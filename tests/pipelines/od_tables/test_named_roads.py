@@ -9,15 +9,18 @@ import shapely
 from click.testing import CliRunner
 
 from pipelines import (
+    NoPathError,
     build_hierarchy,
     changes,
     criticality,
     graph_to_gdfs,
     import_graph,
+    isochrones,
     od,
     open_hierarchy,
     picture_graph,
     shortest_path,
+    vertices_at,
 )
 from tilepath.cli import tilepath
 
@@ -72,6 +75,22 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert main.m == graph.m - 4
     near = shapely.Point(13.004, 52.003)  # 274 m from a-d and 334 m from a-b; in degrees a-b is nearer
     assert graph.with_weights(closed=near)["a"] == ["b"]
+
+
+def test_closed_roads_move_no_place(town):
+    """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
+    graph, path = town
+    near_b, near_d = (13.0099, 52.0), (13.0, 52.0099)
+    for network in (graph, open_hierarchy(path)):
+        closed = network.with_weights(closed=[("a", "b")]).with_weights(closed=[("c", "e")])
+        found = od(closed, [near_b], [near_b, near_d])
+        assert np.isnan(found["travel_time"]).tolist() == [False, True]
+        assert found["origin_snapped"].tolist() == od(network, [near_b], [near_b, near_d])["origin_snapped"].tolist()
+        streets = isochrones(closed, near_b, 999, kind="edges")
+        assert {*streets["tail"], *streets["head"]} == {"b", "c"}
+        assert vertices_at(closed, near_b).vertices.indices == graph.vertex("b")
+        with pytest.raises(NoPathError):
+            shortest_path(closed, near_b, near_d)
 
 
 def test_rows_of_criticality_belong_to_the_given_geometries(town, tmp_path):
