@@ -18,6 +18,7 @@ import numpy as np
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
+from pipelines.stores.arc_tables import weights_in_table
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines
@@ -197,11 +198,11 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     if weights is None:
         return rows[2]
     if not isinstance(weights, Mapping):
-        found = np.asarray(weights)
+        found = weights_in_table(graph, rows[2], weights)
         if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
             raise ValueError(
                 f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
-                " rows(), a graph, or a mapping from (tail, head) to the weight"
+                " rows() or for each row of graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
             )
         return found
     if not weights:

@@ -77,6 +77,59 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert graph.with_weights(closed=near)["a"] == ["b"]
 
 
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_weights_are_those_of_the_rows_of_a_table(tmp_path, directed, sorted_rows):
+    """Whatever the order of the rows, each arc gets the weight that the mapping of its ends gives it."""
+    roads = pd.DataFrame({"tail": list("cabbcd"), "head": list("dcabad"), "weight": [5, 1, 9, 4, 2, 8]})
+    places = pd.DataFrame({"id": list("abcd"), "x": [0.0, 1, 2, 3], "y": [0.0, 0, 1, 0]})
+    places.to_csv(tmp_path / "places.csv", index=False)
+    options = {"directed": directed, "sorted_rows": sorted_rows, "coordinates": tmp_path / "places.csv"}
+    graph = import_graph(roads, tmp_path / "g", **options)
+    arcs = graph_to_gdfs(graph)[1]
+    arcs["weight"] = arcs["weight"] * 10 + np.arange(len(arcs))
+    rows, names = graph.rows(), graph.names(np.arange(4))
+    heads = [names[v] for v in rows[1]]
+    tails = np.repeat(names, np.diff(rows[0])).tolist()
+    expected = graph.with_weights(rows[2] * 10)
+    shuffled = arcs.sample(frac=1, random_state=2)
+    assert not shuffled.index.equals(arcs.index)
+    whole = graph.with_weights(arcs["weight"]).rows()[2]
+    assert (whole // 10).tolist() == (expected.rows()[2] // 10).tolist()
+    assert {*zip(tails, heads, whole.tolist(), strict=True)} >= {
+        *arcs[["source", "target", "weight"]].itertuples(index=False, name=None)
+    }
+    if not directed:
+        assert sorted(whole.tolist()) == sorted(arcs["weight"].tolist() * 2)
+    for given in (
+        arcs,
+        shuffled,
+        shuffled["weight"],
+        pa.table(arcs.drop(columns="geometry")),
+        arcs.drop(columns="geometry")
+        .rename(columns={"source": "u", "target": "v"})
+        .assign(key=0)
+        .set_index(["u", "v", "key"]),
+        *([] if directed else [arcs["weight"].to_numpy()]),
+    ):
+        np.testing.assert_array_equal(graph.with_weights(given).rows()[2], whole)
+    plain = pd.Series(rows[2])
+    if not directed:
+        np.testing.assert_array_equal(graph.with_weights(plain).rows()[2], rows[2])
+    for given, says in (
+        (
+            shuffled.reset_index(drop=True),
+            "weights: row . leads from vertex . to vertex ., but arc . of the table leads",
+        ),
+        (arcs["weight"][1:], "the index does not have the numbers of rows from 0"),
+        (arcs["weight"][:-1], rf"{len(arcs) - 1} rows, but the network has {len(arcs)}"),
+        (arcs.set_index("source")["weight"], "the index does not have the numbers of rows"),
+        (arcs[["source", "length"]], "no column `weight`; the columns are source, length"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            graph.with_weights(given)
+
+
 def test_closed_roads_move_no_place(town):
     """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
     graph, path = town
