@@ -130,6 +130,20 @@ def test_weights_are_those_of_the_rows_of_a_table(tmp_path, directed, sorted_row
             graph.with_weights(given)
 
 
+def test_a_weight_called_length_is_not_the_length_in_metres(tmp_path):
+    lines = [shapely.LineString([(0, 0), (0, 300)]), shapely.LineString([(0, 300), (400, 300)])]
+    roads = gpd.GeoDataFrame({"time": [30, 40], "length": [3, 5]}, geometry=lines, crs=25833)
+    graph = import_graph(roads, tmp_path / "g", weight="time", also=["length"], unit="s")
+    columns = ["source", "target", "weight", "length_weight", "length", "geometry"]
+    route = shortest_path(graph, "0", "2")
+    for frame in graph_to_gdfs(graph)[1], route.to_geodataframe():
+        assert list(frame.columns) == columns
+        assert frame[["length_weight", "length"]].to_numpy().tolist() == [[3, 300], [5, 400]]
+    assert route.length == 700
+    by_length = graph_to_gdfs(graph.weighted_by("length"))[1]
+    assert by_length[["weight", "time", "length"]].to_numpy().tolist() == [[3, 30, 300], [5, 40, 400]]
+
+
 def test_closed_roads_move_no_place(town):
     """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
     graph, path = town
