@@ -144,6 +144,21 @@ def test_a_weight_called_length_is_not_the_length_in_metres(tmp_path):
     assert by_length[["weight", "time", "length"]].to_numpy().tolist() == [[3, 30, 300], [5, 40, 400]]
 
 
+def test_criticality_of_no_road_and_of_a_road_from_both_of_its_ends(town):
+    graph, path = town
+    arcs = graph_to_gdfs(graph)[1]
+    for network in (graph, path):
+        for none in ([], arcs[:0], arcs[:0][["geometry"]]):
+            found = criticality(network, none, ["b"], ["c"])
+            assert (len(found), found.columns[-4:].tolist()) == (0, ["longer", "cut", "total", "largest"])
+    rows = arcs[arcs["highway"] == "primary"]  # a-b and b-c, each in both directions
+    found = criticality(graph, rows, ["b"], ["a", "c"])
+    assert found[["source", "target"]].to_numpy().tolist() == rows[["source", "target"]].to_numpy().tolist()
+    assert found["total"].tolist() == [180.0] * 4
+    one_way = criticality(graph, rows, ["b"], ["a", "c"], one_way=True)
+    assert one_way["total"].tolist() == [180.0 if each == "b" else 0.0 for each in rows["source"]]
+
+
 def test_closed_roads_move_no_place(town):
     """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
     graph, path = town
