@@ -87,8 +87,18 @@ def areas_of(
             several = shapely.multipoints(np.unique(points[band[of_piece] <= limit], axis=0))
             area = shapely.convex_hull(several) if kind == "convex" else shapely.concave_hull(several, ratio=concavity)
         area = area if area.geom_type in ("Polygon", "MultiPolygon") else shapely.Polygon()
-        found.append(shapely.union(found[-1], area) if found and kind != "convex" else area)
+        if found and kind != "convex":
+            area = shapely.union(found[-1], area)
+        found.append(_filled(area) if kind == "concave" else area)
     return [shapely.transform(area, lambda places: places / scale) for area in found]
+
+
+def _filled(area: Any) -> Any:
+    """Return an area without its holes: a hull has none, but the union of two hulls may have some."""
+    import shapely
+
+    parts = shapely.get_parts(area)
+    return shapely.union_all(shapely.polygons(shapely.get_exterior_ring(parts))) if not area.is_empty else area
 
 
 def _around(lines: Any, width: float) -> Any:

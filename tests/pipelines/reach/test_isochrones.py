@@ -211,6 +211,7 @@ def test_each_area_contains_the_smaller_ones(two_towns):
     assert areas[0].area > 1000
     for smaller, larger in pairwise(areas):
         assert smaller.difference(larger).area < 1e-6
+    assert not any(len(part.interiors) for area in areas for part in shapely.get_parts(area))
 
 
 def test_buffers_are_fifty_metres_wide_on_the_ground(tmp_path):
