@@ -7,6 +7,7 @@ kilometres have the right shape. Of a smaller limit, an area does not depend on 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,21 @@ def areas_of(
     return [shapely.transform(area, lambda places: places / scale) for area in found]
 
 
+def united(areas: Sequence[Any]) -> Any:
+    """Return the union of areas, an empty Polygon if all are empty; a single area stays as it is."""
+    import shapely
+
+    if len(areas) == 1:
+        return areas[0]
+    found = shapely.union_all(areas)
+    return shapely.Polygon() if found.is_empty else found
+
+
 def _filled(area: Any) -> Any:
     """Return an area without its holes: a hull has none, but the union of two hulls may have some."""
     import shapely
 
-    parts = shapely.get_parts(area)
-    return shapely.union_all(shapely.polygons(shapely.get_exterior_ring(parts))) if not area.is_empty else area
+    return united([shapely.Polygon(part.exterior) for part in shapely.get_parts(area)])
 
 
 def _around(lines: Any, width: float) -> Any:

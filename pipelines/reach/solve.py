@@ -18,7 +18,7 @@ from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points, points_from
 from pipelines.places.single import listed
-from pipelines.reach.areas import AREAS, HULLS, areas_of, default_width, plane_scale
+from pipelines.reach.areas import AREAS, HULLS, areas_of, default_width, plane_scale, united
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
 from pipelines.routes.distances import open_rows
@@ -133,7 +133,6 @@ class Reach:
     def areas(self, kind: str, concavity: float, width: float | None) -> geopandas.GeoDataFrame:
         """Return a row for each source and limit: the area within the limit, the largest first."""
         import geopandas
-        import shapely
 
         columns: dict[str, list[Any]] = {"source": [], "limit": []}
         moved, shapes = [], []
@@ -141,7 +140,7 @@ class Reach:
             # One hull around the parts of several sources would enclose the streets between the parts.
             parts = list(group[:, None]) if kind in HULLS else [group]
             each = [self._areas(part, kind, concavity, width) for part in parts]
-            found = each[0] if len(each) == 1 else [shapely.union_all(areas) for areas in zip(*each, strict=True)]
+            found = [united(areas) for areas in zip(*each, strict=True)]
             for limit, area in reversed([*zip(self.limits.given.tolist(), found, strict=True)]):
                 columns["source"].append(name)
                 columns["limit"].append(limit)

@@ -245,6 +245,8 @@ def test_from_several_places(cross):
     assert {*together["source"]} == {"the nearest of 4"}
     assert together["end"].max() == 20  # to the end of the one-way street
     assert tilepath.isochrones(cross, "2", 5).geometry.is_empty.tolist() == [True]  # a straight street has no area
+    empty = tilepath.isochrones(cross, ["2", "3"], 5, together=True)
+    assert [area.wkt for area in empty.geometry] == ["POLYGON EMPTY"]
 
 
 def test_closed_vertices_are_reached_and_left_only_by_those_who_start_there(tmp_path):
