@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -133,7 +134,8 @@ def import_graph(
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the free memory, at most 1 GiB
-    report : called with remarks for the user: whether a header was read, which columns were used, and oddities
+    report : called with remarks for the user: whether a header was read, which columns were used, and oddities. What
+        makes the graph doubtful, such as roads that are not joined, is a warning (`warnings.warn`)
 
     Returns
     -------
@@ -266,7 +268,9 @@ def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> d
     options["columns"] = None if columns is None else columns[:2]
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
         for i, name in enumerate(given["also"]):
-            graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first import warns of the same
+                graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
             found[name] = graph.weights(), graph.weight_unit
     return found
 
@@ -276,6 +280,8 @@ def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
         remark = arcs.remarks.pop(0)
         if report is not None:
             report(remark)
+    while arcs.warnings:
+        warnings.warn(arcs.warnings.pop(0), stacklevel=3)
 
 
 @contextmanager

@@ -61,17 +61,17 @@ def read_layers(
     weight : column of weights, or "geometry" for the lengths of the lines; by default the only column with a well-known
         name for weights, else the lengths
     columns : columns of tail and head, whose entries become labels, and optionally the column of weights
-    oneway : column of the directions of roads. By default, the column `oneway` if there is one and if there are no
-        columns of tail and head
-    directed : True: each line is an arc from its first to its last point; False: each line leads in both directions. By
-        default, True with columns of tail and head, else False
+    oneway : column of the directions of roads; by default, the column `oneway` if there is one. With columns of tail
+        and head, a two-way road may have a line for each direction (`_without_reverse`); each line is then one arc
+    directed : True: each line is an arc from its first to its last point; False: each line leads in both directions.
+        Without a column `oneway`, the default is True with columns of tail and head, else False
     crs : name of the coordinate system, if the layer does not record one
     """
     roads = _Roads.read(source, layer, crs)
     ends = roads.ends(columns)
     weight = weight if columns is None or len(columns) < 3 else columns[2]
     weights, unit, about = roads.weights(weight, ends.columns)
-    ways, about_ways = roads.ways(oneway, directed, ends.columns)
+    ways, about_ways = roads.ways(oneway, directed, ends)
     arcs = _arcs(ends.tails, ends.heads, weights, ways)
     each = bool((ways != BOTH).any())
     stream = ArcStream(
@@ -90,8 +90,8 @@ def read_layers(
     stream.remarks = [
         f"{roads.name}: {counted(len(ways), 'line')}, {ends.about}, {about_ways}, {about}, {crs_said}",
         *roads.remarks,
-        *_joined(roads.name, ends),
     ]
+    stream.warnings = [*roads.warnings, *_joined(roads.name, ends)]
     yield stream
 
 
@@ -120,10 +120,11 @@ class _Arcs:
 class _Roads:
     """The lines of a layer; a line of several parts becomes several lines."""
 
-    def __init__(self, frame: Any, name: str, crs: str, remarks: list[str]):
+    def __init__(self, frame: Any, name: str, crs: str, remarks: list[str], warnings: list[str]):
         import shapely
 
         self.frame, self.name, self.crs, self.remarks = frame, name, crs, remarks
+        self.warnings = warnings
         self.rows = frame["__row"].to_numpy()  # of the layer, from 0
         shapes = frame.geometry.to_numpy()
         self.points, parts = shapely.get_coordinates(shapely.force_2d(shapes), return_index=True)
@@ -149,9 +150,11 @@ class _Roads:
         frame = frame.reset_index(level=levels) if levels else frame
         frame = frame.assign(__row=np.arange(len(frame)))
         missing = frame.geometry.isna() | frame.geometry.is_empty
-        remarks = []
+        remarks, warnings = [], []
         if missing.any():
-            remarks.append(f"{name}: left out {counted(int(missing.sum()), 'row')} without a geometry")
+            left_out = counted(int(missing.sum()), "row")
+            first = np.flatnonzero(missing)[0]
+            warnings.append(f"{name}: left out {left_out} without a geometry, such as row {first} (from 0)")
             frame = frame[~missing]
         kinds = frame.geom_type
         for row, kind in zip(frame["__row"], kinds, strict=True):
@@ -167,7 +170,7 @@ class _Roads:
                 remarks.append(f"{name}: took lines of several parts apart: {len(frame) - before:,} lines more")
         if not len(frame):
             raise FormatError(f"{name}: has no lines; choose a layer of lines (layer, --layer)")
-        return cls(frame, name, found, remarks)
+        return cls(frame, name, found, remarks, warnings)
 
     @property
     def names(self) -> list[str]:
@@ -257,7 +260,7 @@ class _Roads:
             unit = "m" if unit == "metre" else unit
         return line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), unit
 
-    def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
+    def ways(self, name: str | None, directed: bool | None, ends: _Ends) -> tuple[np.ndarray, str]:
         """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""
         if name is not None and directed is not None:
             raise FormatError(
@@ -265,10 +268,10 @@ class _Roads:
                 "(--directed, --undirected)"
             )
         known = [each for each in self.names if each.casefold() == "oneway"]
-        if name is None and directed is None and not taken and len(known) == 1:
+        if name is None and directed is None and len(known) == 1:
             name = known[0]
         if name is None:
-            along = bool(taken) if directed is None else directed
+            along = bool(ends.columns) if directed is None else directed
             ways = np.full(len(self.rows), ALONG if along else BOTH)
             return ways, "each in the direction of its points" if along else "in both directions"
         entries = np.char.lower(_texts(self.column(name, "oneway")).astype(str))
@@ -282,7 +285,20 @@ class _Roads:
                     "or choose another column (oneway, --oneway)"
                 )
         ways = np.array([found[entry] for entry in entries.tolist()], np.int64)
-        return ways, f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
+        about = f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
+        if not ends.columns:
+            return ways, about
+        alone = _without_reverse(ends, ways == BOTH)
+        if alone is None:
+            return ways, f"{about}, the others in both directions"
+        if alone.any():
+            row = self.rows[np.flatnonzero(alone)[0]]
+            self.warnings.append(
+                f"{self.name}: two-way roads have a line for each direction, but {counted(int(alone.sum()), 'line')} "
+                f"of two-way roads, such as row {row} (from 0), have none for the other direction, and lead one way; "
+                "to take every line in both directions, leave out directions (directed=False, --undirected)"
+            )
+        return np.where(ways == BOTH, ALONG, ways), f"{about}, a line for each direction of the others"
 
     def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
         order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
@@ -303,6 +319,20 @@ def has_lines(source: Any) -> bool:
     if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
         return False
     return source.active_geometry_name is not None and source.geom_type.str.endswith("LineString").any()
+
+
+def _without_reverse(ends: _Ends, both: np.ndarray) -> np.ndarray | None:
+    """Return which of the lines of two-way roads lack a line from head to tail; None if a road has a single line.
+
+    In directed graphs of OSMnx, a two-way road has a line for each direction; in undirected ones it has one line. The
+    lines of `both` are those of two-way roads. If most of them have a line in the other direction, which is in `both`,
+    too, lines are directions. The others were probably cut off. Loops tell nothing, since they are their own reverse.
+    """
+    told = both & (ends.tails != ends.heads)
+    n = len(ends.places)
+    there, back = ends.tails * n + ends.heads, ends.heads * n + ends.tails
+    alone = told & ~np.isin(back, there[told])
+    return None if 2 * alone.sum() >= told.sum() else alone
 
 
 def _arcs(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, ways: np.ndarray) -> _Arcs:
