@@ -29,6 +29,7 @@ from pipelines.formats.graphs.dimacs import read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
 from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
+from pipelines.formats.graphs.joined import poorly_joined
 from pipelines.formats.graphs.layers import has_lines, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.osm import SUFFIXES, read_osm
@@ -57,6 +58,8 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "layers": (read_layers, READ),
     "osm": (read_osm, SUFFIXES),
 }
+
+TABLES = read_edge_list, read_parquet, read_data_frame
 
 
 def import_graph(
@@ -109,7 +112,8 @@ def import_graph(
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
-        coordinates are longitude and latitude, in this order
+        coordinates are longitude and latitude, in this order. Coordinates of Web Mercator (EPSG:3857), whose metres are
+        not true, become longitudes and latitudes
     attribution : text that every picture and map of the graph shows, as the licence of the data asks; graphs of OSMnx
         have "© OpenStreetMap contributors" by default, and "" leaves it out
     profile : who uses the roads of OpenStreetMap: "car" (default), "bike", "foot", or the path of a changed copy of
@@ -197,7 +201,7 @@ def import_graph(
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if also:
             arcs.more_weights = partial(_more_weights, given)
-        if crs is not None:
+        if crs is not None and reader is not read_layers:  # which converts coordinates by itself
             arcs.crs = recorded_name(crs)
         if attribution is not None:
             arcs.attribution = attribution
@@ -214,8 +218,16 @@ def import_graph(
             _tell(arcs, report)
             return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
+        arcs.warnings += _doubts(graph, name) if reader in TABLES else []
         _tell(arcs, report)
         return graph
+
+
+def _doubts(graph: Graph, name: str) -> list[str]:
+    """Return a warning if a graph of a table is a network of roads, which has places, and is poorly joined."""
+    if graph.coordinates() is None:
+        return []
+    return [warning for warning in [poorly_joined(name, graph.indptr(), graph.indices())] if warning]
 
 
 def _write_turns(

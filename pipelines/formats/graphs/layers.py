@@ -20,11 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import line_lengths, need_geopandas, read_layer, with_known_crs
+from pipelines.files.layers import (
+    FROM_WEB_MERCATOR,
+    is_web_mercator,
+    line_lengths,
+    need_geopandas,
+    read_layer,
+    with_known_crs,
+)
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
 from pipelines.formats.graphs.edge_lines import stored_order
+from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
@@ -39,7 +47,6 @@ ONE_WAY = {  # entries of a column of one-way roads, in lower case
     **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
 }
 DIGITISED = {"f": ALONG, "t": AGAINST}  # more entries in layers of Geofabrik, whose third entry is "b"
-LEAST_JOINED = 0.5  # if the largest component has a smaller share of the vertices, lines probably lack common ends
 
 
 @contextmanager
@@ -91,7 +98,7 @@ def read_layers(
         f"{roads.name}: {counted(len(ways), 'line')}, {ends.about}, {about_ways}, {about}, {crs_said}",
         *roads.remarks,
     ]
-    stream.warnings = [*roads.warnings, *_joined(roads.name, ends)]
+    stream.warnings = [*roads.warnings, *roads.apart(arcs, ends)]
     yield stream
 
 
@@ -143,6 +150,7 @@ class _Roads:
                 raise ValueError("a GeoDataFrame is one layer; leave out layer")
             else:
                 frame, name = source, f"the {type(source).__name__}"
+            given = crs if crs is not None else frame.crs
             frame, found = with_known_crs(frame, crs, name)
         except ValueError as error:
             raise FormatError(str(error)) from error
@@ -151,6 +159,8 @@ class _Roads:
         frame = frame.assign(__row=np.arange(len(frame)))
         missing = frame.geometry.isna() | frame.geometry.is_empty
         remarks, warnings = [], []
+        if given is not None and is_web_mercator(given):
+            remarks.append(f"{name}: {FROM_WEB_MERCATOR}")
         if missing.any():
             left_out = counted(int(missing.sum()), "row")
             first = np.flatnonzero(missing)[0]
@@ -249,16 +259,16 @@ class _Roads:
                 name,
                 f"weights from {name}",
             )
-        lengths, unit = self._lengths()
+        lengths, unit = line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), self._unit()
         return lengths, unit, f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
 
-    def _lengths(self) -> tuple[np.ndarray, str]:
-        unit = "m"
-        if self.crs != DEGREES:
-            units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
-            unit = units.pop() if len(units) == 1 else ""
-            unit = "m" if unit == "metre" else unit
-        return line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), unit
+    def _unit(self) -> str:
+        """Return the unit of lengths, "" if it is not known."""
+        if self.crs == DEGREES:
+            return "m"
+        units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
+        unit = units.pop() if len(units) == 1 else ""
+        return "m" if unit == "metre" else unit
 
     def ways(self, name: str | None, directed: bool | None, ends: _Ends) -> tuple[np.ndarray, str]:
         """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""
@@ -299,6 +309,20 @@ class _Roads:
                 "to take every line in both directions, leave out directions (directed=False, --undirected)"
             )
         return np.where(ways == BOTH, ALONG, ways), f"{about}, a line for each direction of the others"
+
+    def apart(self, arcs: _Arcs, ends: _Ends) -> list[str]:
+        """Return a warning if most roads are not joined to each other, with the cause."""
+        n = len(ends.places)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(arcs.tails, minlength=n))])
+        heads = arcs.heads[np.argsort(arcs.tails, kind="stable")]
+        warning = poorly_joined(self.name, indptr, heads)
+        if not warning:
+            return []
+        degrees, named = self.crs == DEGREES, bool(ends.columns)
+        unit = self._unit()
+        return [
+            f"{warning}, {why_roads_are_apart(indptr, heads, ends.places, degrees=degrees, unit=unit, named=named)}"
+        ]
 
     def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
         order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
@@ -377,19 +401,3 @@ def _numbers(column: Any) -> np.ndarray | None:
     if not is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
         return None
     return column.to_numpy(np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
-
-
-def _joined(name: str, ends: _Ends) -> list[str]:
-    """Return a remark if most lines are not joined to each other."""
-    from gpuops import weak_components
-
-    n = len(ends.places)
-    order = np.argsort(ends.tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(ends.tails, minlength=n))])
-    sizes = np.bincount(weak_components(indptr, ends.heads[order], compact=True, check=False))
-    if sizes.max() >= LEAST_JOINED * n:
-        return []
-    return [
-        f"{name}: the largest connected part has only {sizes.max():,} of {n:,} vertices, since roads join only where "
-        "lines end; split the lines at their crossings first (in QGIS: Split with lines)"
-    ]

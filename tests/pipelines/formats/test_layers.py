@@ -3,6 +3,7 @@
 import geopandas
 import networkx as nx
 import numpy as np
+import pandas
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -168,6 +169,26 @@ def test_lengths_are_geodesic_in_degrees_whatever_the_datum(load):
     assert (feet.weight_unit, feet.weights().tolist()) == ("US survey foot", [5.0, 5.0])
 
 
+def test_web_mercator_becomes_degrees_so_that_metres_are_true(load, tmp_path):
+    told = []
+    roads = layer([(13, 60), (13, 60.01)], [(13, 60.01), (13.01, 60.01)], crs="EPSG:4326")
+    true, web = load(roads), roads.to_crs(3857)
+    lengths, places = true.weights().tolist(), true.coordinates()
+    for source, options in (web, {}), (web.set_crs(None, allow_override=True), {"crs": "EPSG:3857"}):
+        graph = load(source, report=told.append, **options)
+        assert (graph.crs, graph.weight_unit) == ("EPSG:4326", "m")
+        np.testing.assert_allclose(graph.weights(), lengths, rtol=1e-6)
+        assert "coordinates of Web Mercator become longitudes and latitudes" in told[-1]
+    streets = nx.MultiDiGraph(crs="epsg:3857")
+    for i, (x, y) in enumerate(shapely.get_coordinates(web.geometry[0]).tolist()):
+        streets.add_node(i, x=x, y=y)
+    streets.add_edge(0, 1, length=1114.0, geometry=web.geometry[0])
+    graph = load(streets, weight="length", report=told.append)
+    np.testing.assert_allclose(graph.coordinates(), places[:2])
+    np.testing.assert_allclose(graph.lines().points, places[:2])
+    assert (graph.crs, "coordinates of Web Mercator" in told[-1]) == ("EPSG:4326", True)
+
+
 @pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".geoparquet"])
 def test_a_graph_and_its_layer_are_the_same_roads(load, tmp_path, suffix):
     crs = "EPSG:4326" if suffix == ".geojson" else UTM
@@ -326,14 +347,33 @@ def test_wrong_layers_are_refused(load, tmp_path):
 
 def test_what_a_layer_lacks_is_said(load):
     told = []
-    frame = layer(NORTH, EAST, [(50, 50), (60, 60)], [(70, 70), (80, 80)], [(90, 90), (95, 95)])
+    frame = layer(NORTH, EAST, [(50, 50), (60, 60)])
     frame.loc[1, "geometry"] = None
     frame.loc[0, "geometry"] = shapely.MultiLineString([NORTH, EAST])
-    left_out = pytest.warns(UserWarning, match=r"left out 1 row without a geometry, such as row 1 \(from 0\)")
-    with left_out, pytest.warns(UserWarning, match="the largest connected part has only 3 of 9 vertices"):
-        graph = load(frame, report=told.append)
-    assert graph.m == 10
+    with pytest.warns(UserWarning, match=r"left out 1 row without a geometry, such as row 1 \(from 0\)"):
+        assert load(frame, report=told.append).m == 6
     assert told[1:] == ["the GeoDataFrame: took lines of several parts apart: 1 lines more"]
+
+
+def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
+    lines = [[(100.0 * i, 0.0), (100.0 * (i + 1), 0.0)] for i in range(30)]
+    lines[14] = [lines[14][0], (1499.996, 0.0)]
+    frame, small = layer(*lines, crs=UTM), "strongly connected component has only 16 of 32 vertices"
+    cure = r"apart by up to 0.004 m; snapping them joins components at 1 place, .*set_precision\(0.01\)"
+    for crs, pattern in (UTM, f"{small}, since ends of lines are {cure}"), ("EPSG:4326", r"set_precision\(1e-07\)"):
+        with pytest.warns(UserWarning, match=pattern):
+            load(frame.to_crs(crs))
+    assert load(frame.assign(geometry=frame.geometry.set_precision(0.01))).n == 31
+    with pytest.warns(UserWarning, match="only 16 of 32 vertices, since roads join only where lines end; split them"):
+        load(layer(*lines[:14], *lines[15:], [(0.0, 9.0), (0.0, 0.0)]))
+    oneway = layer(*lines[:14], oneway=[True] * 14)
+    assert load(oneway).n == 15  # few vertices
+    with pytest.warns(UserWarning, match="has only 1 of 25 vertices, since many roads lead one way only; check"):
+        load(layer(*[[(i, 0), (i + 1, 0)] for i in range(24)], oneway=[True] * 24))
+    table = pandas.DataFrame({"source": range(24), "target": range(1, 25)})
+    assert load(table).n == 25  # which need not be a network of roads
+    with pytest.warns(UserWarning, match="the largest strongly connected component has only 1 of 25 vertices"):
+        load(table, coordinates=np.zeros((25, 2)))
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):
