@@ -30,7 +30,7 @@ from pipelines.formats.graphs.edge_list import read_edge_list
 from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
 from pipelines.formats.graphs.joined import poorly_joined
-from pipelines.formats.graphs.layers import has_lines, read_layers
+from pipelines.formats.graphs.layers import has_geometries, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
@@ -41,6 +41,7 @@ from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import hidden_folder, refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
+from pipelines.stores.units import meant_by, no_unit, symbol_of
 from pipelines.turns.angles import AngleCostsLike, read_angle_costs
 from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
 from pipelines.turns.write import add_turns
@@ -165,6 +166,7 @@ def import_graph(
     """
     given = dict(locals())
     source = given["source"] = list(source) if isinstance(source, Iterator) else source
+    _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
@@ -221,6 +223,12 @@ def import_graph(
         arcs.warnings += _doubts(graph, name) if reader in TABLES else []
         _tell(arcs, report)
         return graph
+
+
+def _refuse_misspelt(unit: str | None) -> None:
+    """Raise FormatError if a unit is probably a misspelt unit of time or length; weights may have other units."""
+    if unit is not None and symbol_of(unit) is None and meant_by(unit):
+        raise FormatError(f"unit (--unit) is {no_unit(unit)}")
 
 
 def _doubts(graph: Graph, name: str) -> list[str]:
@@ -349,10 +357,10 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
 
 
 def _in_a_layer(source: Any, format: str | None, reader: Callable[..., Any]) -> bool:
-    """Return whether a data frame or a Parquet file, whose format is not named, has lines."""
+    """Return whether a data frame or a Parquet file, whose format is not named, has geometries."""
     if reader is read_parquet and format is None:
         return is_geoparquet(source)
-    return reader is read_data_frame and has_lines(source)
+    return reader is read_data_frame and has_geometries(source)
 
 
 def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[str] | None) -> np.ndarray:

@@ -30,7 +30,13 @@ from pipelines.files.layers import (
 )
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
+from pipelines.formats.graphs.columns import (
+    listed,
+    may_be_directions,
+    may_be_weights,
+    well_known_pairs,
+    well_known_weights,
+)
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
 from pipelines.formats.graphs.parquet import weight_dtype
@@ -171,7 +177,7 @@ class _Roads:
             if kind not in ("LineString", "MultiLineString", "LinearRing"):
                 raise FormatError(
                     f"{name}, row {row} (from 0): is a {kind}, but roads are LineStrings; choose a layer of lines "
-                    "(layer, --layer), or leave the row out"
+                    "(layer, --layer), or leave the row out; a frame without its geometries is a table of edges"
                 )
         if (kinds == "MultiLineString").any():
             before = len(frame)
@@ -233,6 +239,7 @@ class _Roads:
 
     def weights(self, name: str | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str, str]:
         """Return the weights of the lines, their unit, and a description."""
+        others_said = ""
         if name is None:
             others = [each for each in self.names if each not in taken]
             known = well_known_weights(others)
@@ -243,6 +250,8 @@ class _Roads:
                     f"name it (weight, --weight), or take the lengths of the lines (weight='{GEOMETRY}')"
                 )
             name = known[0] if known else GEOMETRY
+            numbers_too = [each for each in others if each != name and may_be_weights(each) and self._is_number(each)]
+            others_said = f", other numbers in {listed(numbers_too)} (weight, --weight)" if numbers_too else ""
         if name != GEOMETRY or GEOMETRY in self.names:
             values = self.column(name, "weight")
             numbers = _numbers(values)
@@ -254,13 +263,31 @@ class _Roads:
                         f"{self.name}, row {self.rows[row]} (from 0): {name!r} is {numbers[row]}; correct it or leave "
                         "the row out"
                     )
+            self._doubt(name, numbers)
             return (
                 numbers.astype(weight_dtype(f"{self.name}: column {name!r}", numbers.dtype)),
                 name,
-                f"weights from {name}",
+                f"weights from {name}{others_said}",
             )
         lengths, unit = line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), self._unit()
-        return lengths, unit, f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
+        about = f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
+        return lengths, unit, about + others_said
+
+    def _is_number(self, name: str) -> bool:
+        column = self.frame[name]
+        return column.ndim == 1 and _numbers(column) is not None
+
+    def _doubt(self, name: str, weights: np.ndarray) -> None:
+        """Add a warning of weights that are hardly lengths or times of roads: all zero, or some of them negative."""
+        negative = np.flatnonzero(weights < 0)
+        if not (weights != 0).any():
+            self.warnings.append(f"{self.name}: {name!r} is 0 in all rows, from row {self.rows[0]} (from 0)")
+        elif 0 < len(negative) < len(weights):
+            row = negative[0]
+            self.warnings.append(
+                f"{self.name}: {name!r} is negative in {counted(len(negative), 'row')} of {len(weights):,}, first "
+                f"{weights[row]} in row {self.rows[row]} (from 0)"
+            )
 
     def _unit(self) -> str:
         """Return the unit of lengths, "" if it is not known."""
@@ -280,6 +307,13 @@ class _Roads:
         known = [each for each in self.names if each.casefold() == "oneway"]
         if name is None and directed is None and len(known) == 1:
             name = known[0]
+        if name is None and directed is None:
+            unread = [each for each in self.names if may_be_directions(each)]
+            if unread:
+                self.warnings.append(
+                    f"{self.name}: {listed(unread)} may hold directions of one-way roads, and was not read; name the "
+                    "column (oneway, --oneway), or say that there are none (directed=False, --undirected)"
+                )
         if name is None:
             along = bool(ends.columns) if directed is None else directed
             ways = np.full(len(self.rows), ALONG if along else BOTH)
@@ -338,11 +372,11 @@ class _Roads:
         return found.taken(np.abs(arcs.numbers[order]) - 1)
 
 
-def has_lines(source: Any) -> bool:
-    """Return whether `source` is a GeoDataFrame whose active geometries are lines."""
+def has_geometries(source: Any) -> bool:
+    """Return whether `source` is a GeoDataFrame whose active column has geometries, or that is empty."""
     if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
         return False
-    return source.active_geometry_name is not None and source.geom_type.str.endswith("LineString").any()
+    return source.active_geometry_name is not None and (not len(source) or bool(source.geometry.notna().any()))
 
 
 def _without_reverse(ends: _Ends, both: np.ndarray) -> np.ndarray | None:

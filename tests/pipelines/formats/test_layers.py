@@ -335,10 +335,17 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (layer(NORTH), {"layer": "x"}, "a GeoDataFrame is one layer"),
         (layer(NORTH), {"directed": True, "oneway": "x"}, "leave out directed"),
         (layer(NORTH), {"comment": "x"}, "has no meaning"),
+        (layer(NORTH, a=[1], b=[2]).buffer(1).to_frame("geometry"), {}, "row 0 .* is a Polygon, but roads are LineS"),
+        (layer(NORTH).iloc[:0], {}, "the GeoDataFrame: has no lines"),
+        (layer(NORTH), {"unit": "secnods"}, r"unit \(--unit\) is 'secnods', .* did you mean 'seconds'"),
+        ("none.parquet", {}, "none.parquet: there is no such file; check the name"),
     ]
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
+    assert load(layer(NORTH), unit="euros").weight_unit == "euros"
+    with pytest.raises(FormatError, match="none.csv: there is no such file; check the name"):
+        load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
     infinite.geometry = shapely.transform(infinite.geometry, lambda points: points + np.inf)
     with pytest.raises(FormatError, match="a point is not finite"):
@@ -374,6 +381,20 @@ def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
     assert load(table).n == 25  # which need not be a network of roads
     with pytest.warns(UserWarning, match="the largest strongly connected component has only 1 of 25 vertices"):
         load(table, coordinates=np.zeros((25, 2)))
+
+
+def test_doubtful_columns_are_warnings_and_others_are_named(load):
+    doubts = [
+        ({"cost": [3.0, -2.0]}, r"'cost' is negative in 1 row of 2, first -2.0 in row 1 \(from 0\)"),
+        ({"cost": [0, 0]}, r"'cost' is 0 in all rows, from row 0"),
+        ({"one_way": ["yes", "no"]}, r"one_way may hold directions of one-way roads, and was not read; name"),
+    ]
+    for columns, says in doubts:
+        with pytest.warns(UserWarning, match=says):
+            load(layer(NORTH, EAST, **columns))
+    told = []
+    load(layer(NORTH, EAST, osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]), report=told.append)
+    assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):
