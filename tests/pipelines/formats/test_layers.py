@@ -325,6 +325,8 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (tmp_path / name).write_text("not a layer")
         with pytest.raises(FormatError, match=rf"{name}: cannot be read"):
             load(tmp_path / name)
+    areas = layer(NORTH, edge=["a"], name=["b"])
+    areas = areas.assign(geometry=areas.buffer(1))
     wrong = [
         (layer(NORTH, oneway=["maybe"]), {}, r"row 0 \(from 0\): 'oneway' is 'maybe'; write yes, no or -1"),
         (layer(NORTH, w=["fast"]), {"weight": "w"}, "column 'w' has text; weights are numbers"),
@@ -335,7 +337,7 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (layer(NORTH), {"layer": "x"}, "a GeoDataFrame is one layer"),
         (layer(NORTH), {"directed": True, "oneway": "x"}, "leave out directed"),
         (layer(NORTH), {"comment": "x"}, "has no meaning"),
-        (layer(NORTH, a=[1], b=[2]).buffer(1).to_frame("geometry"), {}, "row 0 .* is a Polygon, but roads are LineS"),
+        (areas, {}, "row 0 .* is a Polygon, but roads are LineS"),
         (layer(NORTH).iloc[:0], {}, "the GeoDataFrame: has no lines"),
         (layer(NORTH), {"unit": "secnods"}, r"unit \(--unit\) is 'secnods', .* did you mean 'seconds'"),
         ("none.parquet", {}, "none.parquet: there is no such file; check the name"),
