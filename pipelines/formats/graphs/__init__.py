@@ -108,7 +108,8 @@ def import_graph(
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
     also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
-        commands choose among them by `weight`. The source is read once for each. The store of a network of
+        commands choose among them by `weight`. A unit of time or length may follow, as in
+        "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
@@ -287,12 +288,22 @@ def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> d
     options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
     options["columns"] = None if columns is None else columns[:2]
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
-        for i, name in enumerate(given["also"]):
+        for i, (name, unit) in enumerate(map(_with_unit, given["also"])):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first import warns of the same
                 graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
-            found[name] = graph.weights(), graph.weight_unit
+            found[name] = graph.weights(), unit or graph.weight_unit
     return found
+
+
+def _with_unit(also: str) -> tuple[str, str]:
+    """Return the name and the unit in the name of a further weight, such as "length:m"; "" for no unit.
+
+    >>> _with_unit("length:m"), _with_unit("toll"), _with_unit("oneway:bicycle")
+    (('length', 'm'), ('toll', ''), ('oneway:bicycle', ''))
+    """
+    name, _, unit = also.rpartition(":")
+    return (name, unit) if name and symbol_of(unit) else (also, "")
 
 
 def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:

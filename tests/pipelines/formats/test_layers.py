@@ -399,6 +399,11 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
     assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
 
 
+def test_a_further_weight_has_a_unit(load):
+    graph = load(layer(NORTH, EAST, time=[1, 2], metres=[3, 4], toll=[5, 6]), weight="time", also=["metres:km", "toll"])
+    assert [graph.weighted_by(name).weight_unit for name in ("metres", "toll")] == ["km", "toll"]
+
+
 def test_only_maps_are_exported_to_layers(tmp_path, load):
     bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]))
     with pytest.raises(StoreError, match="has no coordinates; import it with coordinates"):
