@@ -30,7 +30,14 @@ def poorly_joined(name: str, indptr: np.ndarray, heads: np.ndarray) -> str:
 
 
 def why_roads_are_apart(
-    indptr: np.ndarray, heads: np.ndarray, places: np.ndarray, *, degrees: bool, unit: str, named: bool
+    indptr: np.ndarray,
+    heads: np.ndarray,
+    places: np.ndarray,
+    *,
+    degrees: bool,
+    from_web_mercator: bool,
+    unit: str,
+    named: bool,
 ) -> str:
     """Return the probable cause of a small largest component, and the cure.
 
@@ -39,6 +46,7 @@ def why_roads_are_apart(
     indptr, heads : the arcs
     places : (n, 2) float64
     degrees : whether places are longitudes and latitudes
+    from_web_mercator : whether they were in Web Mercator in the layer, where the user will snap them
     unit : unit of the coordinates of a plane
     named : whether vertices have names; they are joined by these then, and not by their places
     """
@@ -58,9 +66,10 @@ def why_roads_are_apart(
     closed, gap = found[best]
     size = f"{gap * METRES_OF_DEGREE:.2g} m" if degrees else f"{gap:.2g} {unit}".rstrip()
     grid = (GRIDS_IN_DEGREES if degrees else GRIDS)[best]
+    first = "roads = roads.to_crs(4326); " if from_web_mercator else ""
     return (
         f"since ends of lines are apart by up to {size}; snapping them joins components at {closed:,} "
-        f"place{'s' * (closed > 1)}, in GeoPandas by roads.geometry = roads.geometry.set_precision({grid:g})"
+        f"place{'s' * (closed > 1)}, in GeoPandas by {first}roads.geometry = roads.geometry.set_precision({grid:g})"
     )
 
 

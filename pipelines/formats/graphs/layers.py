@@ -250,7 +250,12 @@ class _Roads:
                     f"name it (weight, --weight), or take the lengths of the lines (weight='{GEOMETRY}')"
                 )
             name = known[0] if known else GEOMETRY
-            numbers_too = [each for each in others if each != name and may_be_weights(each) and self._is_number(each)]
+            vertices = {self.names[place] for pair in well_known_pairs(self.names) for place in pair}
+            numbers_too = [
+                each
+                for each in others
+                if each != name and each not in vertices and may_be_weights(each) and self._is_number(each)
+            ]
             others_said = f", other numbers in {listed(numbers_too)} (weight, --weight)" if numbers_too else ""
         if name != GEOMETRY or GEOMETRY in self.names:
             values = self.column(name, "weight")
@@ -352,11 +357,16 @@ class _Roads:
         warning = poorly_joined(self.name, indptr, heads)
         if not warning:
             return []
-        degrees, named = self.crs == DEGREES, bool(ends.columns)
-        unit = self._unit()
-        return [
-            f"{warning}, {why_roads_are_apart(indptr, heads, ends.places, degrees=degrees, unit=unit, named=named)}"
-        ]
+        why = why_roads_are_apart(
+            indptr,
+            heads,
+            ends.places,
+            degrees=self.crs == DEGREES,
+            from_web_mercator=any(FROM_WEB_MERCATOR in remark for remark in self.remarks),
+            unit=self._unit(),
+            named=bool(ends.columns),
+        )
+        return [f"{warning}, {why}"]
 
     def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
         order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)

@@ -369,7 +369,8 @@ def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
     lines[14] = [lines[14][0], (1499.996, 0.0)]
     frame, small = layer(*lines, crs=UTM), "strongly connected component has only 16 of 32 vertices"
     cure = r"apart by up to 0.004 m; snapping them joins components at 1 place, .*set_precision\(0.01\)"
-    for crs, pattern in (UTM, f"{small}, since ends of lines are {cure}"), ("EPSG:4326", r"set_precision\(1e-07\)"):
+    degrees = r"roads = roads.to_crs\(4326\); roads.geometry = roads.geometry.set_precision\(1e-07\)"
+    for crs, pattern in (UTM, f"{small}, since ends of lines are {cure}"), ("EPSG:3857", degrees):
         with pytest.warns(UserWarning, match=pattern):
             load(frame.to_crs(crs))
     assert load(frame.assign(geometry=frame.geometry.set_precision(0.01))).n == 31
@@ -395,7 +396,10 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
         with pytest.warns(UserWarning, match=says):
             load(layer(NORTH, EAST, **columns))
     told = []
-    load(layer(NORTH, EAST, osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]), report=told.append)
+    load(
+        layer(NORTH, EAST, u=[1, 1], v=[5, 5], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
+        report=told.append,
+    )
     assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
 
 
