@@ -112,7 +112,7 @@ def import_graph(
         "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
-    layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
+    layer, oneway : layer of a file, and column of the directions of lines or of rows of a data frame; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
         coordinates are longitude and latitude, in this order. Coordinates of Web Mercator (EPSG:3857), whose metres are
         not true, become longitudes and latitudes
@@ -221,7 +221,7 @@ def import_graph(
             _tell(arcs, report)
             return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
-        arcs.warnings += _doubts(graph, name) if reader in TABLES else []
+        arcs.warnings += _doubts(arcs, graph) if reader in TABLES else []
         _tell(arcs, report)
         return graph
 
@@ -232,11 +232,11 @@ def _refuse_misspelt(unit: str | None) -> None:
         raise FormatError(f"unit (--unit) is {no_unit(unit)}")
 
 
-def _doubts(graph: Graph, name: str) -> list[str]:
+def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
     """Return a warning if a graph of a table is a network of roads, which has places, and is poorly joined."""
-    if graph.coordinates() is None:
+    if arcs.coordinates is None:
         return []
-    return [warning for warning in [poorly_joined(name, graph.indptr(), graph.indices())] if warning]
+    return [warning for warning in [poorly_joined(arcs.source, graph.indptr(), graph.indices())] if warning]
 
 
 def _write_turns(

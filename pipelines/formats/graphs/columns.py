@@ -48,6 +48,11 @@ class Columns(NamedTuple):
         weights = "no weights, so each arc counts 1" if self.weight is None else f"weights from {column(self.weight)}"
         return f"tails from {column(self.tail)}, heads from {column(self.head)}, {weights}"
 
+    def unread(self, names: Sequence[str]) -> str:
+        """Return text for the user about columns of directions, which are read in layers and data frames only."""
+        found = [name for name in names if may_be_directions(name)]
+        return f"; {listed(found)} is not read, each row leads from tail to head" if found else ""
+
 
 def choose_columns(
     source: str, width: int, names: Sequence[str], columns: Sequence[str | int] | None, weight: str | int | None

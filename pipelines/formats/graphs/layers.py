@@ -39,6 +39,7 @@ from pipelines.formats.graphs.columns import (
 )
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
+from pipelines.formats.graphs.one_way import AGAINST, ALONG, BOTH, WRITE, cut_off, ways_of, without_reverse
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
@@ -46,13 +47,6 @@ from pipelines.stores.road_classes import COLUMNS, RoadClasses, classes_of
 from pipelines.stores.schema import counted
 
 GEOMETRY = "geometry"  # the name of the weight that is the length of the line
-BOTH, ALONG, AGAINST = 0, 1, 2
-ONE_WAY = {  # entries of a column of one-way roads, in lower case
-    **dict.fromkeys(("", "no", "false", "0", "0.0", "none", "nan", "b", "reversible", "alternating"), BOTH),
-    **dict.fromkeys(("yes", "true", "1", "1.0"), ALONG),
-    **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
-}
-DIGITISED = {"f": ALONG, "t": AGAINST}  # more entries in layers of Geofabrik, whose third entry is "b"
 
 
 @contextmanager
@@ -75,7 +69,7 @@ def read_layers(
         name for weights, else the lengths
     columns : columns of tail and head, whose entries become labels, and optionally the column of weights
     oneway : column of the directions of roads; by default, the column `oneway` if there is one. With columns of tail
-        and head, a two-way road may have a line for each direction (`_without_reverse`); each line is then one arc
+        and head, a two-way road may have a line for each direction (`without_reverse`); each line is then one arc
     directed : True: each line is an arc from its first to its last point; False: each line leads in both directions.
         Without a column `oneway`, the default is True with columns of tail and head, else False
     crs : name of the coordinate system, if the layer does not record one
@@ -323,30 +317,19 @@ class _Roads:
             along = bool(ends.columns) if directed is None else directed
             ways = np.full(len(self.rows), ALONG if along else BOTH)
             return ways, "each in the direction of its points" if along else "in both directions"
-        entries = np.char.lower(_texts(self.column(name, "oneway")).astype(str))
-        coding = ONE_WAY | (DIGITISED if (entries == "b").any() else {})
-        found = {entry: coding.get(entry) for entry in np.unique(entries).tolist()}
-        for entry, way in found.items():
-            if way is None:
-                row = int(self.rows[np.flatnonzero(entries == entry)[0]])
-                raise FormatError(
-                    f"{self.name}, row {row} (from 0): {name!r} is {entry!r}; write yes, no or -1 (against the line), "
-                    "or choose another column (oneway, --oneway)"
-                )
-        ways = np.array([found[entry] for entry in entries.tolist()], np.int64)
+        texts = _texts(self.column(name, "oneway"))
+        ways, unknown = ways_of(texts.tolist())
+        if unknown is not None:
+            raise FormatError(
+                f"{self.name}, row {self.rows[unknown]} (from 0): {name!r} is {texts[unknown].lower()!r}; {WRITE}"
+            )
         about = f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
         if not ends.columns:
             return ways, about
-        alone = _without_reverse(ends, ways == BOTH)
+        alone = without_reverse(ends.tails, ends.heads, ways == BOTH)
         if alone is None:
             return ways, f"{about}, the others in both directions"
-        if alone.any():
-            row = self.rows[np.flatnonzero(alone)[0]]
-            self.warnings.append(
-                f"{self.name}: two-way roads have a line for each direction, but {counted(int(alone.sum()), 'line')} "
-                f"of two-way roads, such as row {row} (from 0), have none for the other direction, and lead one way; "
-                "to take every line in both directions, leave out directions (directed=False, --undirected)"
-            )
+        self.warnings += cut_off(self.name, self.rows, alone)
         return np.where(ways == BOTH, ALONG, ways), f"{about}, a line for each direction of the others"
 
     def apart(self, arcs: _Arcs, ends: _Ends) -> list[str]:
@@ -387,20 +370,6 @@ def has_geometries(source: Any) -> bool:
     if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
         return False
     return source.active_geometry_name is not None and (not len(source) or bool(source.geometry.notna().any()))
-
-
-def _without_reverse(ends: _Ends, both: np.ndarray) -> np.ndarray | None:
-    """Return which of the lines of two-way roads lack a line from head to tail; None if a road has a single line.
-
-    In directed graphs of OSMnx, a two-way road has a line for each direction; in undirected ones it has one line. The
-    lines of `both` are those of two-way roads. If most of them have a line in the other direction, which is in `both`,
-    too, lines are directions. The others were probably cut off. Loops tell nothing, since they are their own reverse.
-    """
-    told = both & (ends.tails != ends.heads)
-    n = len(ends.places)
-    there, back = ends.tails * n + ends.heads, ends.heads * n + ends.tails
-    alone = told & ~np.isin(back, there[told])
-    return None if 2 * alone.sum() >= told.sum() else alone
 
 
 def _arcs(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, ways: np.ndarray) -> _Arcs:

@@ -70,7 +70,7 @@ def read_parquet(
             n=vertices,
             labels=labels,
             directed=directed,
-            remarks=[f"{name}: {chosen.described(schema.names)}"],
+            remarks=[f"{name}: {chosen.described(schema.names)}{chosen.unread(schema.names) if directed else ''}"],
         )
 
 

@@ -122,8 +122,30 @@ def test_one_way_roads_of_osmnx(load):
     graph = load(lines.assign(oneway=[False, False, True, True]), report=told.append)
     assert (graph.m, [graph[vertex] for vertex in "123"]) == (4, [["2", "3"], ["1", "3"], []])
     assert "a line for each direction of the others" in told[1]
-    with pytest.warns(UserWarning, match=r"but 1 line of two-way roads, such as row 3 \(from 0\), have none"):
+    with pytest.warns(UserWarning, match=r"but 1 of these rows, such as row 3 \(from 0\), lack the other"):
         assert load(lines.assign(oneway=["no", "no", "yes", "no"])).m == 4
+
+
+def test_one_way_roads_of_tables(load, tmp_path):
+    told = []
+    table = pandas.DataFrame(
+        {"u": ["a", "b", "c"], "v": ["b", "c", "d"], "oneway": ["no", "yes", "-1"], "w": [1, 2, 3]}
+    )
+    graph = load(table, weight="w", report=told.append)
+    assert {vertex: graph[vertex] for vertex in "abcd"} == {"a": ["b"], "b": ["a", "c"], "c": [], "d": ["c"]}
+    assert graph.weights().sum() == 7
+    assert "2 of them one-way by oneway, the others in both directions" in told[0]
+    assert load(table, weight="w", directed=True).m == 3
+    assert load(table.iloc[[0, 0]].assign(u=["a", "b"], v=["b", "a"]), weight="w").m == 2
+    table.to_parquet(tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet", weight="w", report=told.append).m == 3
+    assert told[1].endswith("; oneway is not read, each row leads from tail to head")
+    numbers = pandas.DataFrame(
+        {"source": [0, 1], "target": pandas.Series([1, 2], dtype="int32"), "oneway": [False, True]}
+    )
+    assert load(numbers).m == 3
+    with pytest.warns(UserWarning, match=r"row 0 \(from 0\): 'oneway' is 'x', so directions are not read"):
+        assert load(table.assign(oneway="x"), weight="w").m == 3
 
 
 places = st.tuples(st.integers(0, 2), st.integers(0, 2))
