@@ -38,12 +38,14 @@ class ArcStream:
     classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
     turns : function of `simplify` and `sorted_rows` that returns the turns that the source forbids, int64 (t, 2), as
         pairs of stored arcs; or None
+    turn_restrictions : number of restrictions in the source that forbid turns; only `turns` obeys them
     more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
     weight_name : name of the weights, "" for none
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
+    warnings : remarks that say that the graph is probably not what the user wants
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
     """
 
@@ -60,6 +62,7 @@ class ArcStream:
     lines: Callable[[bool, bool], Lines] | None = None
     classes: Callable[[bool, bool], RoadClasses | None] | None = None
     turns: Callable[[bool, bool], np.ndarray] | None = None
+    turn_restrictions: int = 0
     more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
     crs: str = ""
     attribution: str | None = None
@@ -67,6 +70,7 @@ class ArcStream:
     weight_name: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     fault: str = ""
 
     def first_labels(self, n: int) -> list[str] | range | None:
