@@ -27,7 +27,7 @@ def listed(_app: Sphinx, page: str, source: list[str]) -> None:
     if page != "reference/commands/index":
         return
     (pages,) = re.findall(r"```\{toctree\}.*?\n\n(.*?)```", source[0], re.DOTALL)
-    for each in pages.split():
+    for each in re.findall(r"<(\w+)>", pages):
         text = (FOLDER / f"{each}.md").read_text()
         title = text.partition("\n")[0].removeprefix("# ").removeprefix("Commands: ")
         source[0] += f"\n## {title[0].upper()}{title[1:]}\n\n| command | what it does |\n|---|---|\n"
