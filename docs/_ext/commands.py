@@ -65,7 +65,7 @@ def fold_cluster_options(_app: Sphinx, context: click.Context, lines: list[str])
     lines[:] = own
     if of_cluster:
         lines += [".. dropdown:: Where to compute", ""]
-        lines += textwrap.indent("\n".join(of_cluster), "    ").splitlines()
+        lines += [*textwrap.indent("\n".join(of_cluster), "    ").splitlines(), ""]
 
 
 def link_pages(_app: Sphinx, _context: click.Context, lines: list[str]) -> None:
