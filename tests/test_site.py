@@ -95,15 +95,15 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page, its text or a program is wider than the room it has. Drawings
-# in plain text may scroll.
+# Images that cannot be shown, and by how much the page or its text is wider than the room it has. Programs, outputs and
+# tables may scroll.
 SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article, :not(.highlight-none, .highlight-default) > .highlight > pre"
+        "html, .bd-article-container, .bd-article"
         )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
