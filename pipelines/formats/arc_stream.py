@@ -38,6 +38,7 @@ class ArcStream:
     classes : function as `lines` that returns the classes of the roads of the stored arcs, or None if there are none
     turns : function of `simplify` and `sorted_rows` that returns the turns that the source forbids, int64 (t, 2), as
         pairs of stored arcs; or None
+    turn_restrictions : number of restrictions in the source that forbid turns; only `turns` obeys them
     more_weights : function as `lines` that returns other weights by their names, each with its unit; or None
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
@@ -60,6 +61,7 @@ class ArcStream:
     lines: Callable[[bool, bool], Lines] | None = None
     classes: Callable[[bool, bool], RoadClasses | None] | None = None
     turns: Callable[[bool, bool], np.ndarray] | None = None
+    turn_restrictions: int = 0
     more_weights: Callable[[bool, bool], Mapping[str, tuple[np.ndarray, str]]] | None = None
     crs: str = ""
     attribution: str | None = None

@@ -207,6 +207,7 @@ def import_graph(
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
         turns = None if turns is False else turns
+        arcs.remarks += _of_restrictions(arcs, turns)
         if turns is not None or angles is not None:
             graph = _write_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
             _tell(arcs, report)
@@ -214,6 +215,14 @@ def import_graph(
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
         _tell(arcs, report)
         return graph
+
+
+def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[str]:
+    """Return a remark on restrictions of turns that the store will lack, if there are any."""
+    if not arcs.turn_restrictions or turns is True:
+        return []
+    found = counted(arcs.turn_restrictions, "turn restriction")
+    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use --turns (turns=True)"]
 
 
 def _write_turns(

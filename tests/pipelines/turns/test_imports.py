@@ -37,9 +37,12 @@ def route(graph, source, target):
 
 
 def test_restrictions_of_openstreetmap(town, tmp_path):
-    said = []
+    said, unsaid = [], []
     graph = import_graph(town, tmp_path / "t", turns=True, report=said.append)
-    plain = import_graph(town, tmp_path / "g")
+    plain = import_graph(town, tmp_path / "g", report=unsaid.append)
+    obey = "has 3 turn restrictions, which the store does not obey; to obey them, use --turns (turns=True)"
+    assert unsaid[-1] == f"{town}: {obey}"
+    assert obey not in "".join(said)
     assert route(graph, 1, 3) == ["1", "2", "3"]
     assert route(graph, 4, 3) == ["4", "2", "1", "2", "3"]
     arcs = plain.indptr()[1] + [1, 2]  # from 2 to 3, by way 11 and by node 5

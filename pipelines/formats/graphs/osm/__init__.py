@@ -80,6 +80,7 @@ def read_osm(
         lines=lambda *how: Lines(roads.numbers[stored(*how)], roads.offsets, roads.points),
         classes=lambda *how: RoadClasses(roads.classes[stored(*how)], roads.class_names),
         turns=turns,
+        turn_restrictions=ways.restrictions.found,
         more_weights=lambda *how: {
             name: (columns[name][stored(*how)], unit) for name, unit in WEIGHTS.items() if name != weight
         },

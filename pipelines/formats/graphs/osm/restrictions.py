@@ -28,6 +28,7 @@ class Restrictions:
     only : (r,) bool; the turn is the only one allowed, instead of forbidden
     u_turn : (r,) bool; the turn leads back along the same road
     from_way, via, to_way : (r,) int64 OpenStreetMap's numbers of the ways and of the node between them
+    found : number of restrictions in the file
     left_out : number of restrictions that lead by a way, or lack a member
     """
 
@@ -36,6 +37,7 @@ class Restrictions:
     from_way: np.ndarray
     via: np.ndarray
     to_way: np.ndarray
+    found: int
     left_out: int
 
 
@@ -43,7 +45,8 @@ class RestrictionsRead:
     """Collects the restrictions that a profile obeys."""
 
     def __init__(self, profile: Profile):
-        self._profile, self._left_out = profile, 0
+        self._profile = profile
+        self._found = self._left_out = 0
         self._rows: list[tuple[bool, bool, int, int, int]] = []
 
     def add(self, tags: Mapping[str, str], members: Sequence[tuple[str, int, str]]) -> None:
@@ -51,6 +54,7 @@ class RestrictionsRead:
         kind = self._profile.restriction(tags)
         if not kind.startswith(("no_", "only_")):
             return
+        self._found += 1
         ways = {role: [ref for type_, ref, each in members if type_ == "w" and each == role] for role in ("from", "to")}
         via = [ref for type_, ref, role in members if type_ == "n" and role == "via"]
         by_way = any(type_ == "w" and role == "via" for type_, _, role in members)
@@ -63,7 +67,7 @@ class RestrictionsRead:
     def table(self) -> Restrictions:
         """Return the restrictions as columns."""
         only, u_turn, from_way, via, to_way = np.array(self._rows, np.int64).reshape(-1, 5).T
-        return Restrictions(only.astype(bool), u_turn.astype(bool), from_way, via, to_way, self._left_out)
+        return Restrictions(only.astype(bool), u_turn.astype(bool), from_way, via, to_way, self._found, self._left_out)
 
 
 def forbidden_turns(restrictions: Restrictions, roads: Roads) -> np.ndarray:
