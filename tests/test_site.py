@@ -116,6 +116,15 @@ FOUND = """new Promise(done => {
     look();
 })"""
 
+# The text below the first page that a search finds.
+TEXT = """new Promise(done => {
+    const look = () => {
+        const text = document.querySelector("#search-results li p.context")?.innerText;
+        text ? done(text) : setTimeout(look, 50);
+    };
+    look();
+})"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
@@ -164,7 +173,7 @@ def test_a_search_finds_the_words_of_readers(site, browser, word, page):
 
 @pytest.mark.slow
 @needs_a_browser
-@pytest.mark.parametrize("word", ["node", "neuron", "diameter", "isochrone", "arc"])
+@pytest.mark.parametrize("word", ["node", "neuron", "diameter", "isochrone", "arc", "unit", "verify"])
 def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
     with served(site) as address:
         browser.open(f"{address}/search.html?q={word}")
@@ -175,11 +184,24 @@ def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
 @pytest.mark.slow
 @needs_a_browser
 @pytest.mark.parametrize(
-    ("word", "page"), [("CUDA", "install"), ("GeoPackage", "roads"), ("negative+weights", "choose")]
+    ("word", "page"),
+    [
+        ("CUDA", "install"),
+        ("GeoPackage", "roads"),
+        ("negative+weights", "choose"),
+        ("minutes", "roads"),
+        ("walking", "roads"),
+        ("GeoDataFrame", "roads"),
+        ("closed+roads", "hierarchy"),
+    ],
 )
 def test_a_search_names_pages_for_users_first(site, browser, word, page):
     browser.window(1280, 900)
     with served(site) as address:
         browser.open(f"{address}/search.html?q={word}")
         found = browser.value(FOUND)
+        text = browser.value(TEXT)
     assert f"/{page}.html" in found[0], found
+    assert text
+    assert "Previous" not in text
+    assert "How-to" not in text.split()[:3]  # the titles above the page
