@@ -74,8 +74,8 @@ def som() -> None:
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, scaling, compensation, dtype and --missing from this store of samples or of a map, so that the "
-    "samples can be placed on that map.",
+    help="Take columns, compensation, transforms, scaling, dtype and --missing from this store of samples or of a map, "
+    "so that the samples can be placed on that map.",
 )
 @OVERWRITE
 def import_file(
