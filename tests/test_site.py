@@ -75,6 +75,9 @@ def test_the_site(tmp_path):
         assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
+    roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
+    assert "--within T[UNIT]" in re.sub(r"\s+", " ", roads)  # as in --help
+    assert roads.count("Where to compute") == 2  # of hierarchy and od; folded up
 
 
 @pytest.mark.parametrize("page", ["how-to.md", "notes.md", "tutorials.md"])
