@@ -28,8 +28,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpuops.extras import install
-
 ROOT = Path(__file__).resolve().parent.parent
 
 TOOLS = ("racecheck", "initcheck", "memcheck", "synccheck")  # from slow to fast
@@ -195,7 +193,7 @@ def require_gpu() -> str:
             return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     except ImportError:
         pass
-    raise SystemExit(f"there is no GPU that CuPy can use; run this on a machine with one ({install('cuda13')})")
+    raise SystemExit("there is no GPU that CuPy can use; run this on a machine with one (pip install -e '.[cuda13]')")
 
 
 def write(path: Path, device: str, results: list[Result], never: list[str]) -> None:

@@ -1,4 +1,3 @@
-import fcntl
 import functools
 import gc
 import importlib.util
@@ -61,34 +60,6 @@ def no_waiting_for_disks():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled_once(request):
-    """Let this process wait for a function that another test process is compiling, and load it from Numba's cache."""
-    from numba.core.caching import NullCache
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.dispatcher import Dispatcher
-
-    folder, compile, held = request.config.cache.mkdir("compiling"), Dispatcher.compile, set()
-
-    def alone(self, signature):
-        # The lock of Numba comes first: two threads that took the two locks in different orders would wait for ever.
-        with global_compiler_lock:
-            name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
-            if isinstance(self._cache, NullCache) or name in held:
-                return compile(self, signature)
-            with open(folder / name, "w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                held.add(name)
-                try:
-                    return compile(self, signature)
-                finally:
-                    held.remove(name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dispatcher, "compile", alone)
         yield
 
 

@@ -23,6 +23,7 @@ from pipelines.stores.schema import StoreError
 if TYPE_CHECKING:
     import geopandas
 
+OWN = ("source", "target", "weight", "highway", "length", "geometry")  # columns that no other weight takes
 LAYERS = (".gpkg", ".geojson", ".geoparquet")  # other files of Parquet are tables without geometries
 
 
@@ -66,7 +67,8 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
         The columns vertex and geometry.
     arcs : geopandas.GeoDataFrame
         The columns source, target, weight, other weights by their names, highway (if the classes of roads are known),
-        length and geometry. An edge of an undirected graph has one row. Of a graph with turns, the road network.
+        length (in metres, if the coordinate system is known) and geometry. Another weight that is called length has the
+        column `length_weight`. An edge of an undirected graph has one row. Of a graph with turns, the road network.
 
     Raises
     ------
@@ -89,8 +91,8 @@ def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDat
     """Return arcs of a graph as a GeoDataFrame with the columns source, target, weight and geometry.
 
     There are further columns for other weights of the graph, by their names; `highway` for the classes of roads, if
-    they are known; and `length`, in metres if the coordinate system is known, unless a weight has this name. The
-    geometry is missing if an end has no coordinates.
+    they are known; and `length`, in metres if the coordinate system is known. A weight with the name of one of these
+    columns gets the column `length_weight` or the like. The geometry is missing if an end has no coordinates.
 
     Parameters
     ----------
@@ -118,13 +120,13 @@ def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDat
     columns: dict[str, Any] = {"source": names[tails], "target": names[heads]}
     columns |= {"weight": graph.weights()[arcs]} if graph.weighted else {}
     for each in graph.choices:
-        if each.name and (each.name != graph.weight_name or each.name == "length"):
-            columns[each.name] = graph.weighted_by(each.name).weights()[arcs]
+        if each.name and each.name != graph.weight_name:
+            column = f"{each.name}_weight" if each.name in OWN else each.name
+            columns[column] = graph.weighted_by(each.name).weights()[arcs]
     if (classes := graph.classes()) is not None:
         columns["highway"] = np.array([*classes.names, None], object)[classes.of_arcs[arcs]]
     crs = coordinate_system(graph, places)
-    if "length" not in columns:
-        columns["length"] = _lengths(offsets, points, crs)
+    columns["length"] = _lengths(offsets, points, crs)
     frame = geopandas.GeoDataFrame(columns, geometry=shapes, crs=crs or None)
     frame.attrs = {"attribution": graph.attribution} if graph.attribution else {}
     return frame

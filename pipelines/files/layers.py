@@ -225,7 +225,7 @@ def line_lengths(offsets: np.ndarray, points: np.ndarray, *, degrees: bool) -> n
         try:
             from pyproj import Geod
         except ImportError as error:
-            raise ImportError("lengths on the globe need pyproj: pip install 'tilepath[geo]'") from error
+            raise ImportError(f"lengths on the globe need pyproj: {install('geo')}") from error
         _, _, steps = Geod(ellps="WGS84").inv(*starts.T, *stops.T)
     else:
         steps = np.hypot(*(stops - starts).T)

@@ -167,10 +167,12 @@ def criticality(
     Returns
     -------
     pandas.DataFrame
-        A row for each road, in the order of `roads`, with the columns `source` and `target`; `longer`, the number of
+        A row for each row of `roads`, in their order, with the columns `source` and `target`; `longer`, the number of
         pairs whose distance grows; `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum
         and the largest of the added distances. If roads are places or geometries, the first column `road` has the names
-        of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets.
+        of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets. A two-way road
+        of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows close both
+        directions, and have the same numbers. Give one of the two rows to have each road once.
         ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
 
     Examples
@@ -197,16 +199,21 @@ def criticality_table(
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
     _refuse_large(given)
     tails, heads, names = ends_of(given.graph, roads, "roads", crs)
-    ends, found = np.stack([tails, heads], axis=1), []
-    closing = Closing(given, ends, one_way=one_way)
-    with Progress(len(ends), "roads", progress) as shown, boundaries():
-        shown.start(0)
-        shown.stage("closing roads")
-        for road in range(len(ends)):
-            found.append(closing.without(road))
-            shown.advance(1)
-            stop_if_asked()
-    longer, cut, total, largest = (np.array(part) for part in zip(*found, strict=True))
+    # A road that is named from both of its ends is closed once, unless it is closed one way.
+    ends = np.stack([tails, heads], axis=1)
+    same = ends if one_way else np.sort(ends, axis=1)
+    _, first, of_row = np.unique(same, axis=0, return_index=True, return_inverse=True)
+    found = np.zeros((len(first), 4))
+    if len(first):
+        closing = Closing(given, ends[first], one_way=one_way)
+        with Progress(len(first), "roads", progress) as shown, boundaries():
+            shown.start(0)
+            shown.stage("closing roads")
+            for road in range(len(first)):
+                found[road] = closing.without(road)
+                shown.advance(1)
+                stop_if_asked()
+    longer, cut, total, largest = found[of_row.reshape(-1)].T
     columns: dict[str, Any] = {}
     if names is not None:
         columns["road"] = names

@@ -69,10 +69,10 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     graph : Graph
     given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame; or a place, as a point: (lon,
         lat), a list or an array (k, 2) of floats, or a data frame with columns lon and lat, or x and y
-        A polygon meets each road that it crosses or touches. A line meets each road that it crosses or runs along, up
-        to half a metre beside it, but no road that it only touches at an end of the road. A point means the nearest
-        road. Geometries without a coordinate system are in the coordinates of the graph, as places are
-        (`pipelines.places.systems`).
+        A polygon meets each road that it crosses or touches. A line meets each road that it crosses, and each road
+        along which it runs at a distance of at most half a metre. A line that touches a road only at one of the ends of
+        the road does not meet the road. A point means the nearest road. Geometries without a coordinate system are in
+        the coordinates of the graph, as places are (`pipelines.places.systems`).
     what : word for the geometries in messages
     crs : their coordinate system, if `given` does not say it
 

@@ -51,8 +51,11 @@ class Snapping:
 
     @cached_property
     def by_place(self) -> tuple[np.ndarray, np.ndarray]:
-        """The vertices of the component, and the other vertices, sorted by place."""
-        return self._by_place or vertices_by_place(self.graph, self.coordinates)
+        """The vertices of the component, and the other vertices, sorted by place.
+
+        The component is that of the original graph: closed roads must not move a place to other vertices.
+        """
+        return self._by_place or vertices_by_place(self.graph.original, self.coordinates)
 
     def located(self, places: np.ndarray, axes: tuple[str, str], name: str) -> Located:
         """Return places in the coordinates of the graph (`pipelines.places.systems.located`)."""

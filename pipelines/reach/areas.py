@@ -1,45 +1,71 @@
 """Areas around reached pieces of streets: convex hulls, concave hulls, or buffers of the streets.
 
 Areas are made in a plane. If coordinates are longitudes and latitudes, the unit of the plane is the metre: x is the
-longitude, and y the latitude, each times the length of its degree at the middle latitude. So areas of up to some
-hundred kilometres have the right shape.
+longitude, and y the latitude, each times the length of its degree at the source. So areas of up to some hundred
+kilometres have the right shape. Of a smaller limit, an area does not depend on the larger limits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pipelines.files.layers import to_degrees
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.reach.reached import Cut
+from pipelines.stores.graph import DEGREES
 
 AREAS = ("concave", "convex", "buffers")
-WIDTH = 50.0  # default distance of the edge of a buffer from its street, in metres
-SHARE = 0.01  # default width in other units than metres, as a share of the diagonal of the reached streets
+HULLS = ("concave", "convex")
+WIDTH = 50.0  # default distance of the edge of a buffer from its street, in metres on the ground
+SHARE = 0.01  # default width if the coordinate system is not known, as a share of the diagonal of the network
 ROUND = 3  # segments of a quarter of a circle
 
 
-def plane_scale(points: np.ndarray, in_degrees: bool) -> np.ndarray:
-    """Return the lengths of a unit of x and of a unit of y: in metres for longitudes and latitudes, else 1."""
-    if not in_degrees or not len(points):
+def plane_scale(places: np.ndarray, in_degrees: bool) -> np.ndarray:
+    """Return the lengths of a unit of x and of a unit of y: in metres for longitudes and latitudes, else 1.
+
+    `places` are those of the sources, (k, 2); the middle of their latitudes counts.
+    """
+    latitudes = places[np.isfinite(places[:, 1]), 1]
+    if not in_degrees or not len(latitudes):
         return np.ones(2)
     degree = np.radians(EARTH_RADIUS)
-    middle = (points[:, 1].min() + points[:, 1].max()) / 2
+    middle = (latitudes.min() + latitudes.max()) / 2
     return np.array([degree * np.cos(np.radians(middle)), degree])
 
 
-def default_width(points: np.ndarray, in_degrees: bool) -> float:
-    """Return the width of buffers if none is asked for."""
-    if in_degrees or not len(points):
+def default_width(crs: str, places: np.ndarray, network: np.ndarray) -> float:
+    """Return the width of buffers if none is asked for, in the plane.
+
+    Parameters
+    ----------
+    crs : coordinate system of the places, "" if it is not known
+    places : (k, 2) float64, of the sources
+    network : (n, 2) float64, the coordinates of all vertices
+    """
+    if crs == DEGREES:
         return WIDTH
-    return SHARE * float(np.hypot(*(points.max(axis=0) - points.min(axis=0)))) or 1.0
+    there = network[np.isfinite(network).all(axis=1)]
+    if crs and len(there):
+        known = places[np.isfinite(places).all(axis=1)]
+        corner = (known if len(known) else there).mean(axis=0) + np.array([[0.0, 0], [1, 0], [0, 1]])
+        degrees = to_degrees(corner, crs)
+        sides = (degrees[1:] - degrees[0]) * plane_scale(degrees, in_degrees=True)
+        unit = float(np.sqrt(abs(sides[0, 0] * sides[1, 1] - sides[0, 1] * sides[1, 0])))  # in metres on the ground
+        if 0 < unit < np.inf:
+            return WIDTH / unit
+    return SHARE * float(np.hypot(*np.ptp(there, axis=0))) if len(there) > 1 else 1.0
 
 
 def areas_of(
     cut: Cut, band: np.ndarray, limits: int, scale: np.ndarray, kind: str, concavity: float, width: float
 ) -> list[Any]:
     """Return the area within each limit as a Polygon or MultiPolygon of shapely, which is empty if there is no area.
+
+    Each area contains the smaller areas.
 
     Parameters
     ----------
@@ -58,12 +84,31 @@ def areas_of(
         if kind == "buffers":
             lines = shapely.linestrings(points, indices=of_piece)[band == limit]
             area = _around(lines, width) if len(lines) else shapely.Polygon()
-            area = shapely.union(found[-1], area) if found else area
         else:
             several = shapely.multipoints(np.unique(points[band[of_piece] <= limit], axis=0))
             area = shapely.convex_hull(several) if kind == "convex" else shapely.concave_hull(several, ratio=concavity)
-        found.append(area if area.geom_type in ("Polygon", "MultiPolygon") else shapely.Polygon())
+        area = area if area.geom_type in ("Polygon", "MultiPolygon") else shapely.Polygon()
+        if found and kind != "convex":
+            area = shapely.union(found[-1], area)
+        found.append(_filled(area) if kind == "concave" else area)
     return [shapely.transform(area, lambda places: places / scale) for area in found]
+
+
+def united(areas: Sequence[Any]) -> Any:
+    """Return the union of areas, an empty Polygon if all are empty; a single area stays as it is."""
+    import shapely
+
+    if len(areas) == 1:
+        return areas[0]
+    found = shapely.union_all(areas)
+    return shapely.Polygon() if found.is_empty else found
+
+
+def _filled(area: Any) -> Any:
+    """Return an area without its holes: a hull has none, but the union of two hulls may have some."""
+    import shapely
+
+    return united([shapely.Polygon(part.exterior) for part in shapely.get_parts(area)])
 
 
 def _around(lines: Any, width: float) -> Any:

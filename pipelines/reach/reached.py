@@ -1,8 +1,8 @@
 """The pieces of arcs that are reached within limits, each cut where a limit ends.
 
 A walk along an arc starts at the distance of its tail, and has a constant pace: the share s of the length of the arc is
-walked after s times its weight. In an undirected graph the two arcs of an edge are walked towards each other, and both
-walks end where they meet. So every point of a street is reached once, at the earliest time.
+walked after s times its weight. An edge of an undirected graph is walked from both of its ends, along its two arcs.
+Both walks end at the point where they meet. So every point of a street is reached once, at the earliest time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def reached_pieces(
     leaving : (n,) float64
         The distance of each vertex from the source; +inf if no arc is walked from the vertex: not reached, or closed.
     limits : (b,) float64, ascending
-    undirected : whether each edge has two opposite arcs, which are walked towards each other
+    undirected : whether each edge has two opposite arcs, so that it is walked from both of its ends
     """
     starts, steps = leaving[tails], weights.astype(np.float64)
     stops = starts + steps

@@ -18,7 +18,7 @@ from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points, points_from
 from pipelines.places.single import listed
-from pipelines.reach.areas import AREAS, areas_of, default_width, plane_scale
+from pipelines.reach.areas import AREAS, HULLS, areas_of, default_width, plane_scale, united
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
 from pipelines.routes.distances import open_rows
@@ -64,41 +64,44 @@ class Reach:
         indptr, self.heads, self.weights = opened.indptr(), opened.indices(), opened.weights()
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)
-        self._drawn = there[self.tails] & there[self.heads]
+        self._drawn, self._lines = there[self.tails] & there[self.heads], opened.lines()
         self._junctions = opened.junctions()
         if self._junctions is not None:
             self._drawn &= ~self._junctions.are_turns(self.tails, self.heads)
         rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
-        self.pieces, self.cuts, self._reached = [], [], 0  # most vertices that are reached from a source
-        for vertices in [self.points.vertices] if together else self.points.vertices[:, None]:
-            pieces = self._pieces(rows, vertices)
-            self.pieces.append(pieces)
-            self.cuts.append(self._cut(pieces))
-        self.note = self.limits.hint if self._reached < FEW * opened.n else None
+        self._reached = [self._within(rows.row(vertex)) for vertex in self.points.vertices.tolist()]
+        sources = np.arange(len(self.points.vertices))
+        self._groups = [sources] if together else list(sources[:, None])
+        most = max(len(np.unique(np.concatenate([self._reached[i][0] for i in group]))) for group in self._groups)
+        self.note = self.limits.hint if most < FEW * opened.n else None
         self.names = [f"the nearest of {len(self.points.ids)}"] if together else self.points.ids.to_pylist()
         self.moved = None if self.points.snapped is None or together else self.points.snapped
 
-    def _pieces(self, rows: Any, vertices: np.ndarray) -> Pieces:
-        """Return the pieces that are reached from the nearest of some vertices."""
+    def _within(self, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vertices of a row of distances that are reached within the largest limit, and their distances."""
+        far = np.isinf(row) if row.dtype.kind == "f" else row == np.iinfo(row.dtype).max
+        reached = np.flatnonzero(~far & (row <= self.limits.in_network[-1]))
+        return reached, row[reached].astype(np.float64)
+
+    def _pieces(self, sources: np.ndarray) -> tuple[Pieces, Cut, np.ndarray]:
+        """Return the pieces that are reached from the nearest of some sources, their lines, and the `plane_scale`.
+
+        Pieces without coordinates are left out.
+        """
         leaving = np.full(self.graph.n, np.inf)
-        for vertex in vertices.tolist():
-            row = rows.row(vertex)
-            far = np.isinf(row) if row.dtype.kind == "f" else row == np.iinfo(row.dtype).max
-            leaving = np.minimum(leaving, np.where(far, np.inf, row.astype(np.float64)))
+        for reached, distances in (self._reached[i] for i in sources):
+            leaving[reached] = np.minimum(leaving[reached], distances)
+        vertices = self.points.vertices[sources]
         closed = ~self.graph.through()
         closed[vertices] = False
-        self._reached = max(self._reached, int((leaving <= self.limits.in_network[-1]).sum()))
         leaving[closed] = np.inf
-        return reached_pieces(
-            self.tails, self.heads, self.weights, leaving, self.limits.in_network, not self.graph.directed
-        )
-
-    def _cut(self, pieces: Pieces) -> Cut:
-        drawn = self._drawn[pieces.arcs]
-        arcs, lines = np.unique(pieces.arcs[drawn], return_inverse=True)
-        offsets, points = points_along(self.graph.lines(), self.places, arcs, self.tails[arcs], self.heads[arcs])
-        scale = plane_scale(points, self.in_degrees)
-        return cut_lines(offsets, points, scale, lines, pieces.first[drawn], pieces.last[drawn])
+        undirected = not self.graph.directed
+        pieces = reached_pieces(self.tails, self.heads, self.weights, leaving, self.limits.in_network, undirected)
+        pieces = Pieces(*(column[self._drawn[pieces.arcs]] for column in pieces))
+        arcs, lines = np.unique(pieces.arcs, return_inverse=True)
+        offsets, points = points_along(self._lines, self.places, arcs, self.tails[arcs], self.heads[arcs])
+        scale = plane_scale(self.places[vertices], self.in_degrees)
+        return pieces, cut_lines(offsets, points, scale, lines, pieces.first, pieces.last), scale
 
     def edges(self) -> geopandas.GeoDataFrame:
         """Return a row for each reached piece of an arc."""
@@ -111,16 +114,16 @@ class Reach:
         if self._junctions is not None:
             names = names[self._junctions.of(np.arange(self.graph.n))]
         frames = []
-        for name, pieces, cut in zip(self.names, self.pieces, self.cuts, strict=True):
-            drawn = self._drawn[pieces.arcs]
-            arcs = pieces.arcs[drawn]
+        for name, group in zip(self.names, self._groups, strict=True):
+            pieces, cut, _ = self._pieces(group)
+            arcs = pieces.arcs
             columns = {
                 "source": np.full(len(arcs), name, object),
-                "limit": self.limits.given[pieces.band[drawn]],
+                "limit": self.limits.given[pieces.band],
                 "tail": names[self.tails[arcs]],
                 "head": names[self.heads[arcs]],
-                "begin": pieces.begin[drawn] * factor,
-                "end": pieces.end[drawn] * factor,
+                "begin": pieces.begin * factor,
+                "end": pieces.end * factor,
             }
             shapes = shapely.linestrings(cut.points, indices=np.repeat(np.arange(len(arcs)), np.diff(cut.offsets)))
             frames.append(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
@@ -133,11 +136,11 @@ class Reach:
 
         columns: dict[str, list[Any]] = {"source": [], "limit": []}
         moved, shapes = [], []
-        for i, (name, pieces, cut) in enumerate(zip(self.names, self.pieces, self.cuts, strict=True)):
-            band = pieces.band[self._drawn[pieces.arcs]]
-            scale = plane_scale(cut.points, self.in_degrees)
-            around = default_width(cut.points, self.in_degrees) if width is None else width
-            found = areas_of(cut, band, len(self.limits.given), scale, kind, concavity, around)
+        for i, (name, group) in enumerate(zip(self.names, self._groups, strict=True)):
+            # One hull around the parts of several sources would enclose the streets between the parts.
+            parts = list(group[:, None]) if kind in HULLS else [group]
+            each = [self._areas(part, kind, concavity, width) for part in parts]
+            found = [united(areas) for areas in zip(*each, strict=True)]
             for limit, area in reversed([*zip(self.limits.given.tolist(), found, strict=True)]):
                 columns["source"].append(name)
                 columns["limit"].append(limit)
@@ -146,6 +149,13 @@ class Reach:
         if self.moved is not None:
             columns["moved"] = moved
         return self._noted(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+
+    def _areas(self, sources: np.ndarray, kind: str, concavity: float, width: float | None) -> list[Any]:
+        """Return the area of some sources within each limit."""
+        pieces, cut, scale = self._pieces(sources)
+        if width is None:
+            width = default_width(self.crs or "", self.places[self.points.vertices[sources]], self.places)
+        return areas_of(cut, pieces.band, len(self.limits.given), scale, kind, concavity, width)
 
     def marks(self) -> pa.Table:
         """Return the vertices of the sources, with the labels of a map: their names, or "source" for an unnamed one."""
@@ -188,25 +198,28 @@ def isochrones(
     kind : {"concave", "convex", "buffers", "edges"}
         Hulls of the reached streets, buffers around them, or the streets.
     together : bool
-        Return one isochrone around all sources, from the nearest source, not one isochrone for each source.
+        Return one isochrone around all sources, from the nearest source, not one isochrone for each source. The area is
+        the union of the hulls of the sources, so that streets between two sources are outside of the area if neither
+        source reaches them.
     concavity : float
         The shape of concave hulls: from 0, which follows the streets most closely, to 1, the convex hull.
     width : float, optional
-        Distance of the edge of a buffer from its street: by default 50 m, or a hundredth of the diagonal of the reached
-        streets if coordinates are not longitudes and latitudes.
+        Distance of the edge of a buffer from its street: in metres if coordinates are longitudes and latitudes, else in
+        the unit of the coordinates. By default, it is 50 m on the ground. If the coordinate system is not known, the
+        default is a hundredth of the diagonal of the network.
     snap_limit, crs, graph : as for `pipelines.od`
 
     Returns
     -------
     geopandas.GeoDataFrame
         Areas: the columns source, limit, moved (how far a place was moved) and geometry, a row for each source and
-        limit, the largest limit first. Of convex hulls and of buffers, a smaller area lies in the larger one. The hull
-        of streets without an area, such as a single straight street, is empty.
+        limit, the largest limit first. A smaller area lies in the larger one. The hull of streets without an area, such
+        as a single straight street, is empty.
 
         Edges: source, limit, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
-        walked separately; in an undirected graph the arcs of an edge end where they meet. Turns take time, but are not
-        drawn.
+        walked separately. In an undirected graph, both arcs of an edge are walked, and each piece ends where the two
+        walks meet. Turns take time, but are not drawn.
 
         ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
 

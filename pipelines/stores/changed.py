@@ -18,6 +18,7 @@ import numpy as np
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
+from pipelines.stores.arc_tables import weights_in_table
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines
@@ -37,10 +38,16 @@ class ChangedGraph(Graph):
     ----------
     arrays : indptr, indices and weights
     along : the lines of the arcs and the classes of their roads, each None if not known
+    before : the graph before all changes
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
     along: tuple[Lines | None, RoadClasses | None]
+    before: Graph
+
+    @property
+    def original(self) -> Graph:
+        return self.before
 
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
@@ -123,7 +130,7 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
     parts |= {"choices": (), "weight_name": "", "weight_array": ""}
     along = _along(origin, kept)
-    return ChangedGraph(**parts, arrays=arrays, along=along)
+    return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original)
 
 
 def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
@@ -191,11 +198,11 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     if weights is None:
         return rows[2]
     if not isinstance(weights, Mapping):
-        found = np.asarray(weights)
+        found = weights_in_table(graph, rows[2], weights)
         if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
             raise ValueError(
                 f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
-                " rows(), a graph, or a mapping from (tail, head) to the weight"
+                " rows() or for each row of graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
             )
         return found
     if not weights:

@@ -183,6 +183,11 @@ class Graph(NamedRows, OpenedStore):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
 
+    @property
+    def original(self) -> Graph:
+        """The graph before changes in memory (`with_weights`): places are moved to the same vertices after a change."""
+        return self
+
     @cached_property
     def reverse(self) -> ReversedGraph:
         """The graph with all arcs reversed, built in memory on first access; by a GPU if the graph is large."""
@@ -368,9 +373,11 @@ class Graph(NamedRows, OpenedStore):
         Parameters
         ----------
         weights : array, Graph, path, name or mapping, optional
-            The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; a graph with
-            the same vertices, whose arcs and weights are taken; or a mapping from (tail, head), two names of vertices,
-            to the new weight of all arcs from tail to head (of an undirected graph, in both directions).
+            The name of other weights of the store; an array (m,) with the weight of each arc of `rows`; the frame of
+            arcs of `tilepath.graph_to_gdfs` with a changed column `weight`, or one of its columns, a row for each edge
+            of an undirected graph, aligned by the index; a graph with the same vertices, whose arcs and weights are
+            taken; or a mapping from (tail, head), two names of vertices, to the new weight of all arcs from tail to
+            head (of an undirected graph, in both directions).
         closed : list of pairs, data frame, geometries, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a
@@ -385,7 +392,8 @@ class Graph(NamedRows, OpenedStore):
         Returns
         -------
         Graph
-            Arcs have other numbers than in this graph, since closed arcs are not there.
+            Arcs have other numbers than in this graph, since closed arcs are not there. Places are moved to the same
+            vertices as in this graph, so that a place behind closed roads is unreachable.
 
         Raises
         ------

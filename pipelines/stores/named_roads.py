@@ -62,7 +62,7 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
         raise ValueError(f"{what} is the path {given}; read the file first, by pandas.read_csv or geopandas.read_file")
     elif isinstance(given, str | int) or _are_names(given):
         raise ValueError(f"{what} is {brief(repr(given))}; {NAMELESS}")
-    elif (found := _columns(given)) is not None:
+    elif (found := columns_of_ends(given)) is not None:
         return NamedRoads(*(graph.vertices(each, what) for each in found))
     else:
         # Imported here: the places of roads are those of a layer above the stores.
@@ -88,7 +88,7 @@ def _are_names(given: Any) -> bool:
     return isinstance(given, list) and len(given) > 0 and all(isinstance(each, str | int) for each in given)
 
 
-def _columns(given: Any) -> tuple[Any, Any] | None:
+def columns_of_ends(given: Any) -> tuple[Any, Any] | None:
     """Return the names at both ends of the rows of a table of arcs; None if `given` is none."""
     if hasattr(given, "iloc") and given.ndim == 1:  # a row
         pairs = [(given[u], given[v]) for u, v in COLUMNS if u in given.index and v in given.index]

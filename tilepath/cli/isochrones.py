@@ -56,8 +56,9 @@ SAID = 3  # up to this many places, the command says how far each place was move
     "--width",
     type=NUMBER,
     metavar="D",
-    help="Distance from a street to the edge of its buffer; by default 50 m for degrees, else a hundredth of the "
-    "diagonal of the reached streets.",
+    help="Distance from a street to the edge of its buffer, in metres for degrees, else in the unit of the "
+    "coordinates; by default 50 m on the ground, or a hundredth of the diagonal of the network if its coordinate "
+    "system is not known.",
 )
 @CRS
 @SNAP_LIMIT

@@ -74,8 +74,8 @@ def som() -> None:
     "--like",
     type=click.Path(exists=True),
     metavar="STORE",
-    help="Take columns, compensation, transforms, scaling, dtype and --missing from this store of samples or of a map, "
-    "so that the samples can be placed on that map.",
+    help="Apply the columns, the compensation, the transform and the scaling of this store of samples or of a map, so "
+    "that the samples can be placed on that map. The dtype and --missing are taken from it, too.",
 )
 @OVERWRITE
 def import_file(

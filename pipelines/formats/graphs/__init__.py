@@ -217,14 +217,6 @@ def import_graph(
         return graph
 
 
-def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[str]:
-    """Return a remark on restrictions of turns that the store will lack, if there are any."""
-    if not arcs.turn_restrictions or turns is True:
-        return []
-    found = counted(arcs.turn_restrictions, "turn restriction")
-    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use --turns (turns=True)"]
-
-
 def _write_turns(
     path: str | os.PathLike[str],
     arcs: ArcStream,
@@ -252,6 +244,14 @@ def _write_turns(
             if plain.path not in str(error):
                 raise
             raise FormatError(str(error).replace(plain.path, arcs.source)) from error
+
+
+def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[str]:
+    """Return a remark on restrictions of turns that the store will lack, if there are any."""
+    if not arcs.turn_restrictions or turns is True:
+        return []
+    found = counted(arcs.turn_restrictions, "turn restriction")
+    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use --turns (turns=True)"]
 
 
 def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:

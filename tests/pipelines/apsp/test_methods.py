@@ -31,8 +31,8 @@ def request(graph):
 def test_a_third_method_joins_without_a_branch_in_the_driver(client, graph, tmp_path, monkeypatch, capfd):
     at_once = third(estimate=lambda request: replace(BATCHED.estimate(request), seconds=0.0))
     monkeypatch.setattr("pipelines.apsp.solve.METHODS", (*METHODS, at_once))
-    names = "'auto', 'floyd-warshall', 'batched', 'hierarchy', 'out-of-core' or 'third'"
-    with pytest.raises(ValueError, match=f"pass {names}"):
+    names = "'auto', 'floyd-warshall', 'batched', 'hierarchy', 'out-of-core', 'third'"
+    with pytest.raises(ValueError, match=f"pass one of {names}"):
         all_pairs_shortest_paths(client, graph, tmp_path / "d", method="fourth")
     found = all_pairs_shortest_paths(client, graph, tmp_path / "d", progress=True)
     assert "A third: Floyd-Warshall would take about" in capfd.readouterr().err

@@ -9,15 +9,18 @@ import shapely
 from click.testing import CliRunner
 
 from pipelines import (
+    NoPathError,
     build_hierarchy,
     changes,
     criticality,
     graph_to_gdfs,
     import_graph,
+    isochrones,
     od,
     open_hierarchy,
     picture_graph,
     shortest_path,
+    vertices_at,
 )
 from tilepath.cli import tilepath
 
@@ -72,6 +75,104 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert main.m == graph.m - 4
     near = shapely.Point(13.004, 52.003)  # 274 m from a-d and 334 m from a-b; in degrees a-b is nearer
     assert graph.with_weights(closed=near)["a"] == ["b"]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("sorted_rows", [True, False])
+def test_weights_are_those_of_the_rows_of_a_table(tmp_path, directed, sorted_rows):
+    """Whatever the order of the rows, each arc gets the weight that the mapping of its ends gives it."""
+    roads = pd.DataFrame({"tail": list("cabbcd"), "head": list("dcabad"), "weight": [5, 1, 9, 4, 2, 8]})
+    places = pd.DataFrame({"id": list("abcd"), "x": [0.0, 1, 2, 3], "y": [0.0, 0, 1, 0]})
+    places.to_csv(tmp_path / "places.csv", index=False)
+    options = {"directed": directed, "sorted_rows": sorted_rows, "coordinates": tmp_path / "places.csv"}
+    graph = import_graph(roads, tmp_path / "g", **options)
+    arcs = graph_to_gdfs(graph)[1]
+    arcs["weight"] = arcs["weight"] * 10 + np.arange(len(arcs))
+    rows, names = graph.rows(), graph.names(np.arange(4))
+    heads = [names[v] for v in rows[1]]
+    tails = np.repeat(names, np.diff(rows[0])).tolist()
+    expected = graph.with_weights(rows[2] * 10)
+    shuffled = arcs.sample(frac=1, random_state=2)
+    assert not shuffled.index.equals(arcs.index)
+    whole = graph.with_weights(arcs["weight"]).rows()[2]
+    assert (whole // 10).tolist() == (expected.rows()[2] // 10).tolist()
+    assert {*zip(tails, heads, whole.tolist(), strict=True)} >= {
+        *arcs[["source", "target", "weight"]].itertuples(index=False, name=None)
+    }
+    if not directed:
+        assert sorted(whole.tolist()) == sorted(arcs["weight"].tolist() * 2)
+    for given in (
+        arcs,
+        shuffled,
+        shuffled["weight"],
+        pa.table(arcs.drop(columns="geometry")),
+        arcs.drop(columns="geometry")
+        .rename(columns={"source": "u", "target": "v"})
+        .assign(key=0)
+        .set_index(["u", "v", "key"]),
+        *([] if directed else [arcs["weight"].to_numpy()]),
+    ):
+        np.testing.assert_array_equal(graph.with_weights(given).rows()[2], whole)
+    plain = pd.Series(rows[2])
+    if not directed:
+        np.testing.assert_array_equal(graph.with_weights(plain).rows()[2], rows[2])
+    for given, says in (
+        (
+            shuffled.reset_index(drop=True),
+            "weights: row . leads from vertex . to vertex ., but arc . of the table leads",
+        ),
+        (arcs["weight"][1:], "the index does not have the numbers of rows from 0"),
+        (arcs["weight"][:-1], rf"{len(arcs) - 1} rows, but the network has {len(arcs)}"),
+        (arcs.set_index("source")["weight"], "the index does not have the numbers of rows"),
+        (arcs[["source", "length"]], "no column `weight`; the columns are source, length"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            graph.with_weights(given)
+
+
+def test_a_weight_called_length_is_not_the_length_in_metres(tmp_path):
+    lines = [shapely.LineString([(0, 0), (0, 300)]), shapely.LineString([(0, 300), (400, 300)])]
+    roads = gpd.GeoDataFrame({"time": [30, 40], "length": [3, 5]}, geometry=lines, crs=25833)
+    graph = import_graph(roads, tmp_path / "g", weight="time", also=["length"], unit="s")
+    columns = ["source", "target", "weight", "length_weight", "length", "geometry"]
+    route = shortest_path(graph, "0", "2")
+    for frame in graph_to_gdfs(graph)[1], route.to_geodataframe():
+        assert list(frame.columns) == columns
+        assert frame[["length_weight", "length"]].to_numpy().tolist() == [[3, 300], [5, 400]]
+    assert route.length == 700
+    by_length = graph_to_gdfs(graph.weighted_by("length"))[1]
+    assert by_length[["weight", "time", "length"]].to_numpy().tolist() == [[3, 30, 300], [5, 40, 400]]
+
+
+def test_criticality_of_no_road_and_of_a_road_from_both_of_its_ends(town):
+    graph, path = town
+    arcs = graph_to_gdfs(graph)[1]
+    for network in (graph, path):
+        for none in ([], arcs[:0], arcs[:0][["geometry"]]):
+            found = criticality(network, none, ["b"], ["c"])
+            assert (len(found), found.columns[-4:].tolist()) == (0, ["longer", "cut", "total", "largest"])
+    rows = arcs[arcs["highway"] == "primary"]  # a-b and b-c, each in both directions
+    found = criticality(graph, rows, ["b"], ["a", "c"])
+    assert found[["source", "target"]].to_numpy().tolist() == rows[["source", "target"]].to_numpy().tolist()
+    assert found["total"].tolist() == [180.0] * 4
+    one_way = criticality(graph, rows, ["b"], ["a", "c"], one_way=True)
+    assert one_way["total"].tolist() == [180.0 if each == "b" else 0.0 for each in rows["source"]]
+
+
+def test_closed_roads_move_no_place(town):
+    """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
+    graph, path = town
+    near_b, near_d = (13.0099, 52.0), (13.0, 52.0099)
+    for network in (graph, open_hierarchy(path)):
+        closed = network.with_weights(closed=[("a", "b")]).with_weights(closed=[("c", "e")])
+        found = od(closed, [near_b], [near_b, near_d])
+        assert np.isnan(found["travel_time"]).tolist() == [False, True]
+        assert found["origin_snapped"].tolist() == od(network, [near_b], [near_b, near_d])["origin_snapped"].tolist()
+        streets = isochrones(closed, near_b, 999, kind="edges")
+        assert {*streets["tail"], *streets["head"]} == {"b", "c"}
+        assert vertices_at(closed, near_b).vertices.indices == graph.vertex("b")
+        with pytest.raises(NoPathError):
+            shortest_path(closed, near_b, near_d)
 
 
 def test_rows_of_criticality_belong_to_the_given_geometries(town, tmp_path):

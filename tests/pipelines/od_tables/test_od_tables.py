@@ -294,7 +294,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
         ({"paths": True}, "od.zarr", "a matrix has all distances and no other values"),
         ({"paths": True, "reduce": "count"}, "od.csv", r"paths \(--paths\) does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
-        ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
+        ({"reduce": "decay:-1"}, "od.csv", r"SCALE of reduce \(--reduce\) is -1; give a distance of 0 or more"),
         ({}, "od.xls", "tables are .csv"),
     ],
 )

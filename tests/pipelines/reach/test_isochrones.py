@@ -2,6 +2,7 @@
 
 import heapq
 import warnings
+from itertools import pairwise
 
 import geopandas
 import numpy as np
@@ -179,6 +180,62 @@ def test_areas_and_their_columns(cross):
             assert not found.geometry.iloc[0].intersects(shapely.Point(30, 30))
 
 
+@pytest.fixture(scope="module")
+def two_towns(tmp_path_factory):
+    """Two equal towns of 60 random crossings each, 9 km apart; streets to the five nearest crossings, 1 s a metre."""
+    rng = np.random.default_rng(3)
+    town = rng.uniform(0, 1000, (60, 2))
+    near = np.argsort(np.linalg.norm(town[:, None] - town, axis=2), axis=1)[:, 1:6]
+    lines = [
+        shapely.LineString([town[u] + (e, 0), town[v] + (e, 0)]) for e in (0, 9000) for u in range(60) for v in near[u]
+    ]
+    frame = geopandas.GeoDataFrame(geometry=lines, crs="EPSG:25833")
+    return import_graph(frame, tmp_path_factory.mktemp("towns") / "g", weight="geometry", unit="m")
+
+
+def test_the_area_of_several_sources_is_the_union_of_their_areas(two_towns):
+    places = [(400, 500), (9600, 500)]  # the towns are not joined, so that both places would move to one of them
+    nearest = [np.linalg.norm(two_towns.coordinates() - place, axis=1).argmin() for place in places]
+    sources = tilepath.positions(np.array(nearest))
+    for kind in "concave", "convex":
+        alone = tilepath.isochrones(two_towns, sources, [200, 400], kind=kind).dissolve("limit")
+        together = tilepath.isochrones(two_towns, sources, [200, 400], kind=kind, together=True).set_index("limit")
+        assert together.geometry.symmetric_difference(alone.geometry, align=True).area.max() < 1e-6
+        assert (together.geometry.count_geometries() == 2).all()
+
+
+def test_each_area_contains_the_smaller_ones(two_towns):
+    areas = (
+        tilepath.isochrones(two_towns, (400.0, 500.0), list(range(150, 700, 50)), concavity=0.1).geometry[::-1].tolist()
+    )
+    assert areas[0].area > 1000
+    for smaller, larger in pairwise(areas):
+        assert smaller.difference(larger).area < 1e-6
+    assert not any(len(part.interiors) for area in areas for part in shapely.get_parts(area))
+
+
+def test_buffers_are_fifty_metres_wide_on_the_ground(tmp_path):
+    """A street of 400 m in New York, by 250 m alone, with other limits, and in other systems."""
+    ends = geopandas.GeoSeries.from_xy([585000, 585400], [4511000, 4511000], crs="EPSG:26918")
+    found = []
+    for crs in "EPSG:26918", "EPSG:2263", "EPSG:4326", "EPSG:3857":
+        street = geopandas.GeoDataFrame(geometry=[shapely.LineString(ends.to_crs(crs).tolist())], crs=crs)
+        graph = import_graph(street.assign(metres=400), tmp_path / crs[5:], weight="metres", unit="m")
+        for within in [250], [250, 300], [1000, 250]:
+            areas = tilepath.isochrones(graph, "0", within, kind="buffers").set_index("limit")
+            found.append(areas.to_crs(26918).geometry[250])
+    sizes = np.array([area.area for area in found])
+    np.testing.assert_allclose(sizes, 250 * 100 + 50**2 * np.pi, rtol=0.02)  # quarters of circles have three sides
+    np.testing.assert_allclose(sizes, sizes[0], rtol=2e-3)
+    places = np.array([[0.0, 0], [400, 300], [4000, 3000]])  # in no known system: 1 % of 5,000
+    plain = write_graph(
+        tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([500.0, 4500]), coordinates=places, crs=""
+    )
+    for within in [250], [250, 4000]:
+        area = tilepath.isochrones(plain, "0", within, kind="buffers").set_index("limit").geometry[250]
+        assert area.area == pytest.approx(250 * 100 + 50**2 * np.pi, rel=0.02)
+
+
 def test_from_several_places(cross):
     names = ["1", "2", "3", "4"]  # the ends; the first has no way out
     found = tilepath.isochrones(cross, names, 5, kind="edges")
@@ -188,6 +245,8 @@ def test_from_several_places(cross):
     assert {*together["source"]} == {"the nearest of 4"}
     assert together["end"].max() == 20  # to the end of the one-way street
     assert tilepath.isochrones(cross, "2", 5).geometry.is_empty.tolist() == [True]  # a straight street has no area
+    empty = tilepath.isochrones(cross, ["2", "3"], 5, together=True)
+    assert [area.wkt for area in empty.geometry] == ["POLYGON EMPTY"]
 
 
 def test_closed_vertices_are_reached_and_left_only_by_those_who_start_there(tmp_path):

@@ -1,0 +1,112 @@
+"""Weights in a table of arcs, as `tilepath.graph_to_gdfs` returns it: a row for each arc, or for each undirected edge.
+
+A frame or a Series of pandas is aligned by its index, which numbers the rows of that table. So a table that was sorted
+gives each weight to its own arc.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.stores.graph import Graph
+from pipelines.stores.named_roads import columns_of_ends
+from pipelines.stores.road_network import RoadNetwork, road_network
+
+COLUMN = "weight"
+CURE = (
+    "give a weight for each row of tilepath.graph_to_gdfs with the index of these rows, an array, or a mapping from "
+    "(tail, head) to the weight"
+)
+
+
+def table_arcs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Return the positions of the arcs in the table of a graph, and of the other arcs of the same edges.
+
+    The table of a directed graph has all arcs, and each arc is its own other arc.
+    """
+    arcs = np.arange(graph.m)
+    if graph.directed:
+        return arcs, arcs
+    from gpuops import mates_of
+
+    mates = mates_of(graph.indptr(), graph.indices())
+    arcs = np.flatnonzero(arcs < mates)
+    return arcs, mates[arcs]
+
+
+def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
+    """Return a weight for each arc of ``graph.rows()``.
+
+    Parameters
+    ----------
+    own : (m,) the weights of ``graph.rows()``, which arcs keep that are not in the table: the turns of a graph
+    given : a frame with the column `weight`, or a Series, or an array with a weight for each row; or an array with a
+        weight for each arc of ``graph.rows()``, which is returned as it is
+
+    Raises
+    ------
+    ValueError
+        The index of `given` is not the index of the table, or a row has other ends than the arc of its index.
+    """
+    is_frame = len(getattr(given, "shape", ())) == 2 and hasattr(given, "columns")
+    names = [str(name) for name in getattr(given, "column_names", given.columns)] if is_frame else []
+    if is_frame and COLUMN not in names:
+        raise ValueError(f"weights: no column `{COLUMN}`; the columns are {', '.join(names)}; {CURE}")
+    values = np.asarray(given[COLUMN] if is_frame else given)
+    indexed = hasattr(given, "iloc")
+    if not is_frame and not indexed and (graph.directed or values.shape != (graph.m // 2,)):
+        return values
+    roads = road_network(graph)
+    arcs, mates = table_arcs(roads)
+    ends: Any = columns_of_ends(given) if is_frame else None
+    if indexed and (ends is None or _numbers(given.index, len(values))):
+        if not _numbers(given.index, len(values)):
+            raise ValueError(f"weights: the index does not have the numbers of rows from 0; {CURE}")
+        values = _by_index(given.index, values)
+        ends = None if ends is None else [_by_index(given.index, np.asarray(each)) for each in ends]
+    if values.shape == own.shape and not is_frame and len(arcs) != len(own):
+        return values  # a Series with a weight for each arc of rows()
+    if values.shape != arcs.shape:
+        raise ValueError(f"weights: {len(values):,} rows, but the network has {len(arcs):,}; {CURE}")
+    if ends is not None:
+        _refuse_other_ends(roads, arcs, ends)
+    return _in_rows(graph, roads, np.stack([arcs, mates]), own, values)
+
+
+def _numbers(index: Any, count: int) -> bool:
+    """Return whether an index has each number of a row once."""
+    numbers = np.asarray(index)
+    return numbers.dtype.kind in "iu" and np.array_equal(np.sort(numbers), np.arange(count))
+
+
+def _by_index(index: Any, values: np.ndarray) -> np.ndarray:
+    found = np.empty_like(values)
+    found[np.asarray(index)] = values
+    return found
+
+
+def _refuse_other_ends(roads: Graph, arcs: np.ndarray, ends: Any) -> None:
+    tails = np.repeat(np.arange(roads.n), np.diff(roads.indptr()))
+    found = [roads.vertices(list(each), "weights") for each in ends]
+    other = (found[0] != tails[arcs]) | (found[1] != roads.indices()[arcs])
+    for row in np.flatnonzero(other)[:1].tolist():
+        raise ValueError(
+            f"weights: row {row} leads from vertex {ends[0][row]} to vertex {ends[1][row]}, but arc {row} of the table "
+            f"leads from vertex {roads.label(tails[arcs[row]])} to vertex {roads.label(roads.indices()[arcs[row]])}; "
+            f"keep the index of the frame, or the order of its rows"
+        )
+
+
+def _in_rows(graph: Graph, roads: Graph, edges: np.ndarray, own: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return weights of edges, each of two arcs of the road network (2, k), as weights of ``graph.rows()``."""
+    positions = np.arange(graph.m)  # the position of each arc of rows() in the store
+    if not graph.sorted_rows:
+        positions = np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
+    stored = np.empty(graph.m, values.dtype)
+    if isinstance(roads, RoadNetwork):  # turns keep their weights
+        stored, edges = np.empty(graph.m, np.result_type(own, values)), roads.arcs[edges]
+        stored[positions] = own
+    stored[edges] = values
+    return stored[positions]
