@@ -1,7 +1,8 @@
 """Read and write layers of geometries, by GeoPandas (the `geo` extra): GeoPackage, GeoJSON, GeoParquet, and others.
 
-Geographic coordinates become WGS 84, longitude first ("EPSG:4326"); other coordinate systems stay as they are. GeoJSON
-is written in WGS 84, as its specification says.
+Geographic coordinates become WGS 84, longitude first ("EPSG:4326"), and so do those of Web Mercator, whose metres are
+longer than metres on the ground; other coordinate systems stay as they are. GeoJSON is written in WGS 84, as its
+specification says.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON"}  # names that GDAL gives to t
 WRITTEN = (*DRIVERS, ".geoparquet", *PARQUET)
 READ = (*DRIVERS, ".geoparquet", ".fgb", ".shp")  # a .parquet file is read too, if `is_geoparquet` is true
 GEOPARQUET = (".geoparquet", *PARQUET)
+FROM_WEB_MERCATOR = (
+    "coordinates of Web Mercator become longitudes and latitudes, whose distances are true on the ground"
+)
 
 
 def need_geopandas(what: str) -> None:
@@ -135,7 +139,7 @@ def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) 
 
 
 def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) -> tuple[geopandas.GeoDataFrame, str]:
-    """Return a layer with geographic coordinates in WGS 84, and the name of its coordinate system, "" if not known.
+    """Return a layer and the name of its coordinate system, "" if not known; see the module for systems that change.
 
     `crs` names the coordinate system if the layer does not record one.
     """
@@ -149,7 +153,7 @@ def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) ->
         frame = frame.set_crs(named, allow_override=True)
     if frame.crs is None:
         return frame, ""
-    if frame.crs.is_geographic:
+    if frame.crs.is_geographic or is_web_mercator(frame.crs):
         return frame.to_crs(DEGREES), DEGREES
     return frame, _name(frame.crs)
 
@@ -172,6 +176,17 @@ def recorded_name(crs: str) -> str:
     """Return the name under which a store records the coordinate system that a user names."""
     found = crs_named(crs)
     return DEGREES if found.is_geographic else _name(found)
+
+
+def is_web_mercator(crs: Any) -> bool:
+    """Return whether a coordinate system is the one of web maps, such as "EPSG:3857".
+
+    Its metres are true at the equator only: at latitude 60, a street of 1 km is 2 km long.
+    """
+    if crs in ("", DEGREES):
+        return False
+    operation = crs_named(crs).coordinate_operation
+    return operation is not None and operation.method_name == "Popular Visualisation Pseudo Mercator"
 
 
 def with_geometry(given: Any) -> Any:

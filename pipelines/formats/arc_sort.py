@@ -20,6 +20,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
@@ -28,10 +29,12 @@ import numba
 import numpy as np
 
 from gpuops.memory import available_memory, size
+from pipelines.files.layers import FROM_WEB_MERCATOR, is_web_mercator, to_degrees
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
 from pipelines.stores import Graph, new_graph, open_graph
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.graph import DEGREES, SCHEMA
+from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
@@ -131,8 +134,9 @@ def sorting(
                 writer.append_rows(*rows)
             lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
             classes = None if arcs.classes is None else arcs.classes(simplify, sorted_rows)
+            coordinates, lines, crs = _true_to_length(arcs, coordinates, lines)
             writer.annotate(
-                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=arcs.crs,
+                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=crs,
                 attribution=arcs.attribution or "",
             )  # fmt: skip
             more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
@@ -147,6 +151,20 @@ def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:
             "simplified rows are sorted by head, so they cannot be kept as given; leave out simplify (--simplify) or "
             "sorted_rows=False (--unsorted)"
         )
+
+
+def _true_to_length(
+    arcs: ArcStream, coordinates: np.ndarray | None, lines: Lines | None
+) -> tuple[np.ndarray | None, Lines | None, str]:
+    """Return coordinates, lines, and their coordinate system; from Web Mercator, they become degrees."""
+    if coordinates is None or not is_web_mercator(arcs.crs):
+        return coordinates, lines, arcs.crs
+    arcs.remarks.append(f"{arcs.source}: {FROM_WEB_MERCATOR}")
+    known = np.isfinite(coordinates).all(axis=1)
+    coordinates = coordinates.astype(np.float64)
+    coordinates[known] = to_degrees(coordinates[known], arcs.crs)
+    lines = lines and replace(lines, points=to_degrees(lines.points, arcs.crs))
+    return coordinates, lines, DEGREES
 
 
 class _Spool:

@@ -45,6 +45,7 @@ class ArcStream:
     weight_unit, source : text for `tilepath info`
     weight_name : name of the weights, "" for none
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
+    warnings : remarks that say that the graph is probably not what the user wants
     fault : reason to refuse the arcs, empty if there is none; it may be set while the pieces are read
     """
 
@@ -69,6 +70,7 @@ class ArcStream:
     weight_name: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     fault: str = ""
 
     def first_labels(self, n: int) -> list[str] | range | None:

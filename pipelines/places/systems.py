@@ -107,6 +107,8 @@ def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
     for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
         lon, lat = places[row].tolist()
         hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
+        if abs(lon) > 360 or abs(lat) > 360:
+            hint = "; name the system of the places (crs, --crs)"
         raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
 
 

@@ -34,9 +34,18 @@ def no_unit(unit: str) -> str:
     >>> no_unit("minuts")
     "'minuts', which is no unit; did you mean 'minutes'? Units are ms, s, min, h, d, m, km, ft, mi"
     """
-    near = get_close_matches(str(unit).strip().casefold(), _SYMBOLS, 1, 0.75)
-    hint = f"did you mean {near[0]!r}? Units" if near else "units"
+    near = meant_by(unit)
+    hint = f"did you mean {near!r}? Units" if near else "units"
     return f"{unit!r}, which is no unit; {hint} are {', '.join((*SECONDS, *METRES))}"
+
+
+def meant_by(unit: str) -> str | None:
+    """Return the known name that a misspelt unit is probably meant for; None if no name is near.
+
+    >>> meant_by("secnods"), meant_by("euros")
+    ('seconds', None)
+    """
+    return next(iter(get_close_matches(str(unit).strip().casefold(), _SYMBOLS, 1, 0.75)), None)
 
 
 def read_numbers(given: Any, what: str) -> tuple[list[float], str]:

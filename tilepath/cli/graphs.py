@@ -27,9 +27,9 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--also",
     multiple=True,
-    metavar="COLUMN",
-    help="Keep these weights, too, under the name of their column; commands choose among them by --weight. May be "
-    "given several times.",
+    metavar="COLUMN[:UNIT]",
+    help="Keep these weights, too, under the name of their column; commands choose among them by --weight. A unit of "
+    "time or length may follow, as in length:m. May be given several times.",
 )
 @click.option("--columns", metavar="TAIL,HEAD[,WEIGHT]", help="Columns of an edge list, by name or number from 0.")
 @click.option("--layer", metavar="NAME", help="The layer of lines to read; by default the only such layer.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -28,7 +29,8 @@ from pipelines.formats.graphs.dimacs import read_dimacs
 from pipelines.formats.graphs.edge_list import read_edge_list
 from pipelines.formats.graphs.graphml import read_graphml
 from pipelines.formats.graphs.in_memory import read_igraph, read_networkx, read_sparse, read_successors
-from pipelines.formats.graphs.layers import has_lines, read_layers
+from pipelines.formats.graphs.joined import poorly_joined
+from pipelines.formats.graphs.layers import has_geometries, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
@@ -39,6 +41,7 @@ from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
 from pipelines.stores.place import hidden_folder, refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
+from pipelines.stores.units import meant_by, no_unit, symbol_of
 from pipelines.turns.angles import AngleCostsLike, read_angle_costs
 from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
 from pipelines.turns.write import add_turns
@@ -56,6 +59,8 @@ FORMATS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "layers": (read_layers, READ),
     "osm": (read_osm, SUFFIXES),
 }
+
+TABLES = read_edge_list, read_parquet, read_data_frame
 
 
 def import_graph(
@@ -103,12 +108,14 @@ def import_graph(
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
     also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
-        commands choose among them by `weight`. The source is read once for each. The store of a network of
+        commands choose among them by `weight`. A unit of time or length may follow, as in
+        "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
-    layer, oneway : layer of a file, and column of the directions of lines; see `read_layers`
+    layer, oneway : layer of a file, and column of the directions of lines or of rows of a data frame; see `read_layers`
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
-        coordinates are longitude and latitude, in this order
+        coordinates are longitude and latitude, in this order. Coordinates of Web Mercator (EPSG:3857), whose metres are
+        not true, become longitudes and latitudes
     attribution : text that every picture and map of the graph shows, as the licence of the data asks; graphs of OSMnx
         have "© OpenStreetMap contributors" by default, and "" leaves it out
     profile : who uses the roads of OpenStreetMap: "car" (default), "bike", "foot", or the path of a changed copy of
@@ -133,7 +140,8 @@ def import_graph(
     sorted_rows : False: keep the arcs of each vertex in the order of the source, not sorted by head
     overwrite : replace an existing graph store at `path`
     memory : bytes to sort in; default a quarter of the free memory, at most 1 GiB
-    report : called with remarks for the user: whether a header was read, which columns were used, and oddities
+    report : called with remarks for the user: whether a header was read, which columns were used, and oddities. What
+        makes the graph doubtful, such as roads that are not joined, is a warning (`warnings.warn`)
 
     Returns
     -------
@@ -159,6 +167,7 @@ def import_graph(
     """
     given = dict(locals())
     source = given["source"] = list(source) if isinstance(source, Iterator) else source
+    _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options = {
         "weight": weight,
@@ -195,7 +204,7 @@ def import_graph(
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if also:
             arcs.more_weights = partial(_more_weights, given)
-        if crs is not None:
+        if crs is not None and reader is not read_layers:  # which converts coordinates by itself
             arcs.crs = recorded_name(crs)
         if attribution is not None:
             arcs.attribution = attribution
@@ -213,8 +222,22 @@ def import_graph(
             _tell(arcs, report)
             return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
+        arcs.warnings += _doubts(arcs, graph) if reader in TABLES else []
         _tell(arcs, report)
         return graph
+
+
+def _refuse_misspelt(unit: str | None) -> None:
+    """Raise FormatError if a unit is probably a misspelt unit of time or length; weights may have other units."""
+    if unit is not None and symbol_of(unit) is None and meant_by(unit):
+        raise FormatError(f"unit (--unit) is {no_unit(unit)}")
+
+
+def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
+    """Return a warning if a graph of a table is a network of roads, which has places, and is poorly joined."""
+    if arcs.coordinates is None:
+        return []
+    return [warning for warning in [poorly_joined(arcs.source, graph.indptr(), graph.indices())] if warning]
 
 
 def _write_turns(
@@ -274,10 +297,22 @@ def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> d
     options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
     options["columns"] = None if columns is None else columns[:2]
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
-        for i, name in enumerate(given["also"]):
-            graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
-            found[name] = graph.weights(), graph.weight_unit
+        for i, (name, unit) in enumerate(map(_with_unit, given["also"])):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the first import warns of the same
+                graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+            found[name] = graph.weights(), unit or graph.weight_unit
     return found
+
+
+def _with_unit(also: str) -> tuple[str, str]:
+    """Return the name and the unit in the name of a further weight, such as "length:m"; "" for no unit.
+
+    >>> _with_unit("length:m"), _with_unit("toll"), _with_unit("oneway:bicycle")
+    (('length', 'm'), ('toll', ''), ('oneway:bicycle', ''))
+    """
+    name, _, unit = also.rpartition(":")
+    return (name, unit) if name and symbol_of(unit) else (also, "")
 
 
 def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
@@ -285,6 +320,8 @@ def _tell(arcs: ArcStream, report: Callable[[str], None] | None) -> None:
         remark = arcs.remarks.pop(0)
         if report is not None:
             report(remark)
+    while arcs.warnings:
+        warnings.warn(arcs.warnings.pop(0), stacklevel=3)
 
 
 @contextmanager
@@ -340,10 +377,10 @@ def _reader(source: Any, format: str | None, tabular: bool) -> tuple[Callable[..
 
 
 def _in_a_layer(source: Any, format: str | None, reader: Callable[..., Any]) -> bool:
-    """Return whether a data frame or a Parquet file, whose format is not named, has lines."""
+    """Return whether a data frame or a Parquet file, whose format is not named, has geometries."""
     if reader is read_parquet and format is None:
         return is_geoparquet(source)
-    return reader is read_data_frame and has_lines(source)
+    return reader is read_data_frame and has_geometries(source)
 
 
 def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[str] | None) -> np.ndarray:

@@ -29,6 +29,7 @@ _WEIGHTS = re.compile(
     "(?:edge)?(?:weights?|w|wt|length|len|costs?|dist|distances?|duration|traveltime|freeflowtime|km|meters|metres|miles)"
 )
 _NO_WEIGHTS = re.compile("|(?:edge|arc|link)?(?:id|index|key|type|kind|label|name)|unnamed0|idx|fid")
+_DIRECTIONS = re.compile("(?:is)?oneway.*|(?:traffic|travel|flow|drive)?dir(?:ection)?s?(?:oftravel)?|einbahn.*")
 
 
 class Columns(NamedTuple):
@@ -46,6 +47,11 @@ class Columns(NamedTuple):
 
         weights = "no weights, so each arc counts 1" if self.weight is None else f"weights from {column(self.weight)}"
         return f"tails from {column(self.tail)}, heads from {column(self.head)}, {weights}"
+
+    def unread(self, names: Sequence[str]) -> str:
+        """Return text for the user about columns of directions, which are read in layers and data frames only."""
+        found = [name for name in names if may_be_directions(name)]
+        return f"; {listed(found)} is not read, each row leads from tail to head" if found else ""
 
 
 def choose_columns(
@@ -111,6 +117,16 @@ def well_known_pairs(names: Sequence[str], vague: bool = True) -> list[tuple[int
 def well_known_weights(names: Sequence[str]) -> list[str]:
     """Return the names of columns with a well-known name for weights."""
     return [name for name in names if _WEIGHTS.fullmatch(_normal(name))]
+
+
+def may_be_weights(name: str) -> bool:
+    """Return whether a column of numbers may hold weights by its name, which is no name for ids or kinds of rows."""
+    return not re.fullmatch(f"osmid|reversed|(?:{_NO_WEIGHTS.pattern})", _normal(name))
+
+
+def may_be_directions(name: str) -> bool:
+    """Return whether a column may say by its name where one-way roads lead."""
+    return bool(_DIRECTIONS.fullmatch(_normal(name)))
 
 
 def _called(words: str, names: Sequence[str]) -> list[int]:

@@ -17,6 +17,7 @@ from pipelines.formats.arc_sort import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
+from pipelines.formats.graphs.one_way import AGAINST, BOTH, WRITE, cut_off, ways_of, without_reverse
 from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 
 
@@ -33,9 +34,13 @@ def read_data_frame(
     base: int | None = None,
     vertices: int | None = None,
     labels: bool | None = None,
-    directed: bool = True,
+    directed: bool | None = None,
+    oneway: str | None = None,
 ) -> Iterator[ArcStream]:
     """Yield the edges of a data frame, one for each row, with the options of `read_parquet`.
+
+    A column `oneway`, or the column named by `oneway`, says where rows lead, as in layers of lines. If two-way roads
+    have a single row each, the reverse of this row is added. With `directed`, the column `oneway` is not read.
 
     Named levels of a pandas index, such as u, v and key in frames of OSMnx, are columns too. Numbers that are ids, such
     as OpenStreetMap's, become labels if none of the options `labels`, `base` and `vertices` is given.
@@ -49,19 +54,88 @@ def read_data_frame(
     except pa.ArrowException as error:
         raise FormatError(f"{what}: {listed_names(names, positions)} cannot be read ({error}); convert them") from error
     remarks = [f"{what}: {chosen.described(names)}"]
+    warnings: list[str] = []
+    known = [each for each in names if each.casefold() == "oneway"]
+    if oneway is not None or (directed is None and len(known) == 1):
+        asked = known[0] if oneway is None else oneway
+        table, about = _with_directions(what, table, asked, names, column, warnings, given=oneway is not None)
+        remarks[0] += about
     if labels is None and base is None and vertices is None and _holds_ids(table):
         labels = True
         remarks.append(f"{what}: the numbers are ids, since most are far larger than their count; they become labels")
-    yield stream_of_batches(
+    stream = stream_of_batches(
         what,
         list(table.schema),
         lambda: iter(table.to_batches(BATCH_ROWS)),
         base=base,
         n=vertices,
         labels=labels,
-        directed=directed,
+        directed=directed is not False,
         remarks=remarks,
     )
+    stream.warnings = warnings
+    yield stream
+
+
+def _with_directions(
+    what: str,
+    table: pa.Table,
+    name: str,
+    names: Sequence[str],
+    column: Callable[[int], Any],
+    warnings: list[str],
+    *,
+    given: bool,
+) -> tuple[pa.Table, str]:
+    """Return a table of edges with a row for each direction, by a column of one-way roads, and a description."""
+    if name not in names:
+        raise FormatError(f"{what}: there is no column {name!r:.40}; choose one (oneway, --oneway)")
+    try:
+        entries = column(list(names).index(name)).to_pylist()
+    except pa.ArrowException:  # such as lists beside truth values
+        entries = ["of several types"]
+    ways, unknown = ways_of(["" if entry is None else entry for entry in entries])
+    if unknown is not None:
+        fault = f"{what}, row {unknown} (from 0): {name!r} is {str(entries[unknown])[:40]!r}"
+        if given:
+            raise FormatError(f"{fault}; {WRITE}")
+        warnings.append(f"{fault}, so directions are not read, and each row leads from tail to head; {WRITE}")
+        return table, ""
+    table = _alike(table)
+    tails, heads = _numbered(table)
+    alone = without_reverse(tails, heads, ways == BOTH)
+    turned = table.select([1, 0, *range(2, table.num_columns)]).rename_columns(table.column_names)
+    against, about = ways == AGAINST, f", {int((ways != BOTH).sum()):,} of them one-way by {name}"
+    if against.any():
+        table = _by_rows(table, turned, against)
+    if alone is not None:
+        warnings += cut_off(what, np.arange(len(ways)), alone)
+        return table, f"{about}, a row for each direction of the others"
+    return pa.concat_tables([table, turned.filter(pa.array(ways == BOTH))]), f"{about}, the others in both directions"
+
+
+def _alike(table: pa.Table) -> pa.Table:
+    """Return a table whose tails and heads, which take each other's places, have one type."""
+    kinds = table.schema.types[:2]
+    if kinds[0] == kinds[1]:
+        return table
+    kind = pa.int64() if all(map(pa.types.is_integer, kinds)) else pa.string()
+    for place in range(2):
+        table = table.set_column(place, table.column_names[place], table.column(place).cast(kind))
+    return table
+
+
+def _by_rows(table: pa.Table, turned: pa.Table, against: np.ndarray) -> pa.Table:
+    """Return `table` with some rows taken from `turned`."""
+    order = np.arange(len(against)) + len(against) * against
+    return pa.concat_tables([table, turned]).take(pa.array(order))
+
+
+def _numbered(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of tails and heads, equal where vertices are; -1 for a missing vertex, which is refused later."""
+    both = pa.chunked_array([chunk for column in table.columns[:2] for chunk in column.chunks]).combine_chunks()
+    numbers = both.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers[: len(table)], numbers[len(table) :]
 
 
 def _holds_ids(table: pa.Table) -> bool:

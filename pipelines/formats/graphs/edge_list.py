@@ -106,7 +106,7 @@ def read_edge_list(
             directed=directed,
             weighted=chosen.weight is not None,
             weight_unit=names[chosen.weight] if names and chosen.weight is not None else "",
-            remarks=[f"{name}: {began}; {chosen.described(names)}"],
+            remarks=[f"{name}: {began}; {chosen.described(names)}{chosen.unread(names) if directed else ''}"],
         )
 
 

@@ -20,11 +20,26 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import line_lengths, need_geopandas, read_layer, with_known_crs
+from pipelines.files.layers import (
+    FROM_WEB_MERCATOR,
+    is_web_mercator,
+    line_lengths,
+    need_geopandas,
+    read_layer,
+    with_known_crs,
+)
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.formats.graphs.columns import listed, well_known_pairs, well_known_weights
+from pipelines.formats.graphs.columns import (
+    listed,
+    may_be_directions,
+    may_be_weights,
+    well_known_pairs,
+    well_known_weights,
+)
 from pipelines.formats.graphs.edge_lines import stored_order
+from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
+from pipelines.formats.graphs.one_way import AGAINST, ALONG, BOTH, WRITE, cut_off, ways_of, without_reverse
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
@@ -32,14 +47,6 @@ from pipelines.stores.road_classes import COLUMNS, RoadClasses, classes_of
 from pipelines.stores.schema import counted
 
 GEOMETRY = "geometry"  # the name of the weight that is the length of the line
-BOTH, ALONG, AGAINST = 0, 1, 2
-ONE_WAY = {  # entries of a column of one-way roads, in lower case
-    **dict.fromkeys(("", "no", "false", "0", "0.0", "none", "nan", "b", "reversible", "alternating"), BOTH),
-    **dict.fromkeys(("yes", "true", "1", "1.0"), ALONG),
-    **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
-}
-DIGITISED = {"f": ALONG, "t": AGAINST}  # more entries in layers of Geofabrik, whose third entry is "b"
-LEAST_JOINED = 0.5  # if the largest component has a smaller share of the vertices, lines probably lack common ends
 
 
 @contextmanager
@@ -61,17 +68,17 @@ def read_layers(
     weight : column of weights, or "geometry" for the lengths of the lines; by default the only column with a well-known
         name for weights, else the lengths
     columns : columns of tail and head, whose entries become labels, and optionally the column of weights
-    oneway : column of the directions of roads. By default, the column `oneway` if there is one and if there are no
-        columns of tail and head
-    directed : True: each line is an arc from its first to its last point; False: each line leads in both directions. By
-        default, True with columns of tail and head, else False
+    oneway : column of the directions of roads; by default, the column `oneway` if there is one. With columns of tail
+        and head, a two-way road may have a line for each direction (`without_reverse`); each line is then one arc
+    directed : True: each line is an arc from its first to its last point; False: each line leads in both directions.
+        Without a column `oneway`, the default is True with columns of tail and head, else False
     crs : name of the coordinate system, if the layer does not record one
     """
     roads = _Roads.read(source, layer, crs)
     ends = roads.ends(columns)
     weight = weight if columns is None or len(columns) < 3 else columns[2]
     weights, unit, about = roads.weights(weight, ends.columns)
-    ways, about_ways = roads.ways(oneway, directed, ends.columns)
+    ways, about_ways = roads.ways(oneway, directed, ends)
     arcs = _arcs(ends.tails, ends.heads, weights, ways)
     each = bool((ways != BOTH).any())
     stream = ArcStream(
@@ -90,8 +97,8 @@ def read_layers(
     stream.remarks = [
         f"{roads.name}: {counted(len(ways), 'line')}, {ends.about}, {about_ways}, {about}, {crs_said}",
         *roads.remarks,
-        *_joined(roads.name, ends),
     ]
+    stream.warnings = [*roads.warnings, *roads.apart(arcs, ends)]
     yield stream
 
 
@@ -120,10 +127,11 @@ class _Arcs:
 class _Roads:
     """The lines of a layer; a line of several parts becomes several lines."""
 
-    def __init__(self, frame: Any, name: str, crs: str, remarks: list[str]):
+    def __init__(self, frame: Any, name: str, crs: str, remarks: list[str], warnings: list[str]):
         import shapely
 
         self.frame, self.name, self.crs, self.remarks = frame, name, crs, remarks
+        self.warnings = warnings
         self.rows = frame["__row"].to_numpy()  # of the layer, from 0
         shapes = frame.geometry.to_numpy()
         self.points, parts = shapely.get_coordinates(shapely.force_2d(shapes), return_index=True)
@@ -142,6 +150,7 @@ class _Roads:
                 raise ValueError("a GeoDataFrame is one layer; leave out layer")
             else:
                 frame, name = source, f"the {type(source).__name__}"
+            given = crs if crs is not None else frame.crs
             frame, found = with_known_crs(frame, crs, name)
         except ValueError as error:
             raise FormatError(str(error)) from error
@@ -149,16 +158,20 @@ class _Roads:
         frame = frame.reset_index(level=levels) if levels else frame
         frame = frame.assign(__row=np.arange(len(frame)))
         missing = frame.geometry.isna() | frame.geometry.is_empty
-        remarks = []
+        remarks, warnings = [], []
+        if given is not None and is_web_mercator(given):
+            remarks.append(f"{name}: {FROM_WEB_MERCATOR}")
         if missing.any():
-            remarks.append(f"{name}: left out {counted(int(missing.sum()), 'row')} without a geometry")
+            left_out = counted(int(missing.sum()), "row")
+            first = np.flatnonzero(missing)[0]
+            warnings.append(f"{name}: left out {left_out} without a geometry, such as row {first} (from 0)")
             frame = frame[~missing]
         kinds = frame.geom_type
         for row, kind in zip(frame["__row"], kinds, strict=True):
             if kind not in ("LineString", "MultiLineString", "LinearRing"):
                 raise FormatError(
                     f"{name}, row {row} (from 0): is a {kind}, but roads are LineStrings; choose a layer of lines "
-                    "(layer, --layer), or leave the row out"
+                    "(layer, --layer), or leave the row out; a frame without its geometries is a table of edges"
                 )
         if (kinds == "MultiLineString").any():
             before = len(frame)
@@ -167,7 +180,7 @@ class _Roads:
                 remarks.append(f"{name}: took lines of several parts apart: {len(frame) - before:,} lines more")
         if not len(frame):
             raise FormatError(f"{name}: has no lines; choose a layer of lines (layer, --layer)")
-        return cls(frame, name, found, remarks)
+        return cls(frame, name, found, remarks, warnings)
 
     @property
     def names(self) -> list[str]:
@@ -220,6 +233,7 @@ class _Roads:
 
     def weights(self, name: str | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str, str]:
         """Return the weights of the lines, their unit, and a description."""
+        others_said = ""
         if name is None:
             others = [each for each in self.names if each not in taken]
             known = well_known_weights(others)
@@ -230,6 +244,13 @@ class _Roads:
                     f"name it (weight, --weight), or take the lengths of the lines (weight='{GEOMETRY}')"
                 )
             name = known[0] if known else GEOMETRY
+            vertices = {self.names[place] for pair in well_known_pairs(self.names) for place in pair}
+            numbers_too = [
+                each
+                for each in others
+                if each != name and each not in vertices and may_be_weights(each) and self._is_number(each)
+            ]
+            others_said = f", other numbers in {listed(numbers_too)} (weight, --weight)" if numbers_too else ""
         if name != GEOMETRY or GEOMETRY in self.names:
             values = self.column(name, "weight")
             numbers = _numbers(values)
@@ -241,23 +262,41 @@ class _Roads:
                         f"{self.name}, row {self.rows[row]} (from 0): {name!r} is {numbers[row]}; correct it or leave "
                         "the row out"
                     )
+            self._doubt(name, numbers)
             return (
                 numbers.astype(weight_dtype(f"{self.name}: column {name!r}", numbers.dtype)),
                 name,
-                f"weights from {name}",
+                f"weights from {name}{others_said}",
             )
-        lengths, unit = self._lengths()
-        return lengths, unit, f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
+        lengths, unit = line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), self._unit()
+        about = f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
+        return lengths, unit, about + others_said
 
-    def _lengths(self) -> tuple[np.ndarray, str]:
-        unit = "m"
-        if self.crs != DEGREES:
-            units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
-            unit = units.pop() if len(units) == 1 else ""
-            unit = "m" if unit == "metre" else unit
-        return line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), unit
+    def _is_number(self, name: str) -> bool:
+        column = self.frame[name]
+        return column.ndim == 1 and _numbers(column) is not None
 
-    def ways(self, name: str | None, directed: bool | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str]:
+    def _doubt(self, name: str, weights: np.ndarray) -> None:
+        """Add a warning of weights that are hardly lengths or times of roads: all zero, or some of them negative."""
+        negative = np.flatnonzero(weights < 0)
+        if not (weights != 0).any():
+            self.warnings.append(f"{self.name}: {name!r} is 0 in all rows, from row {self.rows[0]} (from 0)")
+        elif 0 < len(negative) < len(weights):
+            row = negative[0]
+            self.warnings.append(
+                f"{self.name}: {name!r} is negative in {counted(len(negative), 'row')} of {len(weights):,}, first "
+                f"{weights[row]} in row {self.rows[row]} (from 0)"
+            )
+
+    def _unit(self) -> str:
+        """Return the unit of lengths, "" if it is not known."""
+        if self.crs == DEGREES:
+            return "m"
+        units = {axis.unit_name for axis in self.frame.crs.axis_info[:2]} if self.frame.crs is not None else set()
+        unit = units.pop() if len(units) == 1 else ""
+        return "m" if unit == "metre" else unit
+
+    def ways(self, name: str | None, directed: bool | None, ends: _Ends) -> tuple[np.ndarray, str]:
         """Return the direction of each line (`BOTH`, `ALONG` or `AGAINST`), and a description."""
         if name is not None and directed is not None:
             raise FormatError(
@@ -265,24 +304,52 @@ class _Roads:
                 "(--directed, --undirected)"
             )
         known = [each for each in self.names if each.casefold() == "oneway"]
-        if name is None and directed is None and not taken and len(known) == 1:
+        if name is None and directed is None and len(known) == 1:
             name = known[0]
+        if name is None and directed is None:
+            unread = [each for each in self.names if may_be_directions(each)]
+            if unread:
+                self.warnings.append(
+                    f"{self.name}: {listed(unread)} may hold directions of one-way roads, and was not read; name the "
+                    "column (oneway, --oneway), or say that there are none (directed=False, --undirected)"
+                )
         if name is None:
-            along = bool(taken) if directed is None else directed
+            along = bool(ends.columns) if directed is None else directed
             ways = np.full(len(self.rows), ALONG if along else BOTH)
             return ways, "each in the direction of its points" if along else "in both directions"
-        entries = np.char.lower(_texts(self.column(name, "oneway")).astype(str))
-        coding = ONE_WAY | (DIGITISED if (entries == "b").any() else {})
-        found = {entry: coding.get(entry) for entry in np.unique(entries).tolist()}
-        for entry, way in found.items():
-            if way is None:
-                row = int(self.rows[np.flatnonzero(entries == entry)[0]])
-                raise FormatError(
-                    f"{self.name}, row {row} (from 0): {name!r} is {entry!r}; write yes, no or -1 (against the line), "
-                    "or choose another column (oneway, --oneway)"
-                )
-        ways = np.array([found[entry] for entry in entries.tolist()], np.int64)
-        return ways, f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
+        texts = _texts(self.column(name, "oneway"))
+        ways, unknown = ways_of(texts.tolist())
+        if unknown is not None:
+            raise FormatError(
+                f"{self.name}, row {self.rows[unknown]} (from 0): {name!r} is {texts[unknown].lower()!r}; {WRITE}"
+            )
+        about = f"{int((ways != BOTH).sum()):,} of them one-way by {name}"
+        if not ends.columns:
+            return ways, about
+        alone = without_reverse(ends.tails, ends.heads, ways == BOTH)
+        if alone is None:
+            return ways, f"{about}, the others in both directions"
+        self.warnings += cut_off(self.name, self.rows, alone)
+        return np.where(ways == BOTH, ALONG, ways), f"{about}, a line for each direction of the others"
+
+    def apart(self, arcs: _Arcs, ends: _Ends) -> list[str]:
+        """Return a warning if most roads are not joined to each other, with the cause."""
+        n = len(ends.places)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(arcs.tails, minlength=n))])
+        heads = arcs.heads[np.argsort(arcs.tails, kind="stable")]
+        warning = poorly_joined(self.name, indptr, heads)
+        if not warning:
+            return []
+        why = why_roads_are_apart(
+            indptr,
+            heads,
+            ends.places,
+            degrees=self.crs == DEGREES,
+            from_web_mercator=any(FROM_WEB_MERCATOR in remark for remark in self.remarks),
+            unit=self._unit(),
+            named=bool(ends.columns),
+        )
+        return [f"{warning}, {why}"]
 
     def lines(self, arcs: _Arcs, simplify: bool, sorted_rows: bool) -> Lines:
         order = stored_order(arcs.tails, arcs.heads, arcs.weights, simplify, sorted_rows)
@@ -298,11 +365,11 @@ class _Roads:
         return found.taken(np.abs(arcs.numbers[order]) - 1)
 
 
-def has_lines(source: Any) -> bool:
-    """Return whether `source` is a GeoDataFrame whose active geometries are lines."""
+def has_geometries(source: Any) -> bool:
+    """Return whether `source` is a GeoDataFrame whose active column has geometries, or that is empty."""
     if not (hasattr(source, "geom_type") and hasattr(source, "crs") and hasattr(source, "active_geometry_name")):
         return False
-    return source.active_geometry_name is not None and source.geom_type.str.endswith("LineString").any()
+    return source.active_geometry_name is not None and (not len(source) or bool(source.geometry.notna().any()))
 
 
 def _arcs(tails: np.ndarray, heads: np.ndarray, weights: np.ndarray, ways: np.ndarray) -> _Arcs:
@@ -347,19 +414,3 @@ def _numbers(column: Any) -> np.ndarray | None:
     if not is_numeric_dtype(column.dtype) or is_bool_dtype(column.dtype):
         return None
     return column.to_numpy(np.float64, na_value=np.nan) if column.isna().any() else column.to_numpy()
-
-
-def _joined(name: str, ends: _Ends) -> list[str]:
-    """Return a remark if most lines are not joined to each other."""
-    from gpuops import weak_components
-
-    n = len(ends.places)
-    order = np.argsort(ends.tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(ends.tails, minlength=n))])
-    sizes = np.bincount(weak_components(indptr, ends.heads[order], compact=True, check=False))
-    if sizes.max() >= LEAST_JOINED * n:
-        return []
-    return [
-        f"{name}: the largest connected part has only {sizes.max():,} of {n:,} vertices, since roads join only where "
-        "lines end; split the lines at their crossings first (in QGIS: Split with lines)"
-    ]

@@ -45,6 +45,8 @@ def read_parquet(
     name = os.fspath(source)
     try:
         file = pq.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)  # a row group may be the whole file
+    except FileNotFoundError as error:
+        raise FormatError(f"{name}: there is no such file; check the name") from error
     except _DAMAGE as error:
         reason = "a name is not UTF-8" if isinstance(error, UnicodeError) else error
         raise FormatError(
@@ -68,7 +70,7 @@ def read_parquet(
             n=vertices,
             labels=labels,
             directed=directed,
-            remarks=[f"{name}: {chosen.described(schema.names)}"],
+            remarks=[f"{name}: {chosen.described(schema.names)}{chosen.unread(schema.names) if directed else ''}"],
         )
 
 

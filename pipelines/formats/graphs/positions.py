@@ -46,6 +46,6 @@ def table_positions(source: str | os.PathLike[str]) -> dict[str, tuple[float, fl
                 f"columns are {', '.join(column_names(name))}; rename them"
             )
         places = [column_numbers(table, axis, name, optional=True).tolist() for axis in axes]
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         raise FormatError(str(error)) from error
     return dict(zip(map(str, table[ids].to_pylist()), zip(*places, strict=True), strict=True))

@@ -3,6 +3,7 @@
 import geopandas
 import networkx as nx
 import numpy as np
+import pandas
 import pyarrow.parquet as pq
 import pytest
 import shapely
@@ -107,6 +108,46 @@ def test_columns_of_ends_name_the_vertices(load):
     assert load(layer(NORTH, EAST, a=[1, 2], b=[2, 3], t=[5, 6]), columns=["a", "b", "t"]).weights().tolist() == [5, 6]
 
 
+def test_one_way_roads_of_osmnx(load):
+    """OSMnx's undirected layer has a line for each edge, in the direction from -> to; its frames one per direction."""
+    told = []
+    edges = layer(
+        NORTH, EAST, u=[1, 2], v=[2, 3], oneway=[False, True], length=[3, 4], **{"from": [1, 2], "to": [2, 3]}
+    )
+    graph = load(edges, report=told.append)
+    assert [graph[vertex] for vertex in "123"] == [["2"], ["1", "3"], []]
+    assert "1 of them one-way by oneway, the others in both directions" in told[0]
+    # The street from 1 to 3 is cut off in one direction.
+    lines = layer(NORTH, NORTH[::-1], EAST, [(0, 0), (8, 10)], u=[1, 2, 2, 1], v=[2, 1, 3, 3], length=[3, 3, 4, 5])
+    graph = load(lines.assign(oneway=[False, False, True, True]), report=told.append)
+    assert (graph.m, [graph[vertex] for vertex in "123"]) == (4, [["2", "3"], ["1", "3"], []])
+    assert "a line for each direction of the others" in told[1]
+    with pytest.warns(UserWarning, match=r"but 1 of these rows, such as row 3 \(from 0\), lack the other"):
+        assert load(lines.assign(oneway=["no", "no", "yes", "no"])).m == 4
+
+
+def test_one_way_roads_of_tables(load, tmp_path):
+    told = []
+    table = pandas.DataFrame(
+        {"u": ["a", "b", "c"], "v": ["b", "c", "d"], "oneway": ["no", "yes", "-1"], "w": [1, 2, 3]}
+    )
+    graph = load(table, weight="w", report=told.append)
+    assert {vertex: graph[vertex] for vertex in "abcd"} == {"a": ["b"], "b": ["a", "c"], "c": [], "d": ["c"]}
+    assert graph.weights().sum() == 7
+    assert "2 of them one-way by oneway, the others in both directions" in told[0]
+    assert load(table, weight="w", directed=True).m == 3
+    assert load(table.iloc[[0, 0]].assign(u=["a", "b"], v=["b", "a"]), weight="w").m == 2
+    table.to_parquet(tmp_path / "t.parquet")
+    assert load(tmp_path / "t.parquet", weight="w", report=told.append).m == 3
+    assert told[1].endswith("; oneway is not read, each row leads from tail to head")
+    numbers = pandas.DataFrame(
+        {"source": [0, 1], "target": pandas.Series([1, 2], dtype="int32"), "oneway": [False, True]}
+    )
+    assert load(numbers).m == 3
+    with pytest.warns(UserWarning, match=r"row 0 \(from 0\): 'oneway' is 'x', so directions are not read"):
+        assert load(table.assign(oneway="x"), weight="w").m == 3
+
+
 places = st.tuples(st.integers(0, 2), st.integers(0, 2))
 roads = st.lists(
     st.tuples(st.lists(places, min_size=2, max_size=4), st.sampled_from(["yes", "no", "-1"]), st.integers(1, 3)),
@@ -148,6 +189,26 @@ def test_lengths_are_geodesic_in_degrees_whatever_the_datum(load):
     assert load(layer([(0, 0), (3, 4)], crs=None), crs=UTM).crs == UTM
     feet = load(layer([(0, 0), (3, 4)], crs="EPSG:2263"))
     assert (feet.weight_unit, feet.weights().tolist()) == ("US survey foot", [5.0, 5.0])
+
+
+def test_web_mercator_becomes_degrees_so_that_metres_are_true(load, tmp_path):
+    told = []
+    roads = layer([(13, 60), (13, 60.01)], [(13, 60.01), (13.01, 60.01)], crs="EPSG:4326")
+    true, web = load(roads), roads.to_crs(3857)
+    lengths, places = true.weights().tolist(), true.coordinates()
+    for source, options in (web, {}), (web.set_crs(None, allow_override=True), {"crs": "EPSG:3857"}):
+        graph = load(source, report=told.append, **options)
+        assert (graph.crs, graph.weight_unit) == ("EPSG:4326", "m")
+        np.testing.assert_allclose(graph.weights(), lengths, rtol=1e-6)
+        assert "coordinates of Web Mercator become longitudes and latitudes" in told[-1]
+    streets = nx.MultiDiGraph(crs="epsg:3857")
+    for i, (x, y) in enumerate(shapely.get_coordinates(web.geometry[0]).tolist()):
+        streets.add_node(i, x=x, y=y)
+    streets.add_edge(0, 1, length=1114.0, geometry=web.geometry[0])
+    graph = load(streets, weight="length", report=told.append)
+    np.testing.assert_allclose(graph.coordinates(), places[:2])
+    np.testing.assert_allclose(graph.lines().points, places[:2])
+    assert (graph.crs, "coordinates of Web Mercator" in told[-1]) == ("EPSG:4326", True)
 
 
 @pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".geoparquet"])
@@ -286,6 +347,8 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (tmp_path / name).write_text("not a layer")
         with pytest.raises(FormatError, match=rf"{name}: cannot be read"):
             load(tmp_path / name)
+    areas = layer(NORTH, edge=["a"], name=["b"])
+    areas = areas.assign(geometry=areas.buffer(1))
     wrong = [
         (layer(NORTH, oneway=["maybe"]), {}, r"row 0 \(from 0\): 'oneway' is 'maybe'; write yes, no or -1"),
         (layer(NORTH, w=["fast"]), {"weight": "w"}, "column 'w' has text; weights are numbers"),
@@ -296,10 +359,17 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (layer(NORTH), {"layer": "x"}, "a GeoDataFrame is one layer"),
         (layer(NORTH), {"directed": True, "oneway": "x"}, "leave out directed"),
         (layer(NORTH), {"comment": "x"}, "has no meaning"),
+        (areas, {}, "row 0 .* is a Polygon, but roads are LineS"),
+        (layer(NORTH).iloc[:0], {}, "the GeoDataFrame: has no lines"),
+        (layer(NORTH), {"unit": "secnods"}, r"unit \(--unit\) is 'secnods', .* did you mean 'seconds'"),
+        ("none.parquet", {}, "none.parquet: there is no such file; check the name"),
     ]
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
+    assert load(layer(NORTH), unit="euros").weight_unit == "euros"
+    with pytest.raises(FormatError, match="none.csv: there is no such file; check the name"):
+        load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
     infinite.geometry = shapely.transform(infinite.geometry, lambda points: points + np.inf)
     with pytest.raises(FormatError, match="a point is not finite"):
@@ -308,16 +378,56 @@ def test_wrong_layers_are_refused(load, tmp_path):
 
 def test_what_a_layer_lacks_is_said(load):
     told = []
-    frame = layer(NORTH, EAST, [(50, 50), (60, 60)], [(70, 70), (80, 80)], [(90, 90), (95, 95)])
+    frame = layer(NORTH, EAST, [(50, 50), (60, 60)])
     frame.loc[1, "geometry"] = None
     frame.loc[0, "geometry"] = shapely.MultiLineString([NORTH, EAST])
-    graph = load(frame, report=told.append)
-    assert graph.m == 10
-    assert told[1:3] == [
-        "the GeoDataFrame: left out 1 row without a geometry",
-        "the GeoDataFrame: took lines of several parts apart: 1 lines more",
+    with pytest.warns(UserWarning, match=r"left out 1 row without a geometry, such as row 1 \(from 0\)"):
+        assert load(frame, report=told.append).m == 6
+    assert told[1:] == ["the GeoDataFrame: took lines of several parts apart: 1 lines more"]
+
+
+def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
+    lines = [[(100.0 * i, 0.0), (100.0 * (i + 1), 0.0)] for i in range(30)]
+    lines[14] = [lines[14][0], (1499.996, 0.0)]
+    frame, small = layer(*lines, crs=UTM), "strongly connected component has only 16 of 32 vertices"
+    cure = r"apart by up to 0.004 m; snapping them joins components at 1 place, .*set_precision\(0.01\)"
+    degrees = r"roads = roads.to_crs\(4326\); roads.geometry = roads.geometry.set_precision\(1e-07\)"
+    for crs, pattern in (UTM, f"{small}, since ends of lines are {cure}"), ("EPSG:3857", degrees):
+        with pytest.warns(UserWarning, match=pattern):
+            load(frame.to_crs(crs))
+    assert load(frame.assign(geometry=frame.geometry.set_precision(0.01))).n == 31
+    with pytest.warns(UserWarning, match="only 16 of 32 vertices, since roads join only where lines end; split them"):
+        load(layer(*lines[:14], *lines[15:], [(0.0, 9.0), (0.0, 0.0)]))
+    oneway = layer(*lines[:14], oneway=[True] * 14)
+    assert load(oneway).n == 15  # few vertices
+    with pytest.warns(UserWarning, match="has only 1 of 25 vertices, since many roads lead one way only; check"):
+        load(layer(*[[(i, 0), (i + 1, 0)] for i in range(24)], oneway=[True] * 24))
+    table = pandas.DataFrame({"source": range(24), "target": range(1, 25)})
+    assert load(table).n == 25  # which need not be a network of roads
+    with pytest.warns(UserWarning, match="the largest strongly connected component has only 1 of 25 vertices"):
+        load(table, coordinates=np.zeros((25, 2)))
+
+
+def test_doubtful_columns_are_warnings_and_others_are_named(load):
+    doubts = [
+        ({"cost": [3.0, -2.0]}, r"'cost' is negative in 1 row of 2, first -2.0 in row 1 \(from 0\)"),
+        ({"cost": [0, 0]}, r"'cost' is 0 in all rows, from row 0"),
+        ({"one_way": ["yes", "no"]}, r"one_way may hold directions of one-way roads, and was not read; name"),
     ]
-    assert "the largest connected part has only 3 of 9 vertices" in told[3]
+    for columns, says in doubts:
+        with pytest.warns(UserWarning, match=says):
+            load(layer(NORTH, EAST, **columns))
+    told = []
+    load(
+        layer(NORTH, EAST, u=[1, 1], v=[5, 5], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
+        report=told.append,
+    )
+    assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
+
+
+def test_a_further_weight_has_a_unit(load):
+    graph = load(layer(NORTH, EAST, time=[1, 2], metres=[3, 4], toll=[5, 6]), weight="time", also=["metres:km", "toll"])
+    assert [graph.weighted_by(name).weight_unit for name in ("metres", "toll")] == ["km", "toll"]
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):

@@ -250,7 +250,10 @@ def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_
     for closed, message in (
         (shapely.Point(52, 13.015), "closed, row 1: lon 52 with lat 13.015 is .* km from the nearest road, and with"),
         ([BRIDGE, shapely.transform(BRIDGE, lambda each: each[:, ::-1])], "closed, row 2: .* exchange them"),
-        (shapely.Point(500000, 5800000), "closed, row 1: there is no longitude 500000"),
+        (
+            shapely.Point(500000, 5800000),
+            "closed, row 1: there is no longitude 500000 .*; name the system of the places",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             graph.with_weights(closed=closed)

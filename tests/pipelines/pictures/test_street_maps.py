@@ -114,7 +114,8 @@ def test_roads_of_high_classes_have_wide_lines(tmp_path):
     lines = [shapely.LineString([(x, 0), (x + 1, 0)]) for x in range(600)]
     classes = ["motorway_link", "primary", "residential", "footway", None, "unheard of"] * 100
     frame = geopandas.GeoDataFrame({"time": [1.0] * 600, "highway": classes}, geometry=lines, crs="EPSG:25833")
-    graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", directed=True)
+    with pytest.warns(UserWarning, match="many roads lead one way only"):
+        graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", directed=True)
     assert drawn(graph).widths.tolist() == [3.8, 3.0, 1.0, 0.6, 1.0, 1.0] * 100
 
 

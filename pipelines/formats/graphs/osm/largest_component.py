@@ -18,7 +18,12 @@ def largest_component(n: int, tails: np.ndarray, heads: np.ndarray) -> int:
     2
     """
     starts = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return int(_largest(starts, heads[np.argsort(tails, kind="stable")]))
+    return largest_of_rows(starts, heads[np.argsort(tails, kind="stable")])
+
+
+def largest_of_rows(indptr: np.ndarray, heads: np.ndarray) -> int:
+    """Return the same number for arcs in compressed rows."""
+    return int(_largest(indptr.astype(np.int64), heads.astype(np.int64)))
 
 
 @njit(nogil=True, cache=True)
