@@ -304,13 +304,12 @@ def networkx(records: Records) -> str:
         way = record["sizes"]["n"], record["way"].partition(",")[0]
         found.setdefault(record["function"], {})[way] = _digits(seconds) if seconds >= 0.0005 else "< 0.001"
     sizes = sorted({n for values in found.values() for n, _ in values})
-    columns = [(n, way) for n in sizes for way in ("NetworkX", "backend")]
-    header = ("", *(f"{way}, {n:,}" for n, way in columns))
     rows = []
     for name, values in found.items():
         function, _, weights = name.partition(" ")
-        rows.append([f"`{function}`{', ' * bool(weights)}{weights}", *(values.get(each, "-") for each in columns)])
-    return _markdown(header, rows)
+        cells = (" / ".join(values.get((n, way), "-") for way in ("NetworkX", "backend")) for n in sizes)
+        rows.append([f"`{function}`{', ' * bool(weights)}{weights}", *cells])
+    return _markdown(("NetworkX / backend", *(f"{n:,} nodes" for n in sizes)), rows)
 
 
 TABLES: dict[str, Callable[[Records], str]] = {

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
     "commands",
     "glossary",
+    "sought_words",
     "summaries",
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -75,6 +75,9 @@ def test_the_site(tmp_path):
         assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
+    roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
+    assert "--within T[UNIT]" in re.sub(r"\s+", " ", roads)  # as in --help
+    assert roads.count("Where to compute") == 2  # of hierarchy and od; folded up
 
 
 @pytest.mark.parametrize("page", ["how-to.md", "notes.md", "tutorials.md"])
@@ -95,15 +98,15 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page, its text or a program is wider than the room it has. Drawings
-# in plain text may scroll.
+# Images that cannot be shown, and by how much the page or its text is wider than the room it has. Programs, outputs and
+# tables may scroll.
 SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article, :not(.highlight-none, .highlight-default) > .highlight > pre"
+        "html, .bd-article-container, .bd-article"
         )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
@@ -112,6 +115,15 @@ FOUND = """new Promise(done => {
         const ended = /found|did not match/.test(document.querySelector("#search-results .search-summary")?.innerText);
         const links = [...document.querySelectorAll("#search-results li a")].map(link => link.href);
         ended ? done(links) : setTimeout(look, 50);
+    };
+    look();
+})"""
+
+# The text below the first page that a search finds.
+TEXT = """new Promise(done => {
+    const look = () => {
+        const text = document.querySelector("#search-results li p.context")?.innerText;
+        text ? done(text) : setTimeout(look, 50);
     };
     look();
 })"""
@@ -164,7 +176,7 @@ def test_a_search_finds_the_words_of_readers(site, browser, word, page):
 
 @pytest.mark.slow
 @needs_a_browser
-@pytest.mark.parametrize("word", ["node", "neuron", "diameter", "isochrone", "arc"])
+@pytest.mark.parametrize("word", ["node", "neuron", "diameter", "isochrone", "arc", "unit", "verify"])
 def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
     with served(site) as address:
         browser.open(f"{address}/search.html?q={word}")
@@ -175,11 +187,24 @@ def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
 @pytest.mark.slow
 @needs_a_browser
 @pytest.mark.parametrize(
-    ("word", "page"), [("CUDA", "install"), ("GeoPackage", "roads"), ("negative+weights", "choose")]
+    ("word", "page"),
+    [
+        ("CUDA", "install"),
+        ("GeoPackage", "roads"),
+        ("negative+weights", "choose"),
+        ("minutes", "roads"),
+        ("walking", "roads"),
+        ("GeoDataFrame", "roads"),
+        ("closed+roads", "hierarchy"),
+    ],
 )
 def test_a_search_names_pages_for_users_first(site, browser, word, page):
     browser.window(1280, 900)
     with served(site) as address:
         browser.open(f"{address}/search.html?q={word}")
         found = browser.value(FOUND)
+        text = browser.value(TEXT)
     assert f"/{page}.html" in found[0], found
+    assert text
+    assert "Previous" not in text
+    assert "How-to" not in text.split()[:3]  # the titles above the page

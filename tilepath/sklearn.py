@@ -471,8 +471,13 @@ class SelfOrganizingMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def quality(self, X: Any) -> dict[str, float]:
         """Return measures of how well the map shows the samples `X`, by name; `pipelines.som.quality` has the formulas.
 
-        Trustworthiness and neighbourhood preservation rank the distances of up to 2,000 evenly spread samples. If
-        values are missing, only the quantization error and the topographic error are defined.
+        Returns
+        -------
+        dict
+            ``explained_variance`` (Euclidean maps), ``trustworthiness`` and ``neighbourhood_preservation``: 1 is best.
+            The last two rank the distances of up to 2,000 evenly spread samples, and are left out for fewer than five
+            samples. If values of `X` are missing, only ``quantization_error`` and ``topographic_error``. Of the
+            training samples, `quantization_errors_[-1]` and `topographic_error_` are these two errors.
         """
         check_is_fitted(self)
         samples = self._take(X, None, self.grid_)

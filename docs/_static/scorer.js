@@ -1,14 +1,17 @@
 // The search of the site. Answers for users come before the reference, and both before notes on how tilepath is built. A
-// term of the glossary comes first if it is the word that was sought. The other numbers are Sphinx's.
+// term of the glossary comes first if it is the word that was sought; then the section that _ext/sought_words.py names
+// for the word. The other numbers are Sphinx's.
 var Scorer = {
   score: ([page, title, , , score, , kind]) => {
-    if (/^(architecture|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|minplus|reliability|scaling)$/.test(page))
+    if (/^(architecture|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|minplus|reliability|scaling|super-stages|training)$/.test(page))
       return score / 20;
     if (page === "glossary") {
       if (kind === "index") return 0; // the same term again, without its name
       const sought = new URLSearchParams(location.search).get("q")?.trim().toLowerCase();
       return kind === "object" && title.toLowerCase() === sought ? 3 * score : score / 4;
     }
+    if (kind === "index") return score / 2;
+    if (kind === "object") return /\..+\.|--/.test(title) ? score / 5 : score; // methods and options have common names
     return kind === "text" && page.startsWith("reference/") ? 0.6 * score : score;
   },
   objNameMatch: 8,
@@ -20,3 +23,16 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
 };
+
+// The text below a result is that of the page, without the titles above it, which the theme repeats on every page; or
+// that of the section, if the result is a word of the index.
+document.addEventListener("DOMContentLoaded", () => {
+  const textOf = Search.htmlToText;
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    page.querySelectorAll(".bd-header-article, .prev-next-footer, .headerlink, h1").forEach((each) => each.remove());
+    const place = anchor && page.querySelector(anchor);
+    const section = place?.textContent === "" && place.closest("section");
+    return (section ? section.textContent : textOf(page.documentElement.outerHTML, anchor)).trim();
+  };
+});

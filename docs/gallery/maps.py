@@ -85,12 +85,14 @@ def main(arguments):
         measured = cells(*arguments[place + 1 : place + 3])
         sets += [("cells", *measured, rows, columns, 7) for rows, columns in ((10, 10), (40, 50))]
     heads = [*COLUMNS, "SOM + k-means by hand", "k-means, no map", *(["FlowSOM"] if flowsom else [])]
-    print("| samples, map, clusters |", " | ".join(heads), "|")
-    print("|---|" + "---|" * len(heads))
+    table = [["method", *heads]]
     for name, samples, classes, rows, columns, count in sets:
         found = indices(samples, classes, rows, columns, count, flowsom)
         shown = ("-" if np.isnan(value) else f"{value:.3f}" for value in found)
-        print(f"| {name}, {rows} x {columns}, {count} |", " | ".join(shown), "|", flush=True)
+        table.append([f"{name}, {rows} x {columns}, {count} clusters", *shown])
+    head, *lines = zip(*table, strict=True)
+    for line in [head, ["---", *["---:"] * len(sets)], *lines]:
+        print("|", " | ".join(line), "|")
 
 
 if __name__ == "__main__":

@@ -47,15 +47,15 @@ def build_hierarchy(
     progress: bool | None = None,
     host_memory: int | None = None,
 ) -> HierarchyStore:
-    """Order a road network and close its hierarchy, and write tables for computing any distance to the store `out`.
+    """Prepare a road network: write to `out` the tables from which any distance is computed.
 
     Parameters
     ----------
     client : distributed.Client
         A client of any cluster. One worker makes the hierarchy, on its CPU.
     graph : Graph or path of a graph store
-        Weights may be negative, but no cycle. The method suits graphs such as road networks and grids, which small sets
-        of vertices separate.
+        Weights may be negative; a cycle of negative weight is an error. The method suits graphs such as road
+        networks and grids, which small sets of vertices separate.
     out : path of the new hierarchy store
     like : HierarchyStore or path of such a store, optional
         Use the order and the structure of this store, whose graph has the same vertices, for example after weights have

@@ -65,6 +65,11 @@ class Path(Route):
 
     Attributes
     ----------
+    graph : Graph
+    vertices : tuple of int
+        Positions, from source to target; one vertex if source and target are the same. `names` has their names.
+    distance : int or float
+        The distance as stored or computed, in `unit`.
     weights : tuple of numbers
         Weights of the arcs, as in the graph; of parallel arcs the smallest weight. The cost of a turn counts with the
         arc behind the turn.

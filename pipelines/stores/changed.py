@@ -225,7 +225,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
             raise ValueError(
                 f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
-                " rows() or for each row of graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
+                " rows() or row of tilepath.graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
             )
         return found
     if not weights:

@@ -98,7 +98,8 @@ def turns(store: str, out: str, table: str | None, angles: str | None, overwrite
     forbidden turn, or `only` if all other ways from `from` over `via` are forbidden. An empty `from` or `to` means
     every vertex. The columns from_arc and to_arc, if there are any, choose one of parallel arcs by its number.
 
-    All commands take OUT as any other graph. Paths begin and end at a junction at no cost, and are shown without the
+    Commands for paths, distances, tables and pictures take OUT like any other graph; `stats`, `betweenness` and `flows`
+    refuse it. Paths begin and end at a junction at no cost, and are shown without the
     vertices that are added for turns.
     """
     from pipelines import open_graph, write_turns

@@ -10,8 +10,8 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 POINTS = (
-    "A table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns lon and lat, or x and y; a column id "
-    "or name is optional."
+    "A layer of points (such as .gpkg), or a table (CSV, TSV, Parquet) with a column {0} or vertex, or with columns "
+    "lon and lat, or x and y; a column id or name is optional."
 )
 DESTINATIONS = "A table like --origins, with a column destination instead; by default, the origins."
 GRAPH = click.option("--graph", type=click.Path(), help="The graph store, if it was moved.")
@@ -32,8 +32,9 @@ SNAP_LIMIT = click.option(
 CRS = click.option(
     "--crs",
     metavar="NAME",
-    help="Coordinate system of places in columns x and y, such as EPSG:4326; by default that of the network. Places "
-    "that are plainly longitudes and latitudes, with a network in metres, are taken for such, and a line says so.",
+    help="Coordinate system of places in columns x and y, such as EPSG:4326; by default that of the network. If "
+    "the network is in metres and the places are clearly longitudes and latitudes, they are read as EPSG:4326, and a "
+    "message says so.",
 )
 BACKGROUND = click.option(
     "--background",

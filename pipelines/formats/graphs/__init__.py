@@ -274,7 +274,7 @@ def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[st
     if not arcs.turn_restrictions or turns is True:
         return []
     found = counted(arcs.turn_restrictions, "turn restriction")
-    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use --turns (turns=True)"]
+    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use turns=True (--turns)"]
 
 
 def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:

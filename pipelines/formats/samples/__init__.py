@@ -90,8 +90,8 @@ def import_samples(
     compensate : undo the spillover between the detectors of a cytometer, with the matrix in the FCS file
     layer : name of the layer of an .h5ad file to read; default X
     dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
-    like : a samples or a codebook store, or its path: take columns, scaling, compensation, dtype and `missing` from
-        this store, for new samples that will be compared with its samples
+    like : a samples or a codebook store, or its path: take columns, compensation, transforms, scaling, dtype and
+        `missing` from this store, for new samples that will be compared with its samples
     piece_bytes : bytes of values, in float64, that are read at a time; text is read in blocks of a fourth of it
 
     Returns

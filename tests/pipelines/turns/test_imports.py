@@ -40,7 +40,7 @@ def test_restrictions_of_openstreetmap(town, tmp_path):
     said, unsaid = [], []
     graph = import_graph(town, tmp_path / "t", turns=True, report=said.append)
     plain = import_graph(town, tmp_path / "g", report=unsaid.append)
-    obey = "has 3 turn restrictions, which the store does not obey; to obey them, use --turns (turns=True)"
+    obey = "has 3 turn restrictions, which the store does not obey; to obey them, use turns=True (--turns)"
     assert unsaid[-1] == f"{town}: {obey}"
     assert obey not in "".join(said)
     assert route(graph, 1, 3) == ["1", "2", "3"]
