@@ -19,9 +19,10 @@ from pipelines.files.output_file import GrowingFile
 from pipelines.files.tables import PARQUET, legible, number_field, table_writer, vertex_names
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.units import Measured
-from pipelines.places.points import Points, length_of
+from pipelines.places.points import Points
 from pipelines.routes.along import Along, sums_along
 from pipelines.routes.paths import Walker
+from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.workers.capacity import refuse_disk
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
@@ -208,26 +209,23 @@ class PairRoutes:
     Parameters
     ----------
     walker : Walker
-    on_the_globe : bool or None
-        Whether coordinates are longitudes and latitudes; with None, `are_geographic` decides.
     suffix : suffix of the table
     paths : whether the table has the vertices of each path and, if the graph has coordinates, its length
     along : the weights whose sums along each path the table has
     """
 
-    def __init__(
-        self, walker: Walker, on_the_globe: bool | None, suffix: str, *, paths: bool, along: Sequence[Along] = ()
-    ):
+    def __init__(self, walker: Walker, suffix: str, *, paths: bool, along: Sequence[Along] = ()):
         self._walker, self._suffix, self._along = walker, suffix, along
         self._names = vertex_names(walker.graph) if paths else None
-        self._apart, self._unit = length_of(walker.graph, on_the_globe) if paths else (None, "")
-        if any(each.name == "length" for each in along):
-            self._apart = None  # the column is the length that the user has
+        roads = RoadsAlong(walker.graph) if paths else None
+        # Without coordinates there are no lengths; and a column `length` of `along` is the length that the user has.
+        wanted = roads is not None and roads.unit is not None and all(each.name != "length" for each in along)
+        self._roads = roads if wanted else None
 
     def fields(self) -> list[pa.Field]:
-        """Return the columns: the sums, the length by the coordinates, and the vertices along the path."""
+        """Return the columns: the sums, the length along the roads, and the vertices along the path."""
         sums = [number_field(each.name, each.weights.dtype, each.unit) for each in self._along]
-        length = [] if self._apart is None else [number_field("length", np.float64, self._unit)]
+        length = [] if self._roads is None else [number_field("length", np.float64, self._roads.unit or "")]
         return [*sums, *length, *([] if self._names is None else [pa.field("path", PATHS)])]
 
     def walk(
@@ -272,18 +270,10 @@ class PairRoutes:
         offsets = np.concatenate([[0], ends])
         names = self._names.take(pa.array(vertices))
         path = pa.LargeListArray.from_arrays(offsets, names, mask=pa.array(missing))
-        return [*found, *self._lengths(vertices, ends, missing), path]
+        return [*found, *self._lengths(hops, vertices), path]
 
-    def _lengths(self, vertices: np.ndarray, ends: np.ndarray, missing: np.ndarray) -> list[pa.Array]:
-        if self._apart is None:
+    def _lengths(self, hops: np.ndarray, vertices: np.ndarray) -> list[pa.Array]:
+        if self._roads is None:
             return []
-        steps = np.zeros(len(vertices))  # length from each vertex to the next vertex of its path, 0 at the end
-        if len(vertices) > 1:
-            steps[:-1] = self._apart(vertices[:-1], vertices[1:])
-        there = ends[~missing]
-        steps[there - 1] = 0
-        lengths = np.zeros(len(missing))
-        if len(there):
-            lengths[~missing] = np.add.reduceat(steps, np.concatenate([[0], there[:-1]]))
-        lengths = legible(lengths, self._unit, self._suffix)
-        return [pa.array(lengths, mask=missing | np.isnan(lengths))]
+        lengths = legible(self._roads.lengths(hops, vertices), self._roads.unit or "", self._suffix)
+        return [pa.array(lengths, mask=(hops < 0) | np.isnan(lengths))]

@@ -70,7 +70,8 @@ def od(
         Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
         exp(-d / within). A mean is divided by the sum of the weights.
     paths : bool
-        Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
+        Add the vertices along a shortest path of each pair and, if the network has coordinates, its length along the
+        lines of the roads, as `Path.length`.
     also : str, list or mapping, optional
         Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
         column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,

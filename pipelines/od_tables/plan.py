@@ -146,7 +146,7 @@ def _row_by_row(
     rows = RowByRow(source, graph, *points, walks=asked.walks)
     routes = None
     if asked.walks:
-        routes = PairRoutes(rows.walker, points[0].on_the_globe, suffix, paths=asked.paths, along=asked.along)
+        routes = PairRoutes(rows.walker, suffix, paths=asked.paths, along=asked.along)
     form = pair_table(points, suffix, rows.dtype, asked.value, lambda block: None, routes)
     return PlannedTable(form, rows.ask, PAIRS, 1)
 
@@ -214,7 +214,7 @@ def _in_blocks(
         routes = None
         if asked.walks:
             walker = Walker(graph, rows_of.dtype)
-            routes = PairRoutes(walker, origins.on_the_globe, suffix, paths=asked.paths, along=asked.along)
+            routes = PairRoutes(walker, suffix, paths=asked.paths, along=asked.along)
         chosen = partial(choices, within=asked.within, nearest=asked.nearest)
         return PlannedTable(pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes), ask, step, width)
     values = _values(destinations, asked.reduction)

@@ -90,7 +90,8 @@ def write_od_table(
     unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
     pairs : whether origin i goes to destination i only, with one row for each such pair
     paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
-        path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
+        path along the lines of the roads: in metres if the coordinate system is known (in text to a tenth), else in
+        units of the coordinates
     graph : graph of the store `source`, if it was moved
     client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
         needs a hierarchy store, and `reduce`. By default this process makes the table

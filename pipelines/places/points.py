@@ -20,14 +20,12 @@ from pipelines.files.tables import (
     select_columns,
     vertex_names,
 )
-from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.geo_points import placed_table
 from pipelines.places.row_names import INDEX, repeated, row_names, text_of, with_index
 from pipelines.places.single import is_pair, is_place, is_point, whole_row
-from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
+from pipelines.places.snapping import Network, Snapping, far_away, moved_on, refuse_exchanged, refuse_far
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
-from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions
 
@@ -247,27 +245,6 @@ def _points_in(
     warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
-
-
-def length_of(
-    graph: Graph, on_the_globe: bool | None
-) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray] | None, str]:
-    """Return a function for distances between vertices in a straight line or on the sphere, and the unit of distances.
-
-    The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
-    The unit is "m" on the globe and in planes with metres, else "". With `on_the_globe` None, `are_geographic` decides.
-    """
-    places = graph.coordinates()
-    if places is None:
-        return None, ""
-    if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
-        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), unit_of(graph, on_the_globe=False)
-    spots = on_sphere(places)
-
-    def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
-
-    return metres, "m"
 
 
 def system_of(given: Any, crs: Any, name: str) -> Any:

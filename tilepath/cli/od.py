@@ -55,7 +55,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--paths",
     is_flag=True,
-    help="Add the vertices along a shortest path, and its length by the coordinates of the graph.",
+    help="Add the vertices along a shortest path, and its length along the lines of the roads.",
 )
 @CRS
 @SNAP_LIMIT

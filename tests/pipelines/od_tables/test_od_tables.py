@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 from click.testing import CliRunner
+from pyproj import Geod
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
@@ -671,7 +672,7 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
     plain = pa.parquet.read_table(tmp_path / "plain.parquet")
     assert table.select(["origin", "destination", "travel_time"]).equals(plain)
     indptr, indices, weights = graph.rows()
-    lon, lat = np.radians(graph.coordinates()).T
+    places, globe = graph.coordinates(), Geod(ellps="WGS84")
     seen = set()
     for row in table.to_pylist():
         if row["travel_time"] is None:
@@ -683,9 +684,7 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
         for u, v in pairwise(vertices):
             arcs = slice(indptr[u], indptr[u + 1])
             total += weights[arcs][indices[arcs] == v].min()
-            half = np.sin((lat[u] - lat[v]) / 2) ** 2
-            half += np.cos(lat[u]) * np.cos(lat[v]) * np.sin((lon[u] - lon[v]) / 2) ** 2
-            metres += 2 * EARTH_RADIUS * np.arcsin(np.sqrt(half))
+            metres += globe.inv(*places[u], *places[v])[2]
         assert total == row["travel_time"]
         assert row["length"] == pytest.approx(metres, rel=1e-9, abs=1e-6)
         seen.add(len(vertices))
