@@ -52,8 +52,8 @@ def od(
         GeoSeries of points. Or an array of places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
         Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
         origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
-        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame if it
-        has a name or is no plain range.
+        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame.
+        Places in files and arrays, which have no index, are numbered from 1.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
@@ -96,7 +96,7 @@ def od(
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
-        stay integers (names in CSV are text), and places without names are numbered from 1.
+        stay integers (names in CSV are text).
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
 

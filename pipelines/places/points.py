@@ -37,7 +37,7 @@ class Points(NamedTuple):
     ----------
     ids : (k,) text
         Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
-        numbers of the rows from 1.
+        index of a frame of pandas, or the numbers of the rows from 1.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
         Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
@@ -139,7 +139,7 @@ def points_from(
         says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
-    name = f"the {what}s"
+    name, of_file = f"the {what}s", isinstance(given, str | os.PathLike)
     if isinstance(given, str | os.PathLike):
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
@@ -165,7 +165,7 @@ def points_from(
         numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
         ids = text_of(vertex_names(graph).take(pa.array(vertices)))
         return Points(ids, vertices, None, {}, numbered=numbered)
-    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
+    chosen = select_columns(with_index(table, given, of_file=of_file), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 

@@ -1,7 +1,7 @@
 """The names of the rows of a table of places or vertices, by which a result refers to them.
 
 The names are the column `id`; else the column `name`, if no entry is missing and no two entries are equal; else, for
-places, the index of a pandas frame, if the index has a name or is no plain range; else names that the caller gives.
+places, the index of a frame or a series of pandas; else names that the caller gives.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pipelines.files.tables import pandas_array
 INDEX = "\0index"  # column with the index of a pandas frame, which has names
 
 
-def with_index(table: pa.Table, frame: Any) -> pa.Table:
-    """Return the table of a data frame, with the column `INDEX` if the index of the frame names its rows.
+def with_index(table: pa.Table, frame: Any, *, of_file: bool = False) -> pa.Table:
+    """Return the table of a data frame, with the index of a frame or a series of pandas as the column `INDEX`.
+
+    The index of a frame that was read from a file (`of_file`) is left out if it only counts the rows.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"x": [1.5]}, index=pandas.MultiIndex.from_tuples([("node", 7)]))
@@ -27,8 +29,8 @@ def with_index(table: pa.Table, frame: Any) -> pa.Table:
     """
     if not hasattr(frame, "iloc"):
         return table
-    index, count = frame.index, len(frame)
-    if index.names == [None] and index.dtype.kind == "i" and (index == np.arange(count)).all():
+    index = frame.index
+    if of_file and index.names == [None] and index.dtype.kind == "i" and (index == np.arange(len(frame))).all():
         return table
     if index.nlevels > 1:  # such as element and id of the features of OSMnx
         index = ["/".join(map(str, each)) for each in index]

@@ -209,7 +209,7 @@ def test_limits_and_scales_may_have_a_unit(roads, tmp_path):
         (pa.table({"vertex": ["5", "60"]}), ["5", "60"]),
         (pa.table({"ID": ["a", "b"], "X": [0.2, 5.1], "y": [1.1, 6.7]}), ["a", "b"]),
         (pd.DataFrame({" Id ": [8, 9], "X": [0.2, 5.1], "y": [1.1, 6.7]}), [8, 9]),
-        (pd.DataFrame({"x": [0.2, 5.1], "y": [1.1, 6.7]}), [1, 2]),
+        (pd.DataFrame({"x": [0.2, 5.1], "y": [1.1, 6.7]}), [0, 1]),
         (["5", "60"], ["5", "60"]),
         (positions([5, 60]), ["5", "60"]),
     ],

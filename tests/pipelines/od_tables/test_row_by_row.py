@@ -92,7 +92,7 @@ def test_places_and_ids_of_pairs(source, graph, matrix):
     ends = {"origin_lon": lon[[9, 4]], "origin_lat": lat[[9, 4]], "destination": names([20, 20])}
     found = od(source, pairs=pd.DataFrame(ends))
     assert found["travel_time"].tolist() == expected[:2]
-    assert found["origin"].tolist() == [1, 2]
+    assert found["origin"].tolist() == [0, 1]
     assert list(found) == ["origin", "destination", "travel_time", "origin_snapped"]
 
 

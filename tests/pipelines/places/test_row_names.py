@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pipelines import od, write_graph
+from pipelines import od, positions, write_graph
 
 AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 PLACES = pd.DataFrame(AT, columns=["x", "y"])
@@ -26,12 +26,18 @@ def ring(tmp_path_factory):
     [
         (PLACES.assign(name=NAMES), NAMES),
         (PLACES.assign(Name=NAMES, id=[7, 8, 9]), [7, 8, 9]),
-        (PLACES.assign(name=["a", None, "b"]), [1, 2, 3]),
-        (PLACES.assign(name=["a", "b", "a"]), [1, 2, 3]),
+        (PLACES.assign(name=["a", None, "b"]), [0, 1, 2]),
+        (PLACES.assign(name=["a", "b", "a"]), [0, 1, 2]),
         (PLACES.set_axis([4, 9, 2]), [4, 9, 2]),
         (PLACES.set_axis(NAMES).assign(name=["a", "a", "a"]), NAMES),
         (PLACES.rename_axis("osmid"), [0, 1, 2]),
-        (PLACES, [1, 2, 3]),
+        (PLACES, [0, 1, 2]),
+        (PLACES.iloc[0], [0]),
+        (POINTS, [0, 1, 2]),
+        (POINTS.geometry, [0, 1, 2]),
+        (POINTS.geometry.array, [1, 2, 3]),
+        (AT, [1, 2, 3]),
+        (pa.table({"x": AT[:, 0], "y": AT[:, 1]}), [1, 2, 3]),
         (PLACES[::-1], [2, 1, 0]),
         (POINTS.assign(name=NAMES), NAMES),
         (POINTS.set_axis(NAMES), NAMES),
@@ -47,6 +53,18 @@ def test_rows_have_the_names_of_the_frame(ring, given, expected):
     found = od(ring, given, [0])
     assert found["origin"].tolist() == expected
     assert found["origin"].dtype == ("int64" if isinstance(expected[0], int) else "object")
+
+
+@pytest.mark.filterwarnings("ignore:.*farther than")
+def test_a_table_joins_the_frame_by_its_index(ring, tmp_path):
+    homes = POINTS.assign(people=[10, 20, 30])
+    times = od(ring, homes, [0]).merge(homes, left_on="origin", right_index=True)
+    assert times["people"].tolist() == [10, 20, 30]
+    pairs = pd.DataFrame({"origin": [2], "destination": [0]})
+    near = homes.set_geometry(gpd.points_from_xy(*(AT * 1000).T))
+    assert od(ring, near, positions([0]), pairs=pairs)["distance"].tolist() == od(ring, [2], [0])["distance"].tolist()
+    homes.to_parquet(tmp_path / "homes.parquet")
+    assert od(ring, tmp_path / "homes.parquet", [0])["origin"].tolist() == [1, 2, 3]
 
 
 def test_equal_ids_are_said_once_and_ids_may_be_of_several_types(ring):
