@@ -265,7 +265,7 @@ def _names_of(points: Points, given: Any) -> list[str]:
     names = points.ids.to_pylist()
     if isinstance(given, Positions):
         return ["" if name.isdecimal() else name for name in names]
-    return [""] if points.snapped is not None and points.numbered and names == ["1"] else names
+    return [""] if points.snapped is not None and points.numbered and names in (["0"], ["1"]) else names
 
 
 def write_drawing(

@@ -12,7 +12,7 @@ from pipelines.files.tables import column_numbers, frame_table, is_among, select
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.points import system_of
 from pipelines.places.row_names import names_of_shapes
-from pipelines.places.single import is_pair, is_place, whole_row
+from pipelines.places.single import are_places, is_pair, is_place, whole_row
 from pipelines.places.snapping import Network, Snapping, far_away, on_sphere, refuse_exchanged
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
@@ -49,7 +49,7 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
         chosen = select_columns(table, axes, what)
         columns = [column_numbers(chosen, axis, what) for axis in axes]
         return Shapes(list(shapely.points(*columns)), axes)
-    if is_pair(given) or (isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.shape[-1:] == (2,)):
+    if is_pair(given) or are_places(given):
         return Shapes(list(shapely.points(np.reshape(given, (-1, 2)))))
     if isinstance(given, list | tuple | np.ndarray) and len(given):
         if all(isinstance(each, shapely.Geometry) for each in given):

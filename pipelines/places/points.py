@@ -21,8 +21,8 @@ from pipelines.files.tables import (
     vertex_names,
 )
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, repeated, row_names, text_of, with_index
-from pipelines.places.single import is_pair, is_place, is_point, whole_row
+from pipelines.places.row_names import INDEX, numbered, repeated, row_names, text_of, with_index
+from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import Network, Snapping, far_away, moved_on, refuse_exchanged, refuse_far
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
@@ -134,22 +134,23 @@ def points_from(
     Parameters
     ----------
     given : path of a table or of a layer of points; or a data frame of pandas, Polars or Arrow, with the columns of
-        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a
-        list of pairs of floats; or a list of names of vertices, or `tilepath.positions`. `pipelines.places.systems`
-        says which coordinate system pairs are in
+        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of numbers, or a
+        list of pairs of numbers, or one such pair; or a list of names of vertices, or `tilepath.positions`.
+        `pipelines.places.systems` says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
-    name, of_file = f"the {what}s", isinstance(given, str | os.PathLike)
+    name = f"the {what}s"
     if isinstance(given, str | os.PathLike):
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
         given, name = read_layer(given, None, "Point")
+        given = numbered(given)
     given = whole_row(given)
     if is_pair(given):
         given = np.array([given], np.float64)
     if isinstance(given, list) and given and all(map(is_point, given)):
         given = np.array([(each.x, each.y) for each in given])
-    if isinstance(given, list) and given and all(map(is_place, given)):
+    if isinstance(given, list | tuple) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
         snapping = snapping or Snapping(graph)
@@ -157,15 +158,15 @@ def points_from(
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
-    elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
+    elif are_places(given):
         axes = axes_of_pairs(graph, None if snapping is None else snapping.crs)
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
-        numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
+        integers = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
         ids = text_of(vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, {}, numbered=numbered)
-    chosen = select_columns(with_index(table, given, of_file=of_file), (*_known(what), *columns), name, _known(what))
+        return Points(ids, vertices, None, {}, numbered=integers)
+    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
@@ -224,9 +225,9 @@ def _points_in(
         vertices = column_vertices(table[named], graph, name)
         own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
-        ids, numbered = row_names(plain, name, own, numbered=integers)
+        ids, whole = row_names(plain, name, own, numbered=integers)
         note = repeated(ids, name) if "id" in table.column_names else None
-        return Points(ids, vertices, None, numbers, warning=note, numbered=numbered)
+        return Points(ids, vertices, None, numbers, warning=note, numbered=whole)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -240,11 +241,11 @@ def _points_in(
     network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
     refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
-    ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
+    ids, whole = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
     texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
     warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
-    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
+    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, whole)
 
 
 def system_of(given: Any, crs: Any, name: str) -> Any:

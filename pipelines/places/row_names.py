@@ -17,10 +17,15 @@ from pipelines.files.tables import pandas_array
 INDEX = "\0index"  # column with the index of a pandas frame, which has names
 
 
-def with_index(table: pa.Table, frame: Any, *, of_file: bool = False) -> pa.Table:
-    """Return the table of a data frame, with the index of a frame or a series of pandas as the column `INDEX`.
+def numbered(frame: Any) -> Any:
+    """Return a frame of pandas that was read from a file; if its index only counts the rows, it counts from 1."""
+    index, count = frame.index, len(frame)
+    plain = index.names == [None] and index.dtype.kind == "i" and (index == np.arange(count)).all()
+    return frame.set_axis(np.arange(1, count + 1)) if plain else frame
 
-    The index of a frame that was read from a file (`of_file`) is left out if it only counts the rows.
+
+def with_index(table: pa.Table, frame: Any) -> pa.Table:
+    """Return the table of a data frame, with the index of a frame or a series of pandas as the column `INDEX`.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"x": [1.5]}, index=pandas.MultiIndex.from_tuples([("node", 7)]))
@@ -30,8 +35,6 @@ def with_index(table: pa.Table, frame: Any, *, of_file: bool = False) -> pa.Tabl
     if not hasattr(frame, "iloc"):
         return table
     index = frame.index
-    if of_file and index.names == [None] and index.dtype.kind == "i" and (index == np.arange(len(frame))).all():
-        return table
     if index.nlevels > 1:  # such as element and id of the features of OSMnx
         index = ["/".join(map(str, each)) for each in index]
     return table.append_column(INDEX, pa.array(index) if isinstance(index, list) else pandas_array(index))

@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 from pyproj import Transformer
 
-from pipelines import criticality, isochrones, od, picture_graph, vertices_at, write_graph
+from pipelines import StoreError, criticality, isochrones, od, picture_graph, vertices_at, write_graph
 from tilepath.cli import tilepath as command
 
 PLANE = "EPSG:32633"
+NUMBERS = [1, 2, 3]  # an index as the numbers of places without one
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +57,9 @@ def test_who_names_the_system_is_not_warned(roads, degrees):
     at = near(degrees)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = od(roads["named"], pd.DataFrame(at, columns=["lon", "lat"]), [0])
+        expected = od(roads["named"], pd.DataFrame(at, NUMBERS, ["lon", "lat"]), [0])
         pd.testing.assert_frame_equal(od(roads["named"], at, [0], crs="EPSG:4326"), expected)
-        web = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(3857)
+        web = gpd.GeoSeries(gpd.points_from_xy(*at.T), NUMBERS, crs=4326).to_crs(3857)
         pd.testing.assert_frame_equal(od(roads["named"], web, [0]), expected)
         pairs = pd.DataFrame({"origin_x": web.x, "origin_y": web.y, "destination": [0, 0, 0]})
         rows = od(roads["named"], pairs=pairs, crs=3857)
@@ -91,8 +92,8 @@ def test_what_does_not_fit_is_refused(roads, degrees):
 
 def test_the_named_system_is_that_of_places_which_do_not_say_theirs(roads, degrees):
     at = near(degrees)
-    points = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326)
-    web, lonlat = points.to_crs(3857), pd.DataFrame(at, columns=["lon", "lat"])
+    points = gpd.GeoSeries(gpd.points_from_xy(*at.T), NUMBERS, crs=4326)
+    web, lonlat = points.to_crs(3857), pd.DataFrame(at, NUMBERS, ["lon", "lat"])
     expected = od(roads["named"], lonlat)
     for origins, destinations in ((points, web.get_coordinates()), (web.get_coordinates().to_numpy(), lonlat)):
         found = od(roads["named"], origins, destinations, crs=3857)
@@ -127,3 +128,23 @@ def test_the_commands_do_the_same(roads, degrees, tmp_path):
     told = run("od", roads["named"].path, out, "--origins", tmp_path / "at.csv", "--crs", "EPSG:4326", "--overwrite")
     assert "taken for" not in told
     assert pd.read_csv(out)["travel_time"].tolist() == [0, 5, 11, 13, 0, 6, 7, 12, 0]
+
+
+def test_whole_numbers_are_places_too(roads, degrees):
+    graph = roads["named"]
+    near = graph.coordinates()[:2].round().astype(int)
+    expected = od(graph, near.astype(float), [2, 0])
+    pairs = [*map(tuple, near.tolist())]
+    for given in near, near.astype("uint32"), pairs, [*near], near.tolist(), tuple(pairs):
+        pd.testing.assert_frame_equal(od(graph, given, [2, 0]), expected)
+    one = expected[:2]
+    for given in (pairs[0], near[0].astype(float), [pairs[0]], tuple(near[0])):
+        pd.testing.assert_frame_equal(od(graph, given, [2, 0]), one)
+    assert od(graph, [2, 0], near.tolist()[0:1])["destination"].tolist() == [1, 1]
+    with pytest.raises(StoreError, match="there is no vertex"):
+        od(graph, near[0].tolist(), [2, 0])  # a flat list names vertices
+    assert isochrones(graph, pairs[0], 20)["moved"].max() < 1
+    road = tuple(((near[0] + near[1]) // 2).tolist())
+    expected = graph.with_weights(closed=[(0, 1)]).digest
+    for closed in road, [road], np.array([road]), (0, 1), np.array([[0, 1]]):
+        assert graph.with_weights(closed=closed).digest == expected
