@@ -32,6 +32,13 @@ def is_place(given: Any) -> bool:
     return both and all(isinstance(each, float | int | np.number) and not isinstance(each, bool) for each in given)
 
 
+def are_rows(given: Any) -> bool:
+    """Return whether `given` is a data frame of any library, or a series or an array of geometries."""
+    if hasattr(given, "geom_type"):
+        return not isinstance(given.geom_type, str)
+    return getattr(given, "ndim", 2) == 2 and hasattr(given, "columns") and hasattr(given, "__len__")
+
+
 def are_places(given: Any) -> bool:
     """Return whether `given` is an array (k, 2) of numbers."""
     return isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2 and given.dtype.kind in "iuf"

@@ -87,6 +87,24 @@ def test_tables_of_paths_have_the_lengths_of_the_routes(town, tmp_path, turns):
     assert pd.read_csv(tmp_path / "od.csv")["length"].tolist() == found["length"].round(1).tolist()
 
 
+@pytest.mark.parametrize("town", ["EPSG:4326"], indirect=True)
+def test_a_frame_of_one_row_is_a_place(town):
+    graph, _ = town
+    lonlat = pd.DataFrame([[*HOME], [13.0101, 52.0]], columns=["lon", "lat"])
+    metres = gpd.GeoDataFrame(geometry=gpd.points_from_xy(lonlat.lon, lonlat.lat, crs=4326)).to_crs(32633)
+    for frame in lonlat, metres, metres.geometry, pd.DataFrame({"vertex": ["a", "b"]}):
+        assert shortest_path(graph, frame.iloc[[0]], frame.iloc[[1]]).names == ["a", "b"]
+        assert k_shortest_paths(graph, frame.iloc[[0]], "c", 1)[0].names == ["a", "b", "c"]
+        with pytest.raises(ValueError, match="^the source is a table of 2 rows; give one row, as frame"):
+            shortest_path(graph, frame, "a")
+    assert pipelines.picture_graph(graph, source=metres.iloc[[0]]) is not None
+    with pytest.raises(
+        ValueError, match="the target .*no longitude 3627.* name their coordinate system .* crs=frame.crs"
+    ):
+        shortest_path(graph, "a", metres.iloc[0])
+    assert pipelines.vertices_at(graph, metres.iloc[0], crs=metres.crs).moved.max() < 20
+
+
 @pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
 def test_a_route_without_arcs(town):
     route = shortest_path(town[0], "a", "a")
