@@ -81,7 +81,8 @@ def od(
         Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
         network.
     snap_limit : float or str, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km".
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km". By
+        default, places are refused that are farther than 50 km and than the diagonal of the network.
     crs : str or pyproj.CRS, optional
         Coordinate system, such as "EPSG:4326", of the places that do not say their own, by a GeoDataFrame or by columns
         `lon` and `lat`. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly

@@ -23,7 +23,15 @@ from pipelines.files.tables import (
 from pipelines.places.geo_points import placed_table
 from pipelines.places.row_names import INDEX, numbered, repeated, row_names, text_of, with_index
 from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
-from pipelines.places.snapping import Network, Snapping, far_away, moved_on, refuse_exchanged, refuse_far
+from pipelines.places.snapping import (
+    Network,
+    Snapping,
+    far_away,
+    moved_on,
+    refuse_exchanged,
+    refuse_far,
+    refuse_outside,
+)
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
 from pipelines.stores.units import limit_in
@@ -238,9 +246,12 @@ def _points_in(
     snapping = snapping or Snapping(graph)
     found = snapping.located(given, axes, name)
     vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
-    network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
+    unit = unit_of(graph, on_the_globe=found.on_the_globe)
+    network = Network(snapping.coordinates, unit, found.on_the_globe)
     refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
+    if snap_limit is None:
+        refuse_outside(snapped, network, name)
     ids, whole = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
     texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
     warnings = [text for text in texts if text]

@@ -121,7 +121,7 @@ def test_what_cannot_be_is_said(roads, monkeypatch):
         od(hierarchy, HOMES.assign(x=1e4), SCHOOLS, snap_limit=1.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        od(hierarchy, HOMES.assign(x=[0.2, 5.1, 1e4]), SCHOOLS)
+        od(hierarchy, HOMES.assign(x=[0.2, 5.1, 18]), SCHOOLS)
     assert any("the origins" in str(each.message) for each in caught)
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     monkeypatch.setattr(memory, "_SMALL", 10)

@@ -278,11 +278,15 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     said = CliRunner().invoke(tilepath, [*arguments[:2], str(tmp_path / "n.csv"), *arguments[3:], "--snap-limit", "9"])
     assert "more than the limit of 9 m" in str(said.exception)
     assert not (tmp_path / "n.csv").exists()
-    table.write_text("x,y\n10,50\n-80,50\n")  # without a unit, by the size of the network
+    table.write_text("x,y\n10,50\n-2,50\n")  # without a unit, by the size of the network
     assert re.search(
-        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, 8\d\.",
+        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, [5-9]\.",
         read_points(table, graph, "origin").warning,
     )
+    table.write_text("x,y\n10,50\n-80,50\n-90,50\n")
+    with pytest.raises(ValueError, match=r"o.csv, row 2: 8\d\.\d+ .* the network is large .13\.9.*; so is 1 other"):
+        read_points(table, graph, "origin")
+    assert "the worst is row 3" in read_points(table, graph, "origin", snap_limit=100).warning
 
 
 @pytest.mark.parametrize(
@@ -295,7 +299,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
         ({"paths": True}, "od.zarr", "a matrix has all distances and no other values"),
         ({"paths": True, "reduce": "count"}, "od.csv", r"paths \(--paths\) does not go with reduce"),
         ({"reduce": "mean"}, "od.csv", "reduce is 'mean'; give count, min, sum:COLUMN"),
-        ({"reduce": "decay:-1"}, "od.csv", "reduce is 'decay:-1'"),
+        ({"reduce": "decay:-1"}, "od.csv", "SCALE of reduce .* is -1; give a distance"),
         ({}, "od.xls", "tables are .csv"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from pyproj import Transformer
 
-from pipelines import StoreError, criticality, isochrones, od, picture_graph, vertices_at, write_graph
+from pipelines import StoreError, criticality, isochrones, od, picture_graph, shortest_path, vertices_at, write_graph
 from tilepath.cli import tilepath as command
 
 PLANE = "EPSG:32633"
@@ -148,3 +148,22 @@ def test_whole_numbers_are_places_too(roads, degrees):
     expected = graph.with_weights(closed=[(0, 1)]).digest
     for closed in road, [road], np.array([road]), (0, 1), np.array([[0, 1]]):
         assert graph.with_weights(closed=closed).digest == expected
+
+
+def test_a_place_far_outside_of_the_network_is_refused(roads, degrees):
+    at = near(degrees)
+    lonlat = pd.DataFrame(at, columns=["lon", "lat"])
+    other = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(32632).get_coordinates()
+    large = "farther than the network is large .1,3.. m."
+    with pytest.raises(
+        ValueError, match=f"the origins, row 1: ... km from .*{large}; so are 2 other rows; name the coo"
+    ):
+        od(roads["named"], other, [0])
+    with pytest.raises(ValueError, match="the destinations, row 2: .* km from the nearest vertex"):
+        od(roads["named"], [0], lonlat.assign(lon=[13.05, 0, 13.06]))
+    with pytest.raises(ValueError, match="the source .*: .* km from the nearest vertex"):
+        shortest_path(roads["named"], tuple(other.to_numpy()[0]), 0)
+    with pytest.raises(ValueError, match=f"closed, row 1: ... km from the nearest road, {large}; name"):
+        roads["named"].with_weights(closed=other[:1])
+    with pytest.warns(UserWarning, match="farther than 1,000 m"):
+        od(roads["named"], lonlat.assign(lon=13.5), [0])  # some 30 km
