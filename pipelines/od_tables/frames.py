@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.given import Given, as_frame, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
+from pipelines.od_tables.short_limits import short_limit
 from pipelines.od_tables.write import compute_blocks
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.routes.along import Also
@@ -114,7 +116,8 @@ def od(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component; or they were taken for
-        longitudes and latitudes; or rows have the same id.
+        longitudes and latitudes; or rows have the same id. Or `within` has no unit, is less than a minute, and hardly
+        any destination is reached.
 
     Notes
     -----
@@ -136,6 +139,8 @@ def od(
         pairs=pairs is not None,
     )  # fmt: skip
     warn_of(given)
+    if hint := short_limit(given, within, unit):
+        warnings.warn(hint, stacklevel=2)
     frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
     if pairs is not None and hasattr(pairs, "iloc"):
         frame.index = pairs.index

@@ -90,6 +90,7 @@ def od(
     from pipelines.files.layers import is_layer
     from pipelines.files.tables import has_column
     from pipelines.od_tables.given import read_given
+    from pipelines.od_tables.short_limits import short_limit
     from pipelines.od_tables.write import refuse_workers, write_od_table
     from pipelines.places.networks import open_network
     from pipelines.stores.place import refuse_inputs
@@ -120,6 +121,8 @@ def od(
             f"{store} is a graph, which is searched from each origin; a hierarchy store is faster (tilepath hierarchy)",
             err=True,
         )
+    if hint := short_limit(given, options["within"], options["unit"]):
+        say(hint, err=True)
     begins, ends = given.points
     with open_client() if asked else nullcontext() as client:
         began = time.perf_counter()

@@ -22,7 +22,7 @@ from pipelines.places.points import read_points
 from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
-pytestmark = pytest.mark.filterwarnings("ignore:.*farther than")
+pytestmark = pytest.mark.filterwarnings("ignore:.*farther than", "ignore:within is 6 in s")
 
 HOMES = pd.DataFrame({"id": [70, 3, 11], "x": [0.2, 5.1, 7.8], "y": [1.1, 6.7, 0.3], "people": [4, 1, 2]})
 SCHOOLS = pd.DataFrame({"id": ["north", "south"], "vertex": [5, 60], "seats": [30.5, 12.0]})

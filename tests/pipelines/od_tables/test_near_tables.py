@@ -1,5 +1,7 @@
 """Tables of every vertex, and of what is near, against the matrix of all distances."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,8 @@ from pipelines import od, positions, write_graph
 from pipelines.od_tables import near
 from pipelines.od_tables.blocks import Distances
 from tilepath.cli import tilepath
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*hardly any destination")
 
 N = 60
 FIXED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -116,3 +120,21 @@ def test_the_command_without_origins_answers_for_every_vertex(source, matrix, tm
     weights = np.maximum(0, 1 - matrix[:, [3, 9]] / 50)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(found, weights @ [2.5, 4] / weights.sum(1))
+
+
+@pytest.mark.parametrize("options", [{}, {"reduce": "count"}, {"unit": "s"}], ids=str)
+def test_a_short_limit_without_a_unit_is_questioned(source, options):
+    with pytest.warns(UserWarning, match="is 0.5 in s, .* hardly any destination .* '0.5min' for minutes, or '0.5s'"):
+        od(source, positions(range(50)), within=0.5, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for within in "0.5s", 20, 60, 0:  # seconds; a table with nearly nothing, with much, from a minute on, by intent
+            od(source, positions(range(50)), within=within, **options)
+        od(source, positions(range(50)), within=0.01, **options | {"unit": "min"})
+
+
+def test_the_command_questions_a_short_limit(graph, tmp_path):
+    (tmp_path / "o.csv").write_text("vertex\nv1\nv2\n")
+    command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "o.csv"), "--within", "0.5"]
+    said = CliRunner().invoke(tilepath, command).stderr
+    assert "--within is 0.5 in s, the unit of the table, in which hardly any" in said
