@@ -157,19 +157,22 @@ def pair_table(
     return TableForm(suffix, pa.schema(fields), batch)
 
 
-def reduced_table(origins: Points, suffix: str, value: Measured, reduction: Reduction) -> TableForm:
-    """Return the form of a table with one value for each origin.
+def reduced_table(origins: Points, suffix: str, value: Measured, reductions: Sequence[Reduction]) -> TableForm:
+    """Return the form of a table with one row for each origin, and one column for each reduction.
 
     The minimum and the mean over no destinations are null.
     """
-    name, nearest = reduction.name, reduction.name == "min"
-    name = name if reduction.column is None else f"{name}_{reduction.column}"
-    fields = [pa.field("origin", pa.large_string()), number_field(name, np.float64, value.unit if nearest else "")]
+    nearest = [reduction.name == "min" for reduction in reductions]
+    units = [value.unit if each else "" for each in nearest]
+    fields = [number_field(each.title, np.float64, unit) for each, unit in zip(reductions, units, strict=True)]
+    fields = [pa.field("origin", pa.large_string()), *fields]
     snap = snapped_column(origins, "origin", suffix)
     fields += [] if snap is None else [snap[0]]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
-        columns = [origins.ids[rows], pa.array(value.of(found) if nearest else found, mask=~np.isfinite(found))]
+        columns = [origins.ids[rows]]
+        for each, of_nearest in zip(found.T, nearest, strict=True):
+            columns.append(pa.array(value.of(each) if of_nearest else each, mask=~np.isfinite(each)))
         return columns if snap is None else [*columns, snap[1][rows]]
 
     return TableForm(suffix, pa.schema(fields), batch)

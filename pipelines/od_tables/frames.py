@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,9 +31,9 @@ def od(
     destinations: Any = None,
     *,
     pairs: Any = None,
-    within: float | str | None = None,
+    within: float | str | Sequence[float | str] | None = None,
     nearest: int | None = None,
-    reduce: str | None = None,
+    reduce: str | Sequence[str] | None = None,
     decay: str | None = None,
     paths: bool = False,
     also: Also = None,
@@ -61,14 +62,16 @@ def od(
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
-    within : float or str, optional
+    within : float or str, or list of them, optional
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
-        unit, such as "2min".
+        unit, such as "2min". With `reduce` there may be several limits, such as "5,10,15min".
     nearest : int, optional
         Keep this number of destinations of each origin, the nearest first; of equally near ones, the first.
-    reduce : str, optional
+    reduce : str or list of str, optional
         One value for each origin: "count", "min", "sum:COLUMN", "mean:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN",
-        where COLUMN is a column of the destinations. Destinations beyond `within` do not count.
+        where COLUMN is a column of the destinations. Destinations beyond `within` do not count. A list gives a column
+        for each, such as `sum_seats`. Several limits give a column for each limit, such as `sum_seats_300`, with the
+        limit in the unit of the result.
     decay : {"linear", "exponential"}, optional
         Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
         exp(-d / within). A mean is divided by the sum of the weights.
@@ -99,7 +102,7 @@ def od(
     pandas.DataFrame
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
-        `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
+        `reduce`: origin, the values, and origin_snapped if the origins are places. Points that were named by integers
         stay integers (names in CSV are text).
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
@@ -167,7 +170,7 @@ def _refuse_large(given: Given, asked: Asked) -> None:
     """Refuse a table that memory cannot hold; of `within` it is not known beforehand how many pairs it leaves."""
     count, width = (len(each.vertices) for each in given.points)
     width = 1 if asked.pairs else width
-    kept = 1 if asked.reduction is not None else width if asked.nearest is None else min(width, asked.nearest)
+    kept = len(asked.reductions) if asked.reductions else width if asked.nearest is None else min(width, asked.nearest)
     if asked.within is not None and given.points[0].everywhere:
         return
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"

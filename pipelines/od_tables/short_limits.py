@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pipelines.od_tables.given import Given
@@ -15,16 +17,17 @@ PROBES = 32  # origins whose destinations are counted
 FEW = 0.01  # share of the pairs of different vertices; if fewer are within the limit, the limit is questioned
 
 
-def short_limit(given: Given, within: float | str | None, unit: str | None) -> str | None:
+def short_limit(given: Given, within: float | str | Sequence[float | str] | None, unit: str | None) -> str | None:
     """Return what to say of a short limit without a unit, within which hardly any destination is; None otherwise.
 
     `within` and `unit` are the options of `pipelines.od`, which were checked.
     """
     value = measured(given.graph.weight_unit, unit)
     seconds = SECONDS.get(symbol_of(value.unit) or "", np.inf)
-    if within is None or read_numbers(within, "within")[1] or seconds > 1:
+    numbers, own = ([], "") if within is None else read_numbers(within, "within")
+    if not numbers or own or seconds > 1:
         return None
-    limit = value.limit(within, "within") or 0.0
+    limit = max(numbers)
     if not 0 < limit * seconds < SHORT:
         return None
     origins, destinations = given.points

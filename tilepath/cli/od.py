@@ -25,14 +25,17 @@ from tilepath.cli.weights import chosen_weight
     default="By default, every vertex.",
 )
 @click.option(
-    "--within", metavar="T[UNIT]", help="Leave out destinations farther than T, in --unit or as 2min or 500m."
+    "--within",
+    metavar="T[UNIT]",
+    help="Leave out destinations farther than T, in --unit or as 2min or 500m. With --reduce also several: 5,10,15min.",
 )
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
     metavar="HOW",
     help="Write one value for each origin over its destinations: count, min (distance of the nearest), sum:COLUMN, "
-    "mean:COLUMN, or decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE).",
+    "mean:COLUMN, or decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE). "
+    "Several, such as count,sum:seats, give a column each.",
 )
 @click.option(
     "--decay",

@@ -101,8 +101,8 @@ def test_origins_are_the_destinations_by_default(roads):
 def test_what_cannot_be_is_said(roads, monkeypatch):
     hierarchy = roads / "hierarchy"
     for options, message in (
-        ({"within": -1}, r"within \(--within\) is -1; give a distance of 0 or more"),
-        ({"within": "2min"}, r"within \(--within\) is in min, but the unit of the network is not known; import"),
+        ({"within": -1}, "^within is -1; give a distance of 0 or more"),
+        ({"within": "2min"}, "^within is in min, but the unit of the network is not known; import"),
         ({"reduce": "sum"}, "reduce is 'sum'; give count"),
         ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
         ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),

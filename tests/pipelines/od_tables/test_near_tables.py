@@ -138,3 +138,40 @@ def test_the_command_questions_a_short_limit(graph, tmp_path):
     command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "o.csv"), "--within", "0.5"]
     said = CliRunner().invoke(tilepath, command).stderr
     assert "--within is 0.5 in s, the unit of the table, in which hardly any" in said
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_several_reductions_and_limits_give_a_column_each(source, tmp_path, everywhere):
+    jobs = pd.DataFrame({"vertex": [f"v{v}" for v in range(40)], "jobs": np.arange(40.0), "beds": 2.0})
+    origins = None if everywhere else positions([4, 4, 55, 7])
+    options = {"reduce": ["sum:jobs", "count", "mean:beds", "min"], "decay": None}
+    found = od(source, origins, jobs, within="30,70s", unit="s", **options)
+    singles = {
+        f"{how.replace(':', '_')}_{limit}": od(source, origins, jobs, within=limit, reduce=how).iloc[:, 1]
+        for how in options["reduce"]
+        for limit in (30, 70)
+    }
+    pd.testing.assert_frame_equal(found[["origin"]].assign(**singles), found)
+    assert not found["sum_jobs_30"].equals(found["sum_jobs_70"])
+    minutes = od(
+        source, origins, jobs, within=["0.5min", "1.5min"], unit="min", decay="linear", reduce="count,sum:jobs"
+    )
+    assert list(minutes)[1:] == ["count_0.5", "count_1.5", "sum_jobs_0.5", "sum_jobs_1.5"]
+    single = od(source, origins, jobs, within=90, decay="linear", reduce="sum:jobs")["sum_jobs"]
+    np.testing.assert_allclose(minutes["sum_jobs_1.5"], single)
+
+
+def test_the_command_reduces_to_several_columns(source, tmp_path):
+    pd.DataFrame({"vertex": ["v1", "v2"], "a,b": [3, 4]}).to_csv(tmp_path / "o.csv")
+    command = ["od", source.path, str(tmp_path / "t.csv"), "--destinations", str(tmp_path / "o.csv")]
+    run = CliRunner().invoke(tilepath, [*command, "--reduce", "count,sum:a,b", "--within", "30,1000s"])
+    assert run.exit_code == 0, run.output
+    assert list(pd.read_csv(tmp_path / "t.csv"))[1:] == ["count_30", "count_1000", "sum_a,b_30", "sum_a,b_1000"]
+    for options, says in (
+        ({"reduce": ["decay:5", "decay:9"]}, "reduce names the column decay twice"),
+        ({"reduce": []}, r"reduce is \[\]; give a text"),
+        ({"within": [30, 70]}, r"is \[30, 70\]; give a distance"),
+        ({"within": [30, -70], "reduce": "count"}, "within is -70.0; give"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            od(source, None, positions([3]), **options)

@@ -550,7 +550,7 @@ def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, poi
     with pytest.raises(ValueError, match="is a graph store, but workers of a cluster need a hierarchy store; make one"):
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
-    reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
+    reducing = Reducing(points[1].vertices, [parse_reduction("count")], [np.ones(N)], 5)
     with pytest.raises(DoesNotFitError, match=r"s.zarr, the workers need .* free\. Give fewer workers"):
         refuse_what_cannot_fit(store, reducing, facts)
 
