@@ -97,7 +97,7 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    origins, destinations : (k,) int64, numbers of points
+    origins, destinations : (k,) int64, numbers of points; destination -1 for an origin that has none
     values : (k,) distances, unreachable as +inf or the integer dtype's maximum
     walks : (k,) numbers of arcs, and the vertices of all paths, as `Walker.walk` returns them; None without paths
     """
@@ -107,6 +107,18 @@ class Found(NamedTuple):
     values: np.ndarray
     walks: tuple[np.ndarray, np.ndarray] | None = None
 
+    def of_each(self, rows: slice, missing: Any) -> Found:
+        """Return the rows with one more for each origin in `rows` that has none, with the value `missing`."""
+        alone = np.setdiff1d(np.arange(rows.start, rows.stop), self.origins)
+        at = np.searchsorted(self.origins, alone)
+        walks = None if self.walks is None else (np.insert(self.walks[0], at, -1), self.walks[1])
+        return Found(
+            np.insert(self.origins, at, alone),
+            np.insert(self.destinations, at, -1),
+            np.insert(self.values, at, missing),
+            walks,
+        )
+
 
 def pair_table(
     points: tuple[Points, Points],
@@ -115,8 +127,12 @@ def pair_table(
     value: Measured,
     choose: Choose,
     routes: PairRoutes | None,
+    *,
+    of_each: bool = False,
 ) -> TableForm:
     """Return the form of a table of pairs: distances, columns of their paths, and how far places were snapped.
+
+    With `of_each`, an origin without a pair has a row without a destination.
 
     A block is a `Found`, or a matrix; `choose` chooses the pairs of a matrix that the table has. With `routes`, a
     matrix has the distances to all vertices.
@@ -140,18 +156,22 @@ def pair_table(
             return Found(i + rows.start, j, block.ravel(), walks)
         return Found(kept[0] + rows.start, kept[1], block[kept], walks)
 
+    def numbers(of: np.ndarray) -> pa.Array:
+        return pa.array(of, mask=of < 0)
+
     def batch(rows: slice, block: np.ndarray | Found) -> list[pa.Array]:
         found = block if isinstance(block, Found) else chosen(rows, block)
+        found = found.of_each(rows, outside_infinity(dtype)) if of_each else found
         i, j = found.origins, found.destinations
         columns = [
             pa.DictionaryArray.from_arrays(codes[0].take(pa.array(i)), names[0]),
-            pa.DictionaryArray.from_arrays(codes[1].take(pa.array(j)), names[1]),
+            pa.DictionaryArray.from_arrays(codes[1].take(numbers(j)), names[1]),
             pa.array(value.of(found.values), mask=found.values == outside_infinity(dtype)),
         ]
         if routes is not None:
             assert found.walks is not None
             columns += routes.columns(*found.walks)
-        columns += [snap[1].take(pa.array(k)) for snap, k in zip(snaps, (i, j), strict=True) if snap]
+        columns += [snap[1].take(numbers(k)) for snap, k in zip(snaps, (i, j), strict=True) if snap]
         return columns
 
     return TableForm(suffix, pa.schema(fields), batch)

@@ -66,7 +66,8 @@ def od(
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
         unit, such as "2min". With `reduce` there may be several limits, such as "5,10,15min".
     nearest : int, optional
-        Keep this number of destinations of each origin, the nearest first; of equally near ones, the first.
+        Keep this number of destinations of each origin, the nearest first; of equally near ones, the first. An origin
+        that reaches no destination, or none within `within`, has one row without a destination.
     reduce : str or list of str, optional
         One value for each origin: "count", "min", "sum:COLUMN", "mean:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN",
         where COLUMN is a column of the destinations. Destinations beyond `within` do not count. A list gives a column

@@ -117,7 +117,11 @@ def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
     frame = table.to_pandas()
     for what, points in zip(("origin", "destination"), given.points, strict=True):
         if what in frame:
-            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+            if table[what].null_count:  # origins without a destination
+                found = frame[what].astype("object")
+                frame[what] = found.map(int, na_action="ignore").astype("Int64") if points.numbered else found
+            else:
+                frame[what] = frame[what].astype("int64" if points.numbered else "object")
     for what in {"road", "source", "target"} & {*table.column_names}:
         if not pa.types.is_integer(table[what].type):
             frame[what] = frame[what].astype("object")

@@ -199,7 +199,8 @@ def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
         values = [_values(near.destinations, each) for each in asked.reductions]
         form = reduced_table(near.origins, suffix, asked.value, asked.reductions)
         return PlannedTable(form, partial(near.reduced, asked.reductions, values), step, width)
-    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None)
+    of_each = asked.nearest is not None
+    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None, of_each=of_each)
     if asked.nearest is None:
         return PlannedTable(form, near.pairs, step, width)
     return PlannedTable(form, _NearestOfEach(near, asked.nearest), step, width)
@@ -237,7 +238,9 @@ def _in_blocks(
             walker = Walker(graph, rows_of.dtype)
             routes = PairRoutes(walker, suffix, paths=asked.paths, along=asked.along)
         chosen = partial(choices, within=asked.within, nearest=asked.nearest)
-        return PlannedTable(pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes), ask, step, width)
+        of_each = asked.nearest is not None
+        form = pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes, of_each=of_each)
+        return PlannedTable(form, ask, step, width)
     values = [_values(destinations, each) for each in asked.reductions]
     reducing = Reducing(destinations.vertices, asked.reductions, values, step)
     # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.

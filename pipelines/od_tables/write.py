@@ -82,7 +82,8 @@ def write_od_table(
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
     within : leave out pairs that are farther apart, or unreachable; a number, or a text such as "2min"
-    nearest : keep only this number of destinations of each origin, the nearest first
+    nearest : keep only this number of destinations of each origin, the nearest first; an origin without any has a row
+        whose destination is null
     reduce, decay : write one value for each origin, as `parse_reduction` reads them; several reductions, and several
         limits of `within`, give a column each
     also : names of other weights of the network, or for each name of a column other weights; the column has their sum

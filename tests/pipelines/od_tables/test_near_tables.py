@@ -32,7 +32,30 @@ def test_the_nearest_of_every_vertex(source, matrix, places, k, within):
         for j in np.argsort(block[i], kind="stable")[:k]
         if block[i, j] <= (1e9 if within is None else within)
     ]
-    assert list(found.itertuples(index=False, name=None)) == expected
+    assert found["origin"].unique().tolist() == [f"v{v}" for v in range(N)]
+    alone = found[found["destination"].isna()]
+    assert alone["travel_time"].isna().all()
+    assert set(alone["origin"]) == {f"v{v}" for v in range(N)} - {origin for origin, *_ in expected}
+    assert list(found.dropna().itertuples(index=False, name=None)) == expected
+
+
+def test_an_origin_that_reaches_nothing_has_a_row(graph, matrix, tmp_path):
+    away = [v for v in range(50, N) if np.isinf(matrix[3, v])][:2]  # vertices to which no path leads from vertex 3
+    schools = pd.DataFrame({"id": [7, 8], "vertex": [f"v{v}" for v in away]})
+    found = od(graph, positions([3, away[1]]), schools, nearest=1, paths=True)
+    assert found["origin"].tolist() == ["v3", f"v{away[1]}"]
+    assert found["destination"].dtype == "Int64"
+    assert found["destination"].isna().tolist() == [True, False]
+    assert found["destination"][1] == 8
+    assert found["path"][0] is None
+    assert found["path"][1].tolist() == [f"v{away[1]}"]
+    assert found.drop(columns=["origin", "path"]).iloc[0].isna().all()
+    homes, school = tmp_path / "homes.csv", tmp_path / "schools.csv"
+    homes.write_text("vertex\nv3\nv55\n")
+    schools.to_csv(school, index=False)
+    command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(homes), "--destinations", str(school)]
+    assert CliRunner().invoke(tilepath, [*command, "--nearest", "1"]).exit_code == 0
+    assert pd.read_csv(tmp_path / "t.csv")["origin"].tolist() == ["v3", "v55"]
 
 
 @FIXED
