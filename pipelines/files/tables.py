@@ -76,7 +76,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise
+        raise FileNotFoundError(f"{path}: there is no such file; correct the name or the folder") from None
     except (pa.ArrowException, csv.Error, UnicodeDecodeError, OSError) as error:
         raise_if_of_system(error, path)
         cure = "correct the file, or its suffix if it is another kind of file"

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipelines.files.layers import crs_named, is_layer, read_layer
+from pipelines.files.layers import READ, crs_named, is_layer, read_layer
 from pipelines.files.tables import (
+    DELIMITERS,
+    PARQUET,
     column_names,
     column_numbers,
     column_vertices,
@@ -21,7 +23,7 @@ from pipelines.files.tables import (
     vertex_names,
 )
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, numbered, repeated, row_names, text_of, with_index
+from pipelines.places.row_names import INDEX, by_index, numbered, repeated, row_names, text_of, with_index
 from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import (
     Network,
@@ -147,8 +149,32 @@ def points_from(
         `pipelines.places.systems` says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
+    if not hasattr(given, "iloc"):
+        return _points_from(given, graph, what, columns, snap_limit, snapping)
+    frame, name = whole_row(given), f"the {what}s"
+    try:
+        points = _points_from(given, graph, what, columns, snap_limit, snapping)
+    except ValueError as error:
+        error.args = (by_index(str(error), frame, name),)
+        raise
+    return points._replace(warning=None if points.warning is None else by_index(points.warning, frame, name))
+
+
+def _points_from(
+    given: Any,
+    graph: Graph,
+    what: str,
+    columns: Sequence[str],
+    snap_limit: float | str | None,
+    snapping: Snapping | None,
+) -> Points:
     name = f"the {what}s"
     if isinstance(given, str | os.PathLike):
+        if not is_layer(given) and not os.fspath(given).lower().endswith((*DELIMITERS, *PARQUET)):
+            raise ValueError(
+                f"{given}: {what}s are read from tables ({', '.join((*DELIMITERS, *PARQUET))}) and layers"
+                f" ({', '.join(READ)}); choose one of these suffixes, or give a list of names: [{os.fspath(given)!r}]"
+            )
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
         given, name = read_layer(given, None, "Point")

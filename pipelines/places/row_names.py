@@ -6,6 +6,7 @@ places, the index of a frame or a series of pandas; else names that the caller g
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,24 @@ def with_index(table: pa.Table, frame: Any) -> pa.Table:
     if index.nlevels > 1:  # such as element and id of the features of OSMnx
         index = ["/".join(map(str, each)) for each in index]
     return table.append_column(INDEX, pa.array(index) if isinstance(index, list) else pandas_array(index))
+
+
+def by_index(message: str, frame: Any, name: str) -> str:
+    """Return a message about the rows of the table `name`, with the labels of the index in place of their numbers.
+
+    >>> import pandas
+    >>> by_index("homes, row 2: no place; the worst is row 1", pandas.DataFrame(index=["a", "b"]), "homes")
+    "homes, index 'b': no place; the worst is index 'a'"
+    """
+    labels = frame.index.tolist()
+
+    def of(number: str) -> str:
+        return repr(labels[int(number) - 1])
+
+    row = rf"({re.escape(name)},|worst is|first in) row (\d+)"
+    message = re.sub(row, lambda m: f"{m[1]} index {of(m[2])}", message)
+    rows = r"first rows (\d+) and (\d+)"
+    return re.sub(rows, lambda m: f"first the rows of index {of(m[1])} and {of(m[2])}", message)
 
 
 def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:

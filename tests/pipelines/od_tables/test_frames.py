@@ -111,13 +111,13 @@ def test_what_cannot_be_is_said(roads, monkeypatch):
             od(hierarchy, HOMES, SCHOOLS, **options)
     with pytest.raises(ValueError, match="graph is a graph itself; leave out graph"):
         od(roads / "graph", HOMES, SCHOOLS, graph=roads / "graph")
-    with pytest.raises(ValueError, match="the origins, row 2: `y`"):
+    with pytest.raises(ValueError, match="the origins, index 1: `y`"):
         od(hierarchy, HOMES.assign(y=[1.0, None, 2.0]), SCHOOLS)
     with pytest.raises(ValueError, match="the origins: no column `origin` or `vertex`, nor `lon`"):
         od(hierarchy, HOMES[["id", "people"]], SCHOOLS)
     with pytest.raises(StoreError, match="there is no vertex 81; give a position from 0 to 80"):
         od(hierarchy, [80, 81])
-    with pytest.raises(ValueError, match=r"the origins, row 1: 9,991\.7.* more than the limit of 1"):
+    with pytest.raises(ValueError, match=r"the origins, index 0: 9,991\.7.* more than the limit of 1"):
         od(hierarchy, HOMES.assign(x=1e4), SCHOOLS, snap_limit=1.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -161,7 +161,7 @@ def test_points_are_files_of_layers_arrays_and_rows(roads, tmp_path):
         (places, {"unit": 5}, "unit .* is 5, which is no unit"),
         (places, {"snap_limit": "-1"}, "snap_limit .* is -1; give a distance of 0 or more"),
         (places, {"snap_limit": "1km"}, "snap_limit .* is in km, but the unit"),
-        (empty, {}, "the origins, row 1: the geometry is empty; leave the row out"),
+        (empty, {}, "the origins, index 0: the geometry is empty; leave the row out"),
     ):
         with pytest.raises(ValueError, match=message):
             od(hierarchy, given, SCHOOLS, **options)

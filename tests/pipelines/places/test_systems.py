@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused(roads, degrees):
         ("named", points, 3857, "their coordinate system is EPSG:4326, not 3857; leave out crs"),
         ("named", degrees, "EPSG:x", r"crs \(--crs\) is 'EPSG:x', which is no coordinate system"),
         ("named", degrees[:, ::-1], 4326, "row 1: x 52.4 with y 13.05 is .* the two numbers exchanged"),
-        ("named", lonlat.assign(lat=95.0), None, "row 1: there is no longitude 13.05 with latitude 95"),
+        ("named", lonlat.assign(lat=95.0), None, "index 0: there is no longitude 13.05 with latitude 95"),
     ):
         with pytest.raises(ValueError, match=message):
             od(roads[network], given, [0], crs=crs)
@@ -156,10 +156,10 @@ def test_a_place_far_outside_of_the_network_is_refused(roads, degrees):
     other = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(32632).get_coordinates()
     large = "farther than the network is large .1,3.. m."
     with pytest.raises(
-        ValueError, match=f"the origins, row 1: ... km from .*{large}; so are 2 other rows; name the coo"
+        ValueError, match=f"the origins, index 0: ... km from .*{large}; so are 2 other rows; name the coo"
     ):
         od(roads["named"], other, [0])
-    with pytest.raises(ValueError, match="the destinations, row 2: .* km from the nearest vertex"):
+    with pytest.raises(ValueError, match="the destinations, index 1: .* km from the nearest vertex"):
         od(roads["named"], [0], lonlat.assign(lon=[13.05, 0, 13.06]))
     with pytest.raises(ValueError, match="the source .*: .* km from the nearest vertex"):
         shortest_path(roads["named"], tuple(other.to_numpy()[0]), 0)
