@@ -85,10 +85,11 @@ def od(
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
     snapped to the nearest vertex of the largest strongly connected component. The column of distances is travel_time if
-    the unit of the network is s, min or h, else distance; timetables are not modelled. With --nearest or
-    --within and without --origins, one row per vertex and near destination is found by searches that end there.
-    By default this process makes the table on its CPU. With --device gpu, --workers or another cluster option, the
-    workers of that cluster make the table; this needs --reduce and a hierarchy store.
+    the unit of the network is s, min or h, else distance; timetables are not modelled. Without --origins, every vertex
+    is an origin: with --nearest or --within, the table has a row for each vertex and each near destination, and
+    searches end at the limit or at the last of the nearest. By default this process makes the table on its CPU. With
+    --device gpu, --workers or another cluster option, the workers of that cluster make the table; this needs --reduce
+    and a hierarchy store.
     """
     from pipelines.files.layers import is_layer
     from pipelines.files.tables import has_column
