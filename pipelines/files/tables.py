@@ -75,8 +75,8 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     """Return a context that turns errors of reading a file into a ValueError that names the file."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path}: there is no such file; check the name") from error
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: there is no such file; correct the name or the folder") from None
     except (pa.ArrowException, csv.Error, UnicodeDecodeError, OSError) as error:
         raise_if_of_system(error, path)
         cure = "correct the file, or its suffix if it is another kind of file"

@@ -6,7 +6,8 @@ means, weights may fall with the distance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ DEVICE_PAIRS = 1 << 27  # least number of pairs whose distances are computed on 
 
 REDUCE = "SCALE of reduce (--reduce)"
 DECAYS = ("linear", "exponential")
+SEVERAL = re.compile(r"\s*,\s*(?=(?:count|min|sum:|mean:|decay:))")  # a comma within the name of a column stays
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,21 @@ class Reduction:
     column : column of the destinations whose values are added up; None counts each destination as 1
     scale : a destination at the distance d has the weight exp(-d / scale), or 1 - d / scale if `linear`; with None, 1
     linear : whether weights fall linearly
+    within : destinations farther away do not count; None for any distance
+    ending : end of the name of the column in the table
     """
 
     name: str
     column: str | None = None
     scale: float | None = None
     linear: bool = False
+    within: float | None = None
+    ending: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name of the column in the table, such as "sum_jobs"."""
+        return self.name + ("" if self.column is None else f"_{self.column}") + self.ending
 
     def weights(self, found: Any) -> Any:
         """Return the weights of destinations at some distances, NumPy or CuPy, float64."""
@@ -78,6 +89,20 @@ def parse_reduction(
     return replace(found, scale=float(within), linear=decay == "linear")
 
 
+def reductions_in(given: str | Sequence[str] | None) -> list[str]:
+    """Return the texts of the option `reduce`: of a list, or of a text with commas; [] for None.
+
+    >>> reductions_in("count, sum:jobs,min")
+    ['count', 'sum:jobs', 'min']
+    """
+    if given is None or isinstance(given, str):
+        return [] if given is None else SEVERAL.split(given)
+    found = list(given)
+    if not found or not all(isinstance(each, str) for each in found):
+        raise ValueError(f"reduce is {given!r}; give a text such as 'count', or a list of texts")
+    return found
+
+
 def _parsed(text: str, value: Measured | None) -> Reduction:
     name, *rest = text.split(":")
     if name in ("count", "min") and not rest:
@@ -91,20 +116,19 @@ def _parsed(text: str, value: Measured | None) -> Reduction:
     raise ValueError(f"reduce is {text!r}; give count, min, sum:COLUMN, mean:COLUMN, decay:SCALE or decay:SCALE:COLUMN")
 
 
-def reduced(found: Any, reduction: Reduction, values: Any, within: float | None) -> Any:
+def reduced(found: Any, reduction: Reduction, values: Any) -> Any:
     """Return one value for each row of distances; the minimum over no destinations is +inf, and the mean NaN.
 
     Parameters
     ----------
     found : (k, l) distances, unreachable as +inf or the integer dtype's maximum; NumPy or CuPy
     values : (l,) float64, the values of the destinations, in the library of `found`
-    within : destinations farther away do not count
 
     Returns
     -------
     (k,) float64, NumPy or CuPy
     """
-    limit = _limit(found.dtype, within)
+    limit = _limit(found.dtype, reduction.within)
     if reduction.name == "min":
         return row_minima(found, limit)
 
@@ -150,25 +174,23 @@ class Distances:
 
 @dataclass(frozen=True, eq=False)
 class Reducing:
-    """A table with one value for each origin.
+    """A table with one row for each origin.
 
     Attributes
     ----------
     targets : (l,) vertices
-    values : (l,) the value that each target counts
-    reduction : the value that the distances from an origin are reduced to
-    within : destinations farther away do not count
+    reductions : the values that the distances from an origin are reduced to: c columns
+    values : for each reduction (l,), the value that each target counts
     rows : number of origins whose distances to all targets are in memory at a time
     """
 
     targets: np.ndarray
-    values: np.ndarray
-    reduction: Reduction
-    within: float | None
+    reductions: Sequence[Reduction]
+    values: Sequence[np.ndarray]
     rows: int
 
     def of(self, found: Distances) -> Ask:
-        """Return a function that computes the values of origins from distances on the CPU."""
+        """Return a function that computes the values of origins, (k, c), from distances on the CPU."""
         return self._ask(found.rows, self.values, self.rows)
 
     def on_gpu(self, store: HierarchyStore) -> Ask:
@@ -178,7 +200,7 @@ class Reducing:
         """
         import cupy
 
-        targets, values = self.targets, cupy.asarray(self.values)
+        targets, values = self.targets, [cupy.asarray(each) for each in self.values]
         ask = self._ask(lambda v: store.between_on_gpu(v, targets), values, self.rows_on_gpu)
         ask(targets[:1])  # lays out tables and targets, and compiles the kernels
         return ask
@@ -188,10 +210,13 @@ class Reducing:
         """Number of origins whose distances to all targets are in the memory of a GPU at a time."""
         return max(self.rows, DEVICE_PAIRS // max(1, len(self.targets)))
 
-    def _ask(self, find: Callable[[np.ndarray], Any], values: Any, rows: int) -> Ask:
+    def _ask(self, find: Callable[[np.ndarray], Any], values: Sequence[Any], rows: int) -> Ask:
+        def columns(found: Any) -> np.ndarray:
+            each = zip(self.reductions, values, strict=True)
+            return np.stack([to_host(reduced(found, reduction, of)) for reduction, of in each], axis=1)
+
         def ask(vertices: np.ndarray) -> np.ndarray:
             pieces = (vertices[i : i + rows] for i in range(0, len(vertices), rows))
-            found = [reduced(find(piece), self.reduction, values, self.within) for piece in pieces]
-            return np.concatenate([to_host(values) for values in found])
+            return np.concatenate([columns(find(piece)) for piece in pieces])
 
         return ask

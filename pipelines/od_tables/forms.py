@@ -19,9 +19,10 @@ from pipelines.files.output_file import GrowingFile
 from pipelines.files.tables import PARQUET, legible, number_field, table_writer, vertex_names
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.units import Measured
-from pipelines.places.points import Points, length_of
+from pipelines.places.points import Points
 from pipelines.routes.along import Along, sums_along
 from pipelines.routes.paths import Walker
+from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.workers.capacity import refuse_disk
 
 NAMES = pa.dictionary(pa.int32(), pa.large_string())
@@ -96,7 +97,7 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    origins, destinations : (k,) int64, numbers of points
+    origins, destinations : (k,) int64, numbers of points; destination -1 for an origin that has none
     values : (k,) distances, unreachable as +inf or the integer dtype's maximum
     walks : (k,) numbers of arcs, and the vertices of all paths, as `Walker.walk` returns them; None without paths
     """
@@ -106,6 +107,18 @@ class Found(NamedTuple):
     values: np.ndarray
     walks: tuple[np.ndarray, np.ndarray] | None = None
 
+    def of_each(self, rows: slice, missing: Any) -> Found:
+        """Return the rows with one more for each origin in `rows` that has none, with the value `missing`."""
+        alone = np.setdiff1d(np.arange(rows.start, rows.stop), self.origins)
+        at = np.searchsorted(self.origins, alone)
+        walks = None if self.walks is None else (np.insert(self.walks[0], at, -1), self.walks[1])
+        return Found(
+            np.insert(self.origins, at, alone),
+            np.insert(self.destinations, at, -1),
+            np.insert(self.values, at, missing),
+            walks,
+        )
+
 
 def pair_table(
     points: tuple[Points, Points],
@@ -114,8 +127,12 @@ def pair_table(
     value: Measured,
     choose: Choose,
     routes: PairRoutes | None,
+    *,
+    of_each: bool = False,
 ) -> TableForm:
     """Return the form of a table of pairs: distances, columns of their paths, and how far places were snapped.
+
+    With `of_each`, an origin without a pair has a row without a destination.
 
     A block is a `Found`, or a matrix; `choose` chooses the pairs of a matrix that the table has. With `routes`, a
     matrix has the distances to all vertices.
@@ -139,36 +156,43 @@ def pair_table(
             return Found(i + rows.start, j, block.ravel(), walks)
         return Found(kept[0] + rows.start, kept[1], block[kept], walks)
 
+    def numbers(of: np.ndarray) -> pa.Array:
+        return pa.array(of, mask=of < 0)
+
     def batch(rows: slice, block: np.ndarray | Found) -> list[pa.Array]:
         found = block if isinstance(block, Found) else chosen(rows, block)
+        found = found.of_each(rows, outside_infinity(dtype)) if of_each else found
         i, j = found.origins, found.destinations
         columns = [
             pa.DictionaryArray.from_arrays(codes[0].take(pa.array(i)), names[0]),
-            pa.DictionaryArray.from_arrays(codes[1].take(pa.array(j)), names[1]),
+            pa.DictionaryArray.from_arrays(codes[1].take(numbers(j)), names[1]),
             pa.array(value.of(found.values), mask=found.values == outside_infinity(dtype)),
         ]
         if routes is not None:
             assert found.walks is not None
             columns += routes.columns(*found.walks)
-        columns += [snap[1].take(pa.array(k)) for snap, k in zip(snaps, (i, j), strict=True) if snap]
+        columns += [snap[1].take(numbers(k)) for snap, k in zip(snaps, (i, j), strict=True) if snap]
         return columns
 
     return TableForm(suffix, pa.schema(fields), batch)
 
 
-def reduced_table(origins: Points, suffix: str, value: Measured, reduction: Reduction) -> TableForm:
-    """Return the form of a table with one value for each origin.
+def reduced_table(origins: Points, suffix: str, value: Measured, reductions: Sequence[Reduction]) -> TableForm:
+    """Return the form of a table with one row for each origin, and one column for each reduction.
 
     The minimum and the mean over no destinations are null.
     """
-    name, nearest = reduction.name, reduction.name == "min"
-    name = name if reduction.column is None else f"{name}_{reduction.column}"
-    fields = [pa.field("origin", pa.large_string()), number_field(name, np.float64, value.unit if nearest else "")]
+    nearest = [reduction.name == "min" for reduction in reductions]
+    units = [value.unit if each else "" for each in nearest]
+    fields = [number_field(each.title, np.float64, unit) for each, unit in zip(reductions, units, strict=True)]
+    fields = [pa.field("origin", pa.large_string()), *fields]
     snap = snapped_column(origins, "origin", suffix)
     fields += [] if snap is None else [snap[0]]
 
     def batch(rows: slice, found: np.ndarray) -> list[pa.Array]:
-        columns = [origins.ids[rows], pa.array(value.of(found) if nearest else found, mask=~np.isfinite(found))]
+        columns = [origins.ids[rows]]
+        for each, of_nearest in zip(found.T, nearest, strict=True):
+            columns.append(pa.array(value.of(each) if of_nearest else each, mask=~np.isfinite(each)))
         return columns if snap is None else [*columns, snap[1][rows]]
 
     return TableForm(suffix, pa.schema(fields), batch)
@@ -208,26 +232,23 @@ class PairRoutes:
     Parameters
     ----------
     walker : Walker
-    on_the_globe : bool or None
-        Whether coordinates are longitudes and latitudes; with None, `are_geographic` decides.
     suffix : suffix of the table
     paths : whether the table has the vertices of each path and, if the graph has coordinates, its length
     along : the weights whose sums along each path the table has
     """
 
-    def __init__(
-        self, walker: Walker, on_the_globe: bool | None, suffix: str, *, paths: bool, along: Sequence[Along] = ()
-    ):
+    def __init__(self, walker: Walker, suffix: str, *, paths: bool, along: Sequence[Along] = ()):
         self._walker, self._suffix, self._along = walker, suffix, along
         self._names = vertex_names(walker.graph) if paths else None
-        self._apart, self._unit = length_of(walker.graph, on_the_globe) if paths else (None, "")
-        if any(each.name == "length" for each in along):
-            self._apart = None  # the column is the length that the user has
+        roads = RoadsAlong(walker.graph) if paths else None
+        # Without coordinates there are no lengths; and a column `length` of `along` is the length that the user has.
+        wanted = roads is not None and roads.unit is not None and all(each.name != "length" for each in along)
+        self._roads = roads if wanted else None
 
     def fields(self) -> list[pa.Field]:
-        """Return the columns: the sums, the length by the coordinates, and the vertices along the path."""
+        """Return the columns: the sums, the length along the roads, and the vertices along the path."""
         sums = [number_field(each.name, each.weights.dtype, each.unit) for each in self._along]
-        length = [] if self._apart is None else [number_field("length", np.float64, self._unit)]
+        length = [] if self._roads is None else [number_field("length", np.float64, self._roads.unit or "")]
         return [*sums, *length, *([] if self._names is None else [pa.field("path", PATHS)])]
 
     def walk(
@@ -272,18 +293,10 @@ class PairRoutes:
         offsets = np.concatenate([[0], ends])
         names = self._names.take(pa.array(vertices))
         path = pa.LargeListArray.from_arrays(offsets, names, mask=pa.array(missing))
-        return [*found, *self._lengths(vertices, ends, missing), path]
+        return [*found, *self._lengths(hops, vertices), path]
 
-    def _lengths(self, vertices: np.ndarray, ends: np.ndarray, missing: np.ndarray) -> list[pa.Array]:
-        if self._apart is None:
+    def _lengths(self, hops: np.ndarray, vertices: np.ndarray) -> list[pa.Array]:
+        if self._roads is None:
             return []
-        steps = np.zeros(len(vertices))  # length from each vertex to the next vertex of its path, 0 at the end
-        if len(vertices) > 1:
-            steps[:-1] = self._apart(vertices[:-1], vertices[1:])
-        there = ends[~missing]
-        steps[there - 1] = 0
-        lengths = np.zeros(len(missing))
-        if len(there):
-            lengths[~missing] = np.add.reduceat(steps, np.concatenate([[0], there[:-1]]))
-        lengths = legible(lengths, self._unit, self._suffix)
-        return [pa.array(lengths, mask=missing | np.isnan(lengths))]
+        lengths = legible(self._roads.lengths(hops, vertices), self._roads.unit or "", self._suffix)
+        return [pa.array(lengths, mask=(hops < 0) | np.isnan(lengths))]

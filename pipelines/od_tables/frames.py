@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from gpuops.memory import refuse_beyond_memory
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.given import Given, as_frame, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
+from pipelines.od_tables.short_limits import short_limit
 from pipelines.od_tables.write import compute_blocks
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.routes.along import Also
@@ -28,9 +31,9 @@ def od(
     destinations: Any = None,
     *,
     pairs: Any = None,
-    within: float | str | None = None,
+    within: float | str | Sequence[float | str] | None = None,
     nearest: int | None = None,
-    reduce: str | None = None,
+    reduce: str | Sequence[str] | None = None,
     decay: str | None = None,
     paths: bool = False,
     also: Also = None,
@@ -49,28 +52,33 @@ def od(
     origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
         A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with a column `origin` (`destination`) or
         `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places. Or a GeoDataFrame or
-        GeoSeries of points. Or an array of places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
+        GeoSeries of points. Or a pair of numbers, a list of pairs or an array (k, 2) of them: places (see `crs`). Or a
+        list of names of vertices, or `tilepath.positions`.
         Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
         origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
-        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame if it
-        has a name or is no plain range.
+        table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame.
+        Places in files and arrays, which have no index, are numbered from 1.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
         `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
-    within : float or str, optional
+    within : float or str, or list of them, optional
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
-        unit, such as "2min".
+        unit, such as "2min". With `reduce` there may be several limits, such as "5,10,15min".
     nearest : int, optional
-        Keep this number of destinations of each origin, the nearest first; of equally near ones, the first.
-    reduce : str, optional
+        Keep this number of destinations of each origin, the nearest first; of equally near ones, the first. An origin
+        that reaches no destination, or none within `within`, has one row without a destination.
+    reduce : str or list of str, optional
         One value for each origin: "count", "min", "sum:COLUMN", "mean:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN",
-        where COLUMN is a column of the destinations. Destinations beyond `within` do not count.
+        where COLUMN is a column of the destinations. Destinations beyond `within` do not count. A list gives a column
+        for each, such as `sum_seats`. Several limits give a column for each limit, such as `sum_seats_300`, with the
+        limit in the unit of the result.
     decay : {"linear", "exponential"}, optional
         Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
         exp(-d / within). A mean is divided by the sum of the weights.
     paths : bool
-        Add the vertices along a shortest path of each pair and, if the network has coordinates, its length.
+        Add the vertices along a shortest path of each pair and, if the network has coordinates, its length along the
+        lines of the roads, as `Path.length`.
     also : str, list or mapping, optional
         Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
         column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
@@ -79,7 +87,8 @@ def od(
         Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
         network.
     snap_limit : float or str, optional
-        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km".
+        Refuse places farther than this from every vertex, in metres or in units of the coordinates, or as "1km". By
+        default, places are refused that are farther than 50 km and than the diagonal of the network.
     crs : str or pyproj.CRS, optional
         Coordinate system, such as "EPSG:4326", of the places that do not say their own, by a GeoDataFrame or by columns
         `lon` and `lat`. By default, pairs of numbers are in the coordinates of the network; pairs that are plainly
@@ -94,8 +103,8 @@ def od(
     pandas.DataFrame
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
-        `reduce`: origin, one value, and origin_snapped if the origins are places. Points that were named by integers
-        stay integers (names in CSV are text), and places without names are numbered from 1.
+        `reduce`: origin, the values, and origin_snapped if the origins are places. Points that were named by integers
+        stay integers (names in CSV are text).
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
 
@@ -111,7 +120,8 @@ def od(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component; or they were taken for
-        longitudes and latitudes; or rows have the same id.
+        longitudes and latitudes; or rows have the same id. Or `within` has no unit, is less than a minute, and hardly
+        any destination is reached.
 
     Notes
     -----
@@ -133,6 +143,8 @@ def od(
         pairs=pairs is not None,
     )  # fmt: skip
     warn_of(given)
+    if hint := short_limit(given, within, unit):
+        warnings.warn(hint, stacklevel=2)
     frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
     if pairs is not None and hasattr(pairs, "iloc"):
         frame.index = pairs.index
@@ -159,7 +171,7 @@ def _refuse_large(given: Given, asked: Asked) -> None:
     """Refuse a table that memory cannot hold; of `within` it is not known beforehand how many pairs it leaves."""
     count, width = (len(each.vertices) for each in given.points)
     width = 1 if asked.pairs else width
-    kept = 1 if asked.reduction is not None else width if asked.nearest is None else min(width, asked.nearest)
+    kept = len(asked.reductions) if asked.reductions else width if asked.nearest is None else min(width, asked.nearest)
     if asked.within is not None and given.points[0].everywhere:
         return
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.od_tables.blocks import parse_reduction
+from pipelines.od_tables.blocks import parse_reduction, reductions_in
 from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.named_systems import systems_for
@@ -50,7 +51,7 @@ def read_given(
     destinations: Any,
     pairs: Any,
     *,
-    reduce: str | None = None,
+    reduce: str | Sequence[str] | None = None,
     snap_limit: float | str | None = None,
     roads: Any = None,
 ) -> Given:
@@ -58,8 +59,8 @@ def read_given(
 
     The named coordinate system is that of all places, and of `roads`, that do not say their own.
     """
-    column = None if reduce is None else parse_reduction(reduce).column
-    columns = [] if column is None else [column]
+    found = [parse_reduction(text).column for text in reductions_in(reduce)]
+    columns = list(dict.fromkeys(column for column in found if column is not None))
     if origins is None and destinations is None and pairs is None:
         raise ValueError("nothing is asked for; give origins (--origins), destinations (--destinations), or pairs")
     source, opened, snapping = network
@@ -116,7 +117,11 @@ def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
     frame = table.to_pandas()
     for what, points in zip(("origin", "destination"), given.points, strict=True):
         if what in frame:
-            frame[what] = frame[what].astype("int64" if points.numbered else "object")
+            if table[what].null_count:  # origins without a destination
+                found = frame[what].astype("object")
+                frame[what] = found.map(int, na_action="ignore").astype("Int64") if points.numbered else found
+            else:
+                frame[what] = frame[what].astype("int64" if points.numbered else "object")
     for what in {"road", "source", "target"} & {*table.column_names}:
         if not pa.types.is_integer(table[what].type):
             frame[what] = frame[what].astype("object")

@@ -6,6 +6,7 @@ destinations. One search finds the k nearest destinations of every vertex.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -52,9 +53,12 @@ class Near:
     @cached_property
     def limit(self) -> float:
         """The greatest distance that counts, in the dtype of the distances."""
-        if self.within is None:
+        return self._limit_of(self.within)
+
+    def _limit_of(self, within: float | None) -> float:
+        if within is None:
             return np.inf
-        return self.within if self.dtype.kind == "i" else float(self.dtype.type(self.within))
+        return within if self.dtype.kind == "i" else float(self.dtype.type(within))
 
     @cached_property
     def at(self) -> tuple[np.ndarray, np.ndarray]:
@@ -84,15 +88,22 @@ class Near:
         rank = np.lexsort((j, i))
         return Found(i[rank], j[rank], values[rank].astype(self.dtype))
 
-    def reduced(self, reduction: Reduction, values: np.ndarray, rows: slice) -> np.ndarray:
-        """Return one value for each origin, as `pipelines.od_tables.blocks.reduced`."""
-        starts, vertices, distances = self._reached(rows)
+    def reduced(self, reductions: Sequence[Reduction], values: Sequence[np.ndarray], rows: slice) -> np.ndarray:
+        """Return a row for each origin, with a column for each reduction, as `pipelines.od_tables.blocks.reduced`."""
+        found = self._reached(rows)
+        columns = [self._reduced(each, of, *found) for each, of in zip(reductions, values, strict=True)]
+        return np.stack(columns, axis=1)
+
+    def _reduced(
+        self, reduction: Reduction, values: np.ndarray, starts: np.ndarray, vertices: np.ndarray, distances: np.ndarray
+    ) -> np.ndarray:
+        counted = distances <= self._limit_of(reduction.within)
         n, ends = self.graph.n, self.destinations.vertices
         counts, sums = np.bincount(ends, minlength=n), np.bincount(ends, values, minlength=n)
         if reduction.name == "min":
-            lengths = np.where(counts[vertices] > 0, distances, np.inf)
+            lengths = np.where(counted & (counts[vertices] > 0), distances, np.inf)
             return np.minimum.reduceat(lengths, starts[:-1]) if len(starts) > 1 else lengths
-        weights = reduction.weights(distances)
+        weights = np.where(counted, reduction.weights(distances), 0.0)
 
         def total(of: np.ndarray) -> np.ndarray:  # an origin is within every limit, so that no row is empty
             return np.add.reduceat(of[vertices] * weights, starts[:-1])

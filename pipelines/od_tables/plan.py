@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
+from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction, reductions_in
 from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.row_by_row import PAIRS, RowByRow
@@ -20,6 +20,7 @@ from pipelines.routes.along import Along, Also, named, read_along
 from pipelines.routes.paths import Walker
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.units import read_numbers
 
 BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
 # A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
@@ -37,14 +38,14 @@ class Asked:
     ----------
     value : name and unit of the distances in the table
     within, nearest, paths, pairs : as for `pipelines.od_tables.write.write_od_table`
-    reduction : None for a table of pairs
+    reductions : columns with one value for each origin; none for a table of pairs
     along : the weights whose sums along paths the table has
     """
 
     value: Measured
     within: float | None
     nearest: int | None
-    reduction: Reduction | None
+    reductions: list[Reduction]
     paths: bool
     along: list[Along]
     pairs: bool
@@ -57,13 +58,13 @@ class Asked:
     @property
     def all_distances(self) -> bool:
         """Whether the table has all distances unchanged, like a matrix."""
-        few = self.within is not None or self.nearest is not None or self.reduction is not None
+        few = self.within is not None or self.nearest is not None or bool(self.reductions)
         return not (few or self.walks or self.pairs or self.value.per != 1)
 
     @property
     def more(self) -> bool:
         """Whether the table uses options that earlier versions did not have."""
-        decays = self.reduction is not None and self.reduction.name != "decay" and self.reduction.scale is not None
+        decays = any(each.name != "decay" and each.scale is not None for each in self.reductions)
         return bool(self.along) or self.pairs or self.value.per != 1 or decays
 
     def digest(self) -> dict[str, str]:
@@ -74,9 +75,9 @@ class Asked:
 def asked_of(
     graph: Graph,
     *,
-    within: float | str | None,
+    within: float | str | Sequence[float | str] | None,
     nearest: int | None,
-    reduce: str | None,
+    reduce: str | Sequence[str] | None,
     decay: str | None,
     paths: bool,
     also: Also,
@@ -85,25 +86,45 @@ def asked_of(
 ) -> Asked:
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
     value = measured(graph.weight_unit, unit)
-    within = value.limit(within, "within (--within)")
+    limits = limits_of(within, value, several=reduce is not None)
     if nearest is not None and not (isinstance(nearest, int | np.integer) and nearest >= 1):
         raise ValueError(f"nearest is {nearest!r}; give a whole number from 1")
     if decay is not None and reduce is None:
         raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
-    reduction = None if reduce is None else parse_reduction(reduce, decay, within, value)
+    ending = "_{:g}" if len(limits) > 1 else ""
+    reductions = [
+        replace(parse_reduction(text, decay, limit, value), within=limit, ending=ending.format(limit))
+        for text in reductions_in(reduce)
+        for limit in (limits or (None,))
+    ]
+    titles = [each.title for each in reductions]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise ValueError(f"reduce names the column {title} twice; leave one out, or write a table for each")
     for name, given in ("nearest", nearest is not None), ("paths", paths), ("also", bool(also)), ("pairs", pairs):
-        if reduction is not None and given:
+        if reductions and given:
             raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
-    for name, given in ("within", within is not None), ("nearest", nearest is not None):
+    for name, given in ("within", bool(limits)), ("nearest", nearest is not None):
         if pairs and given:
             raise ValueError(f"{name} (--{name}) does not go with pairs (--pairs); filter the rows of the result")
     for name in (others := named(also)):
         if name in OWN_COLUMNS:
             raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
-    if reduction is not None and reduction.scale is not None:
-        reduction = replace(reduction, scale=value.in_network(reduction.scale))
+    reductions = [
+        replace(each, scale=value.in_network(each.scale), within=value.in_network(each.within)) for each in reductions
+    ]
     along = read_along(graph, others)
-    return Asked(value, value.in_network(within), nearest, reduction, paths, along, pairs)
+    return Asked(value, value.in_network(max(limits, default=None)), nearest, reductions, paths, along, pairs)
+
+
+def limits_of(within: float | str | Sequence[float | str] | None, value: Measured, *, several: bool) -> list[float]:
+    """Return the limits of the option `within`, in the unit of the table; only a reduced table has `several`."""
+    if within is None:
+        return []
+    numbers, unit = read_numbers(within, "within") if several else ([], "")
+    given = [f"{number!r}{unit}" for number in numbers] if len(numbers) > 1 else [within]
+    found = [value.limit(each, "within") for each in given]  # type: ignore[arg-type]
+    return [each for each in dict.fromkeys(found) if each is not None]
 
 
 class PlannedTable(NamedTuple):
@@ -146,7 +167,7 @@ def _row_by_row(
     rows = RowByRow(source, graph, *points, walks=asked.walks)
     routes = None
     if asked.walks:
-        routes = PairRoutes(rows.walker, points[0].on_the_globe, suffix, paths=asked.paths, along=asked.along)
+        routes = PairRoutes(rows.walker, suffix, paths=asked.paths, along=asked.along)
     form = pair_table(points, suffix, rows.dtype, asked.value, lambda block: None, routes)
     return PlannedTable(form, rows.ask, PAIRS, 1)
 
@@ -174,11 +195,12 @@ def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
     points, width = (near.origins, near.destinations), len(near.destinations.vertices)
     count = len(near.origins.vertices)
     step = rows_in_block(count, min(width, near.graph.n), count)
-    if asked.reduction is not None:
-        values = _values(near.destinations, asked.reduction)
-        form = reduced_table(near.origins, suffix, asked.value, asked.reduction)
-        return PlannedTable(form, partial(near.reduced, asked.reduction, values), step, width)
-    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None)
+    if asked.reductions:
+        values = [_values(near.destinations, each) for each in asked.reductions]
+        form = reduced_table(near.origins, suffix, asked.value, asked.reductions)
+        return PlannedTable(form, partial(near.reduced, asked.reductions, values), step, width)
+    of_each = asked.nearest is not None
+    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None, of_each=of_each)
     if asked.nearest is None:
         return PlannedTable(form, near.pairs, step, width)
     return PlannedTable(form, _NearestOfEach(near, asked.nearest), step, width)
@@ -210,20 +232,22 @@ def _in_blocks(
 
     if suffix == ".npy":
         return PlannedTable(ArrayForm((count, width), rows_of.dtype), ask, step, width)
-    if asked.reduction is None:
+    if not asked.reductions:
         routes = None
         if asked.walks:
             walker = Walker(graph, rows_of.dtype)
-            routes = PairRoutes(walker, origins.on_the_globe, suffix, paths=asked.paths, along=asked.along)
+            routes = PairRoutes(walker, suffix, paths=asked.paths, along=asked.along)
         chosen = partial(choices, within=asked.within, nearest=asked.nearest)
-        return PlannedTable(pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes), ask, step, width)
-    values = _values(destinations, asked.reduction)
-    reducing = Reducing(destinations.vertices, values, asked.reduction, asked.within, step)
+        of_each = asked.nearest is not None
+        form = pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes, of_each=of_each)
+        return PlannedTable(form, ask, step, width)
+    values = [_values(destinations, each) for each in asked.reductions]
+    reducing = Reducing(destinations.vertices, asked.reductions, values, step)
     # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
     if isinstance(source, HierarchyStore):
         least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
         step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
-    form, reduce = reduced_table(origins, suffix, asked.value, asked.reduction), reducing.of(rows_of)
+    form, reduce = reduced_table(origins, suffix, asked.value, asked.reductions), reducing.of(rows_of)
     return PlannedTable(form, lambda rows: reduce(origins.vertices[rows]), step, width, reducing)
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pipelines.files.tables import frame_table, read_columns, select_columns
 from pipelines.od_tables.forms import Found
 from pipelines.places.points import Points, points_from, points_in_table
-from pipelines.places.row_names import repeated
+from pipelines.places.row_names import INDEX, repeated, with_index
 from pipelines.places.snapping import Snapping
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
@@ -61,7 +61,8 @@ def read_pairs_of_points(
     if isinstance(given, str | os.PathLike):
         table = read_columns(given, wanted, wanted)
     elif (frame := frame_table(given)) is not None:
-        table = select_columns(frame, wanted, name, wanted)
+        wanted = [*wanted, INDEX]
+        table = select_columns(with_index(frame, given), wanted, name, wanted)
     elif isinstance(given, Positions):
         return _at_positions(np.asarray(given.indices), graph)
     else:
@@ -105,6 +106,8 @@ def _side(table: pa.Table, side: str, name: str) -> pa.Table:
             f"{name}: no column `{side}`, nor `{side}_lon` and `{side}_lat`, nor `{side}_x` and `{side}_y`; rename the"
             " columns"
         )
+    new[INDEX] = INDEX
+    chosen = chosen + [INDEX] * (INDEX in table.column_names)
     return table.select(chosen).rename_columns([new[column] for column in chosen])
 
 

@@ -24,6 +24,7 @@ from pipelines.od_tables.units import Measured, measured
 from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
+from pipelines.places.row_names import numbered
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -89,7 +90,7 @@ def changes(
 def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
     """Read roads from a file, for `pipelines.stores.named_roads`: a table of ends or places, or a layer."""
     if is_layer(path):
-        return read_layer(path, None, "")[0]
+        return numbered(read_layer(path, None, "")[0])
     names = column_names(path)
     if not is_among("source", names) and any(is_among(axis, names) for axis in ("lon", "x")):
         return read_columns(path, PLACES, PLACES)

@@ -19,7 +19,7 @@ from pipelines.files.output_file import check_free, growing_file, is_growing
 from pipelines.files.tables import check_suffix
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.forms import ArrayForm
-from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, plan_table, rows_in_block
+from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, limits_of, plan_table, rows_in_block
 from pipelines.places.points import Points
 from pipelines.routes.along import Also
 from pipelines.stores import Graph
@@ -50,9 +50,9 @@ def write_od_table(
     destinations: Points,
     out: str | os.PathLike[str],
     *,
-    within: float | str | None = None,
+    within: float | str | Sequence[float | str] | None = None,
     nearest: int | None = None,
-    reduce: str | None = None,
+    reduce: str | Sequence[str] | None = None,
     decay: str | None = None,
     paths: bool = False,
     also: Also = None,
@@ -82,15 +82,18 @@ def write_od_table(
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
     within : leave out pairs that are farther apart, or unreachable; a number, or a text such as "2min"
-    nearest : keep only this number of destinations of each origin, the nearest first
-    reduce, decay : write one value for each origin, as `parse_reduction` reads them
+    nearest : keep only this number of destinations of each origin, the nearest first; an origin without any has a row
+        whose destination is null
+    reduce, decay : write one value for each origin, as `parse_reduction` reads them; several reductions, and several
+        limits of `within`, give a column each
     also : names of other weights of the network, or for each name of a column other weights; the column has their sum
         along the path
         (`pipelines.routes.along.read_along`)
     unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
     pairs : whether origin i goes to destination i only, with one row for each such pair
     paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
-        path: in metres if coordinates are degrees (in text to a tenth), else in units of the coordinates
+        path along the lines of the roads: in metres if the coordinate system is known (in text to a tenth), else in
+        units of the coordinates
     graph : graph of the store `source`, if it was moved
     client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
         needs a hierarchy store, and `reduce`. By default this process makes the table
@@ -120,7 +123,9 @@ def write_od_table(
         opened, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
         pairs=pairs,
     )  # fmt: skip
-    within = asked.value.limit(within, "within (--within)")
+    limits: Any = limits_of(within, asked.value, several=reduce is not None)
+    limits = limits if len(limits) > 1 else next(iter(limits), None)
+    reduce = reduce if reduce is None or isinstance(reduce, str) else list(reduce)
     suffix = _suffix(out, asked)
     if client is not None:
         refuse_workers(source, reduce)
@@ -129,7 +134,7 @@ def write_od_table(
         "source": [source.digest, opened.digest],
         "origins": origins.digest(),
         "destinations": destinations.digest(),
-        "options": {"within": within, "nearest": nearest, "reduce": reduce, "paths": paths}
+        "options": {"within": limits, "nearest": nearest, "reduce": reduce, "paths": paths}
         | ({"decay": decay, "unit": unit, "pairs": pairs, "also": asked.digest()} if asked.more else {}),
     }
     if suffix == ".zarr":
@@ -160,7 +165,7 @@ def write_od_table(
         return Written(sum(file.rows), _left(count, starts, step) * width)
 
 
-def refuse_workers(source: HierarchyStore | Graph, reduce: str | None) -> None:
+def refuse_workers(source: HierarchyStore | Graph, reduce: str | Sequence[str] | None) -> None:
     """Raise ValueError unless workers can make the table: they only make reduced tables, from a hierarchy store."""
     if reduce is None:
         raise ValueError(

@@ -102,9 +102,9 @@ def picture_graph(
         vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
         rings
-    values : a table with the column `vertex` and a column of numbers, which colour the vertices, such as the table of
-        `tilepath.betweenness`; or a table of `tilepath.od` whose origins, or whose destinations from a single origin,
-        are vertices, of which a vertex has the least value; a path, a pyarrow.Table or a DataFrame
+    values : a path, a pyarrow.Table or a DataFrame: a table with the column `vertex` and a column of numbers, which
+        colour the vertices, such as the table of `tilepath.betweenness`; or a table of `tilepath.od` whose origins are
+        vertices (or its destinations, if all rows have the same origin). Of several rows of a vertex, the least counts
     column : the column of `values`; by default the distances, or else its only column of numbers. The scale is labelled
         with the name of the column in words: "Sum of seats" for sum_seats. Rename the column for another label
     sample : draw this number of vertices: those with the fewest arcs on a path to `around`
@@ -286,7 +286,7 @@ def _names_of(points: Points, given: Any) -> list[str]:
     names = points.ids.to_pylist()
     if isinstance(given, Positions):
         return ["" if name.isdecimal() else name for name in names]
-    return [""] if points.snapped is not None and points.numbered and names == ["1"] else names
+    return [""] if points.snapped is not None and points.numbered and names in (["0"], ["1"]) else names
 
 
 def write_drawing(

@@ -63,6 +63,8 @@ def values_of_table(table: TableLike | Any, column: str | None, graph: Graph) ->
     )
     if key == "origin" and "destination" in read.column_names and pc.count_distinct(read["origin"]).as_py() == 1:
         key = "destination"
+    if key == "destination":  # an origin that reaches nothing has a row without a destination
+        read = read.filter(pc.is_valid(read[key]))
     found = column_numbers(read, column, name, optional=True)
     values = np.full(graph.n, np.nan)
     np.fmin.at(values, _vertices(read[key], graph, name), found)

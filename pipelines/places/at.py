@@ -10,10 +10,11 @@ import numpy as np
 
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points, points_from
-from pipelines.places.single import is_point
+from pipelines.places.single import are_rows, is_point
 from pipelines.places.snapping import Snapping
 from pipelines.places.systems import ON_EARTH
 from pipelines.stores import Graph
+from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions, VertexName, positions
 
 PAIRS = (ON_EARTH, ("x", "y"))  # names of the two numbers in a row of a data frame
@@ -87,23 +88,29 @@ def vertices_at(
 def vertex_at(graph: Graph, given: Any, what: str, snapping: Snapping | None = None) -> int:
     """Return the vertex that a name means, or the nearest vertex of a place.
 
-    A place is a pair of numbers, a shapely Point, or a row of a data frame with lon and lat, x and y, or a geometry.
+    A place is a pair of numbers, a shapely Point, or a row of a data frame with lon and lat, x and y, or a geometry; or
+    a frame or a series of points of one row, whose coordinate system counts.
 
     Warns of a place that is far from the network or was moved past a vertex, and of its coordinate system if that is a
     guess. `what` is a word for the vertex in messages.
     """
-    if (place := place_of(given)) is None:
+    if are_rows(given):
+        if len(given) != 1:
+            raise ValueError(f"the {what} is a table of {counted(len(given), 'row')}; give one row, as frame.iloc[[0]]")
+        points = point_at(graph, given, what, f"the {what}", snapping)
+    elif (place := place_of(given)) is not None:
+        points = point_at(graph, place, what, f"the {what} {place}", snapping)
+    else:
         return graph.vertex(given, what)
-    points = point_at(graph, place, what, f"the {what} {place}", snapping)
     if points.warning:
         warnings.warn(points.warning, stacklevel=4)
     return int(points.vertices[0])
 
 
-def point_at(graph: Graph, place: tuple[float, float], what: str, name: str, snapping: Snapping | None) -> Points:
-    """Return the point at one place; messages call the place `name`."""
+def point_at(graph: Graph, given: Any, what: str, name: str, snapping: Snapping | None) -> Points:
+    """Return the point at one place, given as `points_from` takes it; messages call the place `name`."""
     try:
-        points = points_from(np.array([place]), graph, what, snapping=snapping)
+        points = points_from(given, graph, what, snapping=snapping)
     except ValueError as error:
         raise ValueError(str(error).replace(f"the {what}s, row 1", name).replace(f"the {what}s", name)) from None
     warning = points.warning

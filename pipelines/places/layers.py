@@ -12,8 +12,8 @@ from pipelines.files.tables import column_numbers, frame_table, is_among, select
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.points import system_of
 from pipelines.places.row_names import names_of_shapes
-from pipelines.places.single import is_pair, is_place, whole_row
-from pipelines.places.snapping import Network, Snapping, far_away, on_sphere, refuse_exchanged
+from pipelines.places.single import are_places, is_pair, is_place, whole_row
+from pipelines.places.snapping import Network, Snapping, distances_apart, far_away, refuse_exchanged, refuse_outside
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
@@ -49,7 +49,7 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
         chosen = select_columns(table, axes, what)
         columns = [column_numbers(chosen, axis, what) for axis in axes]
         return Shapes(list(shapely.points(*columns)), axes)
-    if is_pair(given) or (isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.shape[-1:] == (2,)):
+    if is_pair(given) or are_places(given):
         return Shapes(list(shapely.points(np.reshape(given, (-1, 2)))))
     if isinstance(given, list | tuple | np.ndarray) and len(given):
         if all(isinstance(each, shapely.Geometry) for each in given):
@@ -115,12 +115,15 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     kinds = shapely.get_dimensions(parts)
     nearest = tree.nearest(shapely.points(found.places * scale)) if len(lines) else np.zeros(0, np.int64)
     if len(nearest):
-        network = Network(coordinates, unit_of(graph, on_the_globe=found.on_the_globe), "road")
+        unit = unit_of(graph, on_the_globe=found.on_the_globe)
+        network = Network(coordinates, unit, found.on_the_globe, "road")
         along = shapely.line_locate_point(lines[nearest], shapely.points(found.places * scale))
         on_road = shapely.get_coordinates(shapely.line_interpolate_point(lines[nearest], along)) / scale
-        apart = _apart(found.places, on_road, on_the_globe=found.on_the_globe)
+        apart = distances_apart(found.places, on_road, on_the_globe=found.on_the_globe)
         refuse_exchanged(inner, found, apart, axes, network, what)
-        for text in (found.note, far_away(np.where(kinds == 0, apart, 0), network, what)):
+        apart = np.where(kinds == 0, apart, 0)
+        refuse_outside(apart, network, what)
+        for text in (found.note, far_away(apart, network, what)):
             if text:
                 warnings.warn(text, stacklevel=6)
     beside = _tolerance(graph, coordinates, on_the_globe=found.on_the_globe)
@@ -147,11 +150,3 @@ def _tolerance(graph: Graph, coordinates: np.ndarray, *, on_the_globe: bool) -> 
     if unit_of(graph, on_the_globe=False):
         return TOLERANCE
     return SHARE * float(np.ptp(coordinates[np.isfinite(coordinates).all(axis=1)], axis=0).max(initial=0))
-
-
-def _apart(places: np.ndarray, others: np.ndarray, *, on_the_globe: bool) -> np.ndarray:
-    """Return the distances between (k, 2) places, in metres on the globe, else in units of the coordinates."""
-    if not on_the_globe:
-        return np.linalg.norm(places - others, axis=1)
-    chords = np.linalg.norm(on_sphere(places) - on_sphere(others), axis=1)
-    return 2 * EARTH_RADIUS * np.arcsin(np.minimum(chords / 2, 1))

@@ -10,11 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pipelines.files.layers import READ, suffix_of
 from pipelines.files.tables import DELIMITERS, PARQUET, column_names, is_among
-from pipelines.places.single import is_pair, is_place, is_point, whole_row
+from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
 from pipelines.places.systems import ON_EARTH
 
 
@@ -46,7 +44,7 @@ def _says_system(given: Any) -> bool | None:
     first = given[0] if isinstance(given, list) and given else given
     if is_pair(given) or is_place(first) or is_point(first) or hasattr(first, "geom_type"):
         return False
-    return False if isinstance(given, np.ndarray) and given.dtype.kind == "f" else None
+    return False if are_places(given) else None
 
 
 def _in_columns(names: Sequence[str]) -> bool | None:

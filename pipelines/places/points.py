@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipelines.files.layers import crs_named, is_layer, read_layer
+from pipelines.files.layers import READ, crs_named, is_layer, read_layer
 from pipelines.files.tables import (
+    DELIMITERS,
+    PARQUET,
     column_names,
     column_numbers,
     column_vertices,
@@ -20,14 +22,20 @@ from pipelines.files.tables import (
     select_columns,
     vertex_names,
 )
-from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, repeated, row_names, text_of, with_index
-from pipelines.places.single import is_pair, is_place, is_point, whole_row
-from pipelines.places.snapping import Network, Snapping, far_away, moved_on, on_sphere, refuse_exchanged, refuse_far
+from pipelines.places.row_names import INDEX, by_index, numbered, repeated, row_names, text_of, with_index
+from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
+from pipelines.places.snapping import (
+    Network,
+    Snapping,
+    far_away,
+    moved_on,
+    refuse_exchanged,
+    refuse_far,
+    refuse_outside,
+)
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
 from pipelines.stores import Graph
-from pipelines.stores.coordinates import are_geographic
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions
 
@@ -39,7 +47,7 @@ class Points(NamedTuple):
     ----------
     ids : (k,) text
         Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
-        numbers of the rows from 1.
+        index of a frame of pandas, or the numbers of the rows from 1.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
         Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
@@ -136,22 +144,47 @@ def points_from(
     Parameters
     ----------
     given : path of a table or of a layer of points; or a data frame of pandas, Polars or Arrow, with the columns of
-        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of floats, or a
-        list of pairs of floats; or a list of names of vertices, or `tilepath.positions`. `pipelines.places.systems`
-        says which coordinate system pairs are in
+        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of numbers, or a
+        list of pairs of numbers, or one such pair; or a list of names of vertices, or `tilepath.positions`.
+        `pipelines.places.systems` says which coordinate system pairs are in
     graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
     """
+    if not hasattr(given, "iloc"):
+        return _points_from(given, graph, what, columns, snap_limit, snapping)
+    frame, name = whole_row(given), f"the {what}s"
+    try:
+        points = _points_from(given, graph, what, columns, snap_limit, snapping)
+    except ValueError as error:
+        error.args = (by_index(str(error), frame, name),)
+        raise
+    return points._replace(warning=None if points.warning is None else by_index(points.warning, frame, name))
+
+
+def _points_from(
+    given: Any,
+    graph: Graph,
+    what: str,
+    columns: Sequence[str],
+    snap_limit: float | str | None,
+    snapping: Snapping | None,
+) -> Points:
     name = f"the {what}s"
     if isinstance(given, str | os.PathLike):
+        if not is_layer(given) and not os.fspath(given).lower().endswith((*DELIMITERS, *PARQUET)):
+            raise ValueError(
+                f"{given}: {what}s are read from tables ({', '.join((*DELIMITERS, *PARQUET))}) and layers"
+                f" ({', '.join(READ)}); choose one of these suffixes, or give a list of names: [{os.fspath(given)!r}]"
+            )
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
         given, name = read_layer(given, None, "Point")
+        given = numbered(given)
     given = whole_row(given)
     if is_pair(given):
         given = np.array([given], np.float64)
     if isinstance(given, list) and given and all(map(is_point, given)):
         given = np.array([(each.x, each.y) for each in given])
-    if isinstance(given, list) and given and all(map(is_place, given)):
+    if isinstance(given, list | tuple) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
         snapping = snapping or Snapping(graph)
@@ -159,14 +192,14 @@ def points_from(
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
-    elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind == "f" and given.shape[1] == 2:
+    elif are_places(given):
         axes = axes_of_pairs(graph, None if snapping is None else snapping.crs)
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
-        numbered = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
+        integers = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
         ids = text_of(vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, {}, numbered=numbered)
+        return Points(ids, vertices, None, {}, numbered=integers)
     chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
@@ -226,9 +259,9 @@ def _points_in(
         vertices = column_vertices(table[named], graph, name)
         own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
-        ids, numbered = row_names(plain, name, own, numbered=integers)
+        ids, whole = row_names(plain, name, own, numbered=integers)
         note = repeated(ids, name) if "id" in table.column_names else None
-        return Points(ids, vertices, None, numbers, warning=note, numbered=numbered)
+        return Points(ids, vertices, None, numbers, warning=note, numbered=whole)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -239,35 +272,17 @@ def _points_in(
     snapping = snapping or Snapping(graph)
     found = snapping.located(given, axes, name)
     vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
-    network = Network(snapping.coordinates, unit_of(graph, on_the_globe=found.on_the_globe))
+    unit = unit_of(graph, on_the_globe=found.on_the_globe)
+    network = Network(snapping.coordinates, unit, found.on_the_globe)
     refuse_exchanged(given, found, snapped, axes, network, name)
     refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
-    ids, numbered = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
+    if snap_limit is None:
+        refuse_outside(snapped, network, name)
+    ids, whole = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
     texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
     warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
-    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, numbered)
-
-
-def length_of(
-    graph: Graph, on_the_globe: bool | None
-) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray] | None, str]:
-    """Return a function for distances between vertices in a straight line or on the sphere, and the unit of distances.
-
-    The function takes two arrays of vertices (k,) and returns float64 (k,); it is None if the graph has no coordinates.
-    The unit is "m" on the globe and in planes with metres, else "". With `on_the_globe` None, `are_geographic` decides.
-    """
-    places = graph.coordinates()
-    if places is None:
-        return None, ""
-    if not (are_geographic(graph, places) if on_the_globe is None else on_the_globe):
-        return lambda u, v: np.linalg.norm(places[u] - places[v], axis=1), unit_of(graph, on_the_globe=False)
-    spots = on_sphere(places)
-
-    def metres(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return 2 * EARTH_RADIUS * np.arcsin(np.minimum(np.linalg.norm(spots[u] - spots[v], axis=1) / 2, 1))
-
-    return metres, "m"
+    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, whole)
 
 
 def system_of(given: Any, crs: Any, name: str) -> Any:

@@ -1,11 +1,12 @@
 """The names of the rows of a table of places or vertices, by which a result refers to them.
 
 The names are the column `id`; else the column `name`, if no entry is missing and no two entries are equal; else, for
-places, the index of a pandas frame, if the index has a name or is no plain range; else names that the caller gives.
+places, the index of a frame or a series of pandas; else names that the caller gives.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,15 @@ from pipelines.files.tables import pandas_array
 INDEX = "\0index"  # column with the index of a pandas frame, which has names
 
 
+def numbered(frame: Any) -> Any:
+    """Return a frame of pandas that was read from a file; if its index only counts the rows, it counts from 1."""
+    index, count = frame.index, len(frame)
+    plain = index.names == [None] and index.dtype.kind == "i" and (index == np.arange(count)).all()
+    return frame.set_axis(np.arange(1, count + 1)) if plain else frame
+
+
 def with_index(table: pa.Table, frame: Any) -> pa.Table:
-    """Return the table of a data frame, with the column `INDEX` if the index of the frame names its rows.
+    """Return the table of a data frame, with the index of a frame or a series of pandas as the column `INDEX`.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"x": [1.5]}, index=pandas.MultiIndex.from_tuples([("node", 7)]))
@@ -27,12 +35,28 @@ def with_index(table: pa.Table, frame: Any) -> pa.Table:
     """
     if not hasattr(frame, "iloc"):
         return table
-    index, count = frame.index, len(frame)
-    if index.names == [None] and index.dtype.kind == "i" and (index == np.arange(count)).all():
-        return table
+    index = frame.index
     if index.nlevels > 1:  # such as element and id of the features of OSMnx
         index = ["/".join(map(str, each)) for each in index]
     return table.append_column(INDEX, pa.array(index) if isinstance(index, list) else pandas_array(index))
+
+
+def by_index(message: str, frame: Any, name: str) -> str:
+    """Return a message about the rows of the table `name`, with the labels of the index in place of their numbers.
+
+    >>> import pandas
+    >>> by_index("homes, row 2: no place; the worst is row 1", pandas.DataFrame(index=["a", "b"]), "homes")
+    "homes, index 'b': no place; the worst is index 'a'"
+    """
+    labels = frame.index.tolist()
+
+    def of(number: str) -> str:
+        return repr(labels[int(number) - 1])
+
+    row = rf"({re.escape(name)},|worst is|first in) row (\d+)"
+    message = re.sub(row, lambda m: f"{m[1]} index {of(m[2])}", message)
+    rows = r"first rows (\d+) and (\d+)"
+    return re.sub(rows, lambda m: f"first the rows of index {of(m[1])} and {of(m[2])}", message)
 
 
 def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:

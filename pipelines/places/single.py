@@ -14,14 +14,34 @@ PLACED = (("lon", "lat"), ("x", "y"), ("geometry", "geometry"))  # names in a ro
 
 
 def is_pair(given: Any) -> bool:
-    """Return whether `given` is an array of two floats, or a pair of numbers as `is_place` takes it."""
-    return is_place(given) or (isinstance(given, np.ndarray) and given.shape == (2,) and given.dtype.kind == "f")
+    """Return whether an argument is one place: a tuple of two numbers, or a list or an array of two with a float.
+
+    A list or an array of two whole numbers names two vertices.
+
+    >>> is_pair((561440, 5711440)), is_pair([561440, 5711440]), is_pair([0.5, 2])
+    (True, False, True)
+    """
+    return is_place(given) and (isinstance(given, tuple) or np.asarray(given).dtype.kind == "f")
 
 
 def is_place(given: Any) -> bool:
-    """Return whether `given` is a pair of numbers with a float: a pair of ints names two vertices."""
-    both = isinstance(given, tuple | list) and len(given) == 2 and all(isinstance(each, float | int) for each in given)
-    return both and any(isinstance(each, float) for each in given)
+    """Return whether an entry of a list is a place: a pair of numbers, also of whole numbers."""
+    if isinstance(given, np.ndarray):
+        return given.shape == (2,) and given.dtype.kind in "iuf"
+    both = isinstance(given, tuple | list) and len(given) == 2
+    return both and all(isinstance(each, float | int | np.number) and not isinstance(each, bool) for each in given)
+
+
+def are_rows(given: Any) -> bool:
+    """Return whether `given` is a data frame of any library, or a series or an array of geometries."""
+    if hasattr(given, "geom_type"):
+        return not isinstance(given.geom_type, str)
+    return getattr(given, "ndim", 2) == 2 and hasattr(given, "columns") and hasattr(given, "__len__")
+
+
+def are_places(given: Any) -> bool:
+    """Return whether `given` is an array (k, 2) of numbers."""
+    return isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] == 2 and given.dtype.kind in "iuf"
 
 
 def is_point(given: Any) -> bool:
@@ -42,7 +62,7 @@ def whole_row(given: Any) -> Any:
 
 def listed(given: Any) -> Any:
     """Return points as `points_from` takes them: a single place or name becomes a list of one."""
-    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(each, float | int) for each in given):
+    if is_pair(given):
         return np.array([given], np.float64)
     if is_point(given):
         return [given]

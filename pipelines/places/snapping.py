@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.places.by_place import nearest, vertices_by_place
+from pipelines.places.by_place import EARTH_RADIUS, nearest, vertices_by_place
 from pipelines.places.systems import Located, located
 from pipelines.stores import Graph
 from pipelines.stores.schema import counted
 
 FAR_METRES = 1000.0  # a place this far from its vertex is far, if distances are in metres
 FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the network
+OUTSIDE_METRES = 50_000.0  # a place farther away than this, and than the diagonal of the network, is not of the network
 
 
 class Snapping:
@@ -99,6 +100,14 @@ def on_sphere(degrees: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
 
+def distances_apart(places: np.ndarray, others: np.ndarray, *, on_the_globe: bool) -> np.ndarray:
+    """Return the distances between (k, 2) places, in metres on the globe, else in units of the coordinates."""
+    if not on_the_globe:
+        return np.linalg.norm(places - others, axis=1)
+    chords = np.linalg.norm(on_sphere(places) - on_sphere(others), axis=1)
+    return 2 * EARTH_RADIUS * np.arcsin(np.minimum(chords / 2, 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """The vertices of a network as points.
@@ -107,11 +116,13 @@ class Network:
     ----------
     coordinates : (n, 2) float64, NaN for a vertex without coordinates (but not all)
     unit : unit of distances, "m" or ""
+    on_the_globe : whether distances are measured on the globe
     mark : "vertex" or "road": to what distances of places are measured
     """
 
     coordinates: np.ndarray
     unit: str
+    on_the_globe: bool
     mark: str = "vertex"
 
     @cached_property
@@ -126,10 +137,20 @@ class Network:
         return ((places >= low - room) & (places <= high + room)).all(axis=1)
 
     @property
+    def diagonal(self) -> float:
+        """The distance between two opposite corners of the box."""
+        low, high = self.box
+        return float(distances_apart(low[None], high[None], on_the_globe=self.on_the_globe)[0])
+
+    @property
     def far(self) -> float:
         """The distance from its vertex beyond which a place is far."""
-        low, high = self.box
-        return FAR_METRES if self.unit else FAR_SHARE * float(np.linalg.norm(high - low))
+        return FAR_METRES if self.unit else FAR_SHARE * self.diagonal
+
+    @property
+    def outside(self) -> float:
+        """The distance from its vertex beyond which a place does not belong to the network."""
+        return max(self.diagonal, OUTSIDE_METRES if self.unit else 0.0)
 
     def say(self, distance: float) -> str:
         """Return a distance as text, with its unit if it is known."""
@@ -159,6 +180,19 @@ def refuse_far(snapped: np.ndarray, limit: float | None, network: Network, name:
             f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest vertex, more than the limit of"
             f" {network.say(limit or 0.0)}; correct it, leave the row out, or raise the limit (snap_limit,"
             " --snap-limit)"
+        )
+
+
+def refuse_outside(snapped: np.ndarray, network: Network, name: str) -> None:
+    """Raise ValueError if a place is farther from the network than the network is large, and than 50 km."""
+    rows = np.flatnonzero(snapped > network.outside)
+    for row in rows[:1].tolist():
+        more = len(rows) - 1
+        others = "" if not more else "; so is 1 other row" if more == 1 else f"; so are {more:,} other rows"
+        raise ValueError(
+            f"{name}, row {row + 1}: {network.say(snapped[row])} from the nearest {network.mark}, farther than the"
+            f" network is large ({network.say(network.diagonal)}){others}; name the coordinate system of the places"
+            " (crs, --crs), exchange the two numbers, or correct them"
         )
 
 

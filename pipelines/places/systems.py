@@ -69,7 +69,7 @@ def located(
         crs = DEGREES
     in_degrees = crs == DEGREES if crs is None or isinstance(crs, str) else bool(crs.is_geographic)
     if in_degrees:
-        refuse_off_the_globe(given, name)
+        refuse_off_the_globe(given, axes, name)
     if crs is None or (not system and in_degrees and are_degrees(coordinates)):  # such as a generated network
         return Located(given, given[:, ::-1], in_degrees, None)
     if not system:
@@ -102,13 +102,19 @@ def unit_of(graph: Graph, *, on_the_globe: bool) -> str:
     return "m" if on_the_globe or (graph.crs not in ("", DEGREES) and metres_of(graph.crs) == 1) else ""
 
 
-def refuse_off_the_globe(places: np.ndarray, name: str) -> None:
-    """Raise ValueError if (k, 2) places are not longitudes and latitudes; the message names the row of table `name`."""
+def refuse_off_the_globe(places: np.ndarray, axes: tuple[str, str], name: str) -> None:
+    """Raise ValueError if (k, 2) places are not longitudes and latitudes; the message names the row of table `name`.
+
+    `axes` are the names of the two numbers.
+    """
     for row in np.flatnonzero((np.abs(places) > (180, 90)).any(axis=1))[:1].tolist():
         lon, lat = places[row].tolist()
         hint = "; are they exchanged?" if abs(lon) <= 90 and abs(lat) <= 180 else ""
-        if abs(lon) > 360 or abs(lat) > 360:
-            hint = "; name the system of the places (crs, --crs)"
+        if max(abs(lon), abs(lat)) > 360:
+            own = (
+                "if these are metres, name" if axes != ON_EARTH else "if these are metres, call them x and y, and name"
+            )
+            hint = f"; {own} their coordinate system (crs, --crs), such as crs=frame.crs"
         raise ValueError(f"{name}, row {row + 1}: there is no longitude {lon:g} with latitude {lat:g}{hint}")
 
 

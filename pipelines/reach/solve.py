@@ -160,7 +160,7 @@ class Reach:
     def marks(self) -> pa.Table:
         """Return the vertices of the sources, with the labels of a map: their names, or "source" for an unnamed one."""
         ids = self.points.ids.to_pylist()
-        unnamed = self.points.numbered and ids == ["1"]
+        unnamed = self.points.numbered and ids in (["0"], ["1"])
         vertices = pa.array(self.graph.names(self.points.vertices))
         return pa.table({"vertex": vertices, "id": ["source"] if unnamed else ids})
 

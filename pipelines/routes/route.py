@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.exports.layers import arc_lengths, arcs_frame, placed
+from pipelines.exports.layers import arcs_frame, placed
 from pipelines.files.layers import to_degrees
-from pipelines.routes.along import arcs_along
+from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
-from pipelines.stores.road_network import road_network
 from pipelines.stores.schema import StoreError, counted, number
 
 if TYPE_CHECKING:
@@ -62,19 +61,11 @@ class Route:
     @property
     def length(self) -> float | None:
         """The length along the lines of the arcs in metres; None without coordinates in a known coordinate system."""
-        places = self.graph.coordinates()
-        if places is None or not coordinate_system(self.graph, places):
-            return None
-        return float(arc_lengths(*self._arcs()).sum())
+        roads = RoadsAlong(self.graph)
+        return float(roads.lengths(*self._path())[0]) if roads.unit else None
 
-    def _arcs(self) -> tuple[Graph, np.ndarray]:
-        """Return the road network, and the positions of the arcs of the route in it."""
-        roads = road_network(self.graph)
-        indptr, indices, weights = roads.rows()
-        arcs = arcs_along(indptr, indices, weights, np.array([len(self)]), np.array(self.vertices))
-        if not roads.sorted_rows:
-            arcs = np.lexsort((roads.indices(), np.repeat(np.arange(roads.n), np.diff(indptr))))[arcs]
-        return roads, arcs
+    def _path(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([len(self)]), np.array(self.vertices)
 
     def to_geodataframe(self) -> geopandas.GeoDataFrame:
         """Return a row for each arc: source, target, weight, other weights, highway, length and geometry.
@@ -89,7 +80,8 @@ class Route:
         ImportError
             GeoPandas is missing.
         """
-        return arcs_frame(*self._arcs())
+        roads = RoadsAlong(self.graph)
+        return arcs_frame(roads.roads, roads.arcs(*self._path()))
 
     @property
     def __geo_interface__(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
     given : a list of pairs of names, or an array (k, 2) of names, or `tilepath.positions` of such an array; or a data
         frame with the columns source and target, or u and v, or with such levels of its index, as edges of OSMnx have;
         or a place, a geometry, a list of these, or a frame that has them, for the roads that they meet
-        (`pipelines.places.layers`)
+        (`pipelines.places.layers`). Pairs of whole numbers are names if one of the numbers is a vertex, else places
     what : word for the roads in messages
     crs : coordinate system of places and geometries that do not say their own
 
@@ -68,7 +68,7 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
         # Imported here: the places of roads are those of a layer above the stores.
         from pipelines.places.layers import roads_at
 
-        if (at := roads_at(graph, given, what, crs)) is not None:
+        if not _are_vertices(graph, given) and (at := roads_at(graph, given, what, crs)) is not None:
             return NamedRoads(at[0][:, 0], at[0][:, 1], at[1])
         if hasattr(given, "columns"):
             names = getattr(given, "column_names", given.columns)
@@ -86,6 +86,16 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
 def _are_names(given: Any) -> bool:
     """Return whether `given` is a list of names, which may be those of streets, not of pairs of names."""
     return isinstance(given, list) and len(given) > 0 and all(isinstance(each, str | int) for each in given)
+
+
+def _are_vertices(graph: Graph, given: Any) -> bool:
+    """Return whether whole numbers in pairs are names of vertices: if one of them is, or the graph has no places."""
+    if not isinstance(given, tuple | list | np.ndarray) or not all(np.shape(each) in ((), (2,)) for each in given):
+        return False
+    if (numbers := np.asarray(given)).dtype.kind not in "iu":
+        return False
+    names = [*map(str, numbers.ravel().tolist())]
+    return "coordinates" not in graph.optional or bool((graph.find(names) >= 0).any())
 
 
 def columns_of_ends(given: Any) -> tuple[Any, Any] | None:

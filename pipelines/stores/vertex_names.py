@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuops.arrays import is_cupy, on_host
-from pipelines.stores.schema import StoreError
+from pipelines.stores.schema import StoreError, brief
 
 UNKNOWN, SEVERAL = -1, -2
 
@@ -176,7 +176,7 @@ class VertexNames:
             return int(self.vertices([name], what)[0])
         place = isinstance(name, tuple) and len(name) == 2
         cure = "tilepath.vertices_at(network, place).vertices is the vertex nearest to a place" if place else _NAME
-        raise ValueError(f"the {what} is {name!r}; {cure}")
+        raise ValueError(f"the {what} is {brief(repr(name))}; {cure}")
 
     def why_none(self, name: str | int) -> str:
         """Return the reason why a name does not mean a vertex, and the cure, as text."""

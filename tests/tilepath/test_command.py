@@ -214,7 +214,7 @@ def test_remarks_and_warnings_name_options_too(tilepath, tmp_path):
     assert "each arc counts 1; other attributes are length (--weight)" in tilepath("import", "some.graphml", "g.zarr")
     (tmp_path / "far.csv").write_text("node,x,y\n" + "".join(f"{v},{v},0\n" for v in range(3)))
     tilepath("import", "some.graphml", "m.zarr", "--coordinates", "far.csv")
-    (tmp_path / "from.csv").write_text("x,y\n9,0\n")
+    (tmp_path / "from.csv").write_text("x,y\n3,0\n")
     tilepath("od", "m.zarr", "t.csv", "--origins", "from.csv")
     assert "away; --snap-limit refuses such rows" in tilepath.said
 

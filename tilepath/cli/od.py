@@ -25,14 +25,17 @@ from tilepath.cli.weights import chosen_weight
     default="By default, every vertex.",
 )
 @click.option(
-    "--within", metavar="T[UNIT]", help="Leave out destinations farther than T, in --unit or as 2min or 500m."
+    "--within",
+    metavar="T[UNIT]",
+    help="Leave out destinations farther than T, in --unit or as 2min or 500m. With --reduce also several: 5,10,15min.",
 )
 @click.option("--nearest", type=int, metavar="K", help="Keep the K nearest destinations of each origin.")
 @click.option(
     "--reduce",
     metavar="HOW",
     help="Write one value for each origin over its destinations: count, min (distance of the nearest), sum:COLUMN, "
-    "mean:COLUMN, or decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE).",
+    "mean:COLUMN, or decay:SCALE or decay:SCALE:COLUMN, which weight each destination by exp(-distance / SCALE). "
+    "Several, such as count,sum:seats, give a column each.",
 )
 @click.option(
     "--decay",
@@ -55,7 +58,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--paths",
     is_flag=True,
-    help="Add the vertices along a shortest path, and its length by the coordinates of the graph.",
+    help="Add the vertices along a shortest path, and its length along the lines of the roads.",
 )
 @CRS
 @SNAP_LIMIT
@@ -82,14 +85,16 @@ def od(
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
     snapped to the nearest vertex of the largest strongly connected component. The column of distances is travel_time if
-    the unit of the network is s, min or h, else distance; timetables are not modelled. With --nearest or
-    --within and without --origins, one row per vertex and near destination is found by searches that end there.
-    By default this process makes the table on its CPU. With --device gpu, --workers or another cluster option, the
-    workers of that cluster make the table; this needs --reduce and a hierarchy store.
+    the unit of the network is s, min or h, else distance; timetables are not modelled. Without --origins, every vertex
+    is an origin: with --nearest or --within, the table has a row for each vertex and each near destination, and
+    searches end at the limit or at the last of the nearest. By default this process makes the table on its CPU. With
+    --device gpu, --workers or another cluster option, the workers of that cluster make the table; this needs --reduce
+    and a hierarchy store.
     """
     from pipelines.files.layers import is_layer
     from pipelines.files.tables import has_column
     from pipelines.od_tables.given import read_given
+    from pipelines.od_tables.short_limits import short_limit
     from pipelines.od_tables.write import refuse_workers, write_od_table
     from pipelines.places.networks import open_network
     from pipelines.stores.place import refuse_inputs
@@ -120,6 +125,8 @@ def od(
             f"{store} is a graph, which is searched from each origin; a hierarchy store is faster (tilepath hierarchy)",
             err=True,
         )
+    if hint := short_limit(given, options["within"], options["unit"]):
+        say(hint, err=True)
     begins, ends = given.points
     with open_client() if asked else nullcontext() as client:
         began = time.perf_counter()

@@ -1,5 +1,7 @@
 """Tables of every vertex, and of what is near, against the matrix of all distances."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,8 @@ from pipelines import od, positions, write_graph
 from pipelines.od_tables import near
 from pipelines.od_tables.blocks import Distances
 from tilepath.cli import tilepath
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*hardly any destination")
 
 N = 60
 FIXED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -28,7 +32,30 @@ def test_the_nearest_of_every_vertex(source, matrix, places, k, within):
         for j in np.argsort(block[i], kind="stable")[:k]
         if block[i, j] <= (1e9 if within is None else within)
     ]
-    assert list(found.itertuples(index=False, name=None)) == expected
+    assert found["origin"].unique().tolist() == [f"v{v}" for v in range(N)]
+    alone = found[found["destination"].isna()]
+    assert alone["travel_time"].isna().all()
+    assert set(alone["origin"]) == {f"v{v}" for v in range(N)} - {origin for origin, *_ in expected}
+    assert list(found.dropna().itertuples(index=False, name=None)) == expected
+
+
+def test_an_origin_that_reaches_nothing_has_a_row(graph, matrix, tmp_path):
+    away = [v for v in range(50, N) if np.isinf(matrix[3, v])][:2]  # vertices to which no path leads from vertex 3
+    schools = pd.DataFrame({"id": [7, 8], "vertex": [f"v{v}" for v in away]})
+    found = od(graph, positions([3, away[1]]), schools, nearest=1, paths=True)
+    assert found["origin"].tolist() == ["v3", f"v{away[1]}"]
+    assert found["destination"].dtype == "Int64"
+    assert found["destination"].isna().tolist() == [True, False]
+    assert found["destination"][1] == 8
+    assert found["path"][0] is None
+    assert found["path"][1].tolist() == [f"v{away[1]}"]
+    assert found.drop(columns=["origin", "path"]).iloc[0].isna().all()
+    homes, school = tmp_path / "homes.csv", tmp_path / "schools.csv"
+    homes.write_text("vertex\nv3\nv55\n")
+    schools.to_csv(school, index=False)
+    command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(homes), "--destinations", str(school)]
+    assert CliRunner().invoke(tilepath, [*command, "--nearest", "1"]).exit_code == 0
+    assert pd.read_csv(tmp_path / "t.csv")["origin"].tolist() == ["v3", "v55"]
 
 
 @FIXED
@@ -116,3 +143,58 @@ def test_the_command_without_origins_answers_for_every_vertex(source, matrix, tm
     weights = np.maximum(0, 1 - matrix[:, [3, 9]] / 50)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(found, weights @ [2.5, 4] / weights.sum(1))
+
+
+@pytest.mark.parametrize("options", [{}, {"reduce": "count"}, {"unit": "s"}], ids=str)
+def test_a_short_limit_without_a_unit_is_questioned(source, options):
+    with pytest.warns(UserWarning, match="is 0.5 in s, .* hardly any destination .* '0.5min' for minutes, or '0.5s'"):
+        od(source, positions(range(50)), within=0.5, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for within in "0.5s", 20, 60, 0:  # seconds; a table with nearly nothing, with much, from a minute on, by intent
+            od(source, positions(range(50)), within=within, **options)
+        od(source, positions(range(50)), within=0.01, **options | {"unit": "min"})
+
+
+def test_the_command_questions_a_short_limit(graph, tmp_path):
+    (tmp_path / "o.csv").write_text("vertex\nv1\nv2\n")
+    command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "o.csv"), "--within", "0.5"]
+    said = CliRunner().invoke(tilepath, command).stderr
+    assert "--within is 0.5 in s, the unit of the table, in which hardly any" in said
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_several_reductions_and_limits_give_a_column_each(source, tmp_path, everywhere):
+    jobs = pd.DataFrame({"vertex": [f"v{v}" for v in range(40)], "jobs": np.arange(40.0), "beds": 2.0})
+    origins = None if everywhere else positions([4, 4, 55, 7])
+    options = {"reduce": ["sum:jobs", "count", "mean:beds", "min"], "decay": None}
+    found = od(source, origins, jobs, within="30,70s", unit="s", **options)
+    singles = {
+        f"{how.replace(':', '_')}_{limit}": od(source, origins, jobs, within=limit, reduce=how).iloc[:, 1]
+        for how in options["reduce"]
+        for limit in (30, 70)
+    }
+    pd.testing.assert_frame_equal(found[["origin"]].assign(**singles), found)
+    assert not found["sum_jobs_30"].equals(found["sum_jobs_70"])
+    minutes = od(
+        source, origins, jobs, within=["0.5min", "1.5min"], unit="min", decay="linear", reduce="count,sum:jobs"
+    )
+    assert list(minutes)[1:] == ["count_0.5", "count_1.5", "sum_jobs_0.5", "sum_jobs_1.5"]
+    single = od(source, origins, jobs, within=90, decay="linear", reduce="sum:jobs")["sum_jobs"]
+    np.testing.assert_allclose(minutes["sum_jobs_1.5"], single)
+
+
+def test_the_command_reduces_to_several_columns(source, tmp_path):
+    pd.DataFrame({"vertex": ["v1", "v2"], "a,b": [3, 4]}).to_csv(tmp_path / "o.csv")
+    command = ["od", source.path, str(tmp_path / "t.csv"), "--destinations", str(tmp_path / "o.csv")]
+    run = CliRunner().invoke(tilepath, [*command, "--reduce", "count,sum:a,b", "--within", "30,1000s"])
+    assert run.exit_code == 0, run.output
+    assert list(pd.read_csv(tmp_path / "t.csv"))[1:] == ["count_30", "count_1000", "sum_a,b_30", "sum_a,b_1000"]
+    for options, says in (
+        ({"reduce": ["decay:5", "decay:9"]}, "reduce names the column decay twice"),
+        ({"reduce": []}, r"reduce is \[\]; give a text"),
+        ({"within": [30, 70]}, r"is \[30, 70\]; give a distance"),
+        ({"within": [30, -70], "reduce": "count"}, "within is -70.0; give"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            od(source, None, positions([3]), **options)

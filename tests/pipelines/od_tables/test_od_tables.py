@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 from click.testing import CliRunner
+from pyproj import Geod
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
@@ -277,11 +278,15 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     said = CliRunner().invoke(tilepath, [*arguments[:2], str(tmp_path / "n.csv"), *arguments[3:], "--snap-limit", "9"])
     assert "more than the limit of 9 m" in str(said.exception)
     assert not (tmp_path / "n.csv").exists()
-    table.write_text("x,y\n10,50\n-80,50\n")  # without a unit, by the size of the network
+    table.write_text("x,y\n10,50\n-2,50\n")  # without a unit, by the size of the network
     assert re.search(
-        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, 8\d\.",
+        r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, [5-9]\.",
         read_points(table, graph, "origin").warning,
     )
+    table.write_text("x,y\n10,50\n-80,50\n-90,50\n")
+    with pytest.raises(ValueError, match=r"o.csv, row 2: 8\d\.\d+ .* the network is large .13\.9.*; so is 1 other"):
+        read_points(table, graph, "origin")
+    assert "the worst is row 3" in read_points(table, graph, "origin", snap_limit=100).warning
 
 
 @pytest.mark.parametrize(
@@ -545,7 +550,7 @@ def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, poi
     with pytest.raises(ValueError, match="is a graph store, but workers of a cluster need a hierarchy store; make one"):
         write_od_table(graph, *points, tmp_path / "od.csv", client=two, reduce="count")
     facts = [replace(fact, free_memory=1000, host_memory=1000) for fact in measure_workers(two, None)]
-    reducing = Reducing(points[1].vertices, np.ones(N), parse_reduction("count"), None, 5)
+    reducing = Reducing(points[1].vertices, [parse_reduction("count")], [np.ones(N)], 5)
     with pytest.raises(DoesNotFitError, match=r"s.zarr, the workers need .* free\. Give fewer workers"):
         refuse_what_cannot_fit(store, reducing, facts)
 
@@ -671,7 +676,7 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
     plain = pa.parquet.read_table(tmp_path / "plain.parquet")
     assert table.select(["origin", "destination", "travel_time"]).equals(plain)
     indptr, indices, weights = graph.rows()
-    lon, lat = np.radians(graph.coordinates()).T
+    places, globe = graph.coordinates(), Geod(ellps="WGS84")
     seen = set()
     for row in table.to_pylist():
         if row["travel_time"] is None:
@@ -683,9 +688,7 @@ def test_paths_lead_from_origins_to_destinations(source, graph, matrix, points, 
         for u, v in pairwise(vertices):
             arcs = slice(indptr[u], indptr[u + 1])
             total += weights[arcs][indices[arcs] == v].min()
-            half = np.sin((lat[u] - lat[v]) / 2) ** 2
-            half += np.cos(lat[u]) * np.cos(lat[v]) * np.sin((lon[u] - lon[v]) / 2) ** 2
-            metres += 2 * EARTH_RADIUS * np.arcsin(np.sqrt(half))
+            metres += globe.inv(*places[u], *places[v])[2]
         assert total == row["travel_time"]
         assert row["length"] == pytest.approx(metres, rel=1e-9, abs=1e-6)
         seen.add(len(vertices))

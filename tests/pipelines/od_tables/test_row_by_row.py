@@ -92,7 +92,7 @@ def test_places_and_ids_of_pairs(source, graph, matrix):
     ends = {"origin_lon": lon[[9, 4]], "origin_lat": lat[[9, 4]], "destination": names([20, 20])}
     found = od(source, pairs=pd.DataFrame(ends))
     assert found["travel_time"].tolist() == expected[:2]
-    assert found["origin"].tolist() == [1, 2]
+    assert found["origin"].tolist() == [0, 1]
     assert list(found) == ["origin", "destination", "travel_time", "origin_snapped"]
 
 
@@ -117,9 +117,9 @@ def test_points_of_geopandas(source, graph):
     projected = od(source, frame.to_crs(3857), ["v3"])
     pd.testing.assert_frame_equal(projected, expected)
     assert od(source, frame.geometry, ["v3"])["travel_time"].tolist() == expected["travel_time"].tolist()
-    with pytest.raises(ValueError, match=r"the origins, row 1: the geometry is LineString; give points"):
+    with pytest.raises(ValueError, match=r"the origins, index 0: the geometry is LineString; give points"):
         od(source, frame.set_geometry([LineString(at)] * 2), ["v3"])
-    with pytest.raises(ValueError, match="row 2: the geometry is missing; leave the row out"):
+    with pytest.raises(ValueError, match="index 1: the geometry is missing; leave the row out"):
         od(source, frame.set_geometry([frame.geometry[0], None]), ["v3"])
 
 

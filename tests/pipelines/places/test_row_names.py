@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pipelines import od, write_graph
+from pipelines import od, positions, write_graph
 
 AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 PLACES = pd.DataFrame(AT, columns=["x", "y"])
@@ -26,12 +26,18 @@ def ring(tmp_path_factory):
     [
         (PLACES.assign(name=NAMES), NAMES),
         (PLACES.assign(Name=NAMES, id=[7, 8, 9]), [7, 8, 9]),
-        (PLACES.assign(name=["a", None, "b"]), [1, 2, 3]),
-        (PLACES.assign(name=["a", "b", "a"]), [1, 2, 3]),
+        (PLACES.assign(name=["a", None, "b"]), [0, 1, 2]),
+        (PLACES.assign(name=["a", "b", "a"]), [0, 1, 2]),
         (PLACES.set_axis([4, 9, 2]), [4, 9, 2]),
         (PLACES.set_axis(NAMES).assign(name=["a", "a", "a"]), NAMES),
         (PLACES.rename_axis("osmid"), [0, 1, 2]),
-        (PLACES, [1, 2, 3]),
+        (PLACES, [0, 1, 2]),
+        (PLACES.iloc[0], [0]),
+        (POINTS, [0, 1, 2]),
+        (POINTS.geometry, [0, 1, 2]),
+        (POINTS.geometry.array, [1, 2, 3]),
+        (AT, [1, 2, 3]),
+        (pa.table({"x": AT[:, 0], "y": AT[:, 1]}), [1, 2, 3]),
         (PLACES[::-1], [2, 1, 0]),
         (POINTS.assign(name=NAMES), NAMES),
         (POINTS.set_axis(NAMES), NAMES),
@@ -49,16 +55,30 @@ def test_rows_have_the_names_of_the_frame(ring, given, expected):
     assert found["origin"].dtype == ("int64" if isinstance(expected[0], int) else "object")
 
 
+@pytest.mark.filterwarnings("ignore:.*farther than")
+def test_a_table_joins_the_frame_by_its_index(ring, tmp_path):
+    homes = POINTS.assign(people=[10, 20, 30])
+    times = od(ring, homes, [0]).merge(homes, left_on="origin", right_index=True)
+    assert times["people"].tolist() == [10, 20, 30]
+    pairs = pd.DataFrame({"origin": [2], "destination": [0]})
+    near = homes.set_geometry(gpd.points_from_xy(*(AT * 1000).T))
+    assert od(ring, near, positions([0]), pairs=pairs)["distance"].tolist() == od(ring, [2], [0])["distance"].tolist()
+    homes.to_parquet(tmp_path / "homes.parquet")
+    assert od(ring, tmp_path / "homes.parquet", [0])["origin"].tolist() == [1, 2, 3]
+
+
 def test_equal_ids_are_said_once_and_ids_may_be_of_several_types(ring):
     given = PLACES.assign(id=["a", 7, "a"], others=[[1], "b", {2}])
-    text = "the origins: 2 rows are not alone with their id, first rows 1 and 3 with 'a'; give each row an id"
+    text = (
+        "the origins: 2 rows are not alone with their id, first the rows of index 0 and 2 with 'a'; give each row an id"
+    )
     for options in {}, {"destinations": [0]}:
         with pytest.warns(UserWarning, match=text) as caught:
             found = od(ring, given, **options)
         assert found["origin"].unique().tolist() == ["a", "7"]
         assert sum("not alone" in str(each.message) for each in caught) == 1
     named = pd.DataFrame({"vertex": [2, 0], "id": [5, 5]})
-    with pytest.warns(UserWarning, match="first rows 1 and 2 with '5'"):
+    with pytest.warns(UserWarning, match="first the rows of index 0 and 1 with '5'"):
         od(ring, named, [0])
     with pytest.raises(ValueError, match="with '5'; .* since pairs name origins by their ids"):
         od(ring, named, pairs=pd.DataFrame({"origin": [5], "destination": [0]}))
@@ -70,3 +90,16 @@ def test_a_file_has_names_too(ring, tmp_path):
     assert od(ring, tmp_path / "o.csv", [0])["origin"].tolist() == NAMES
     with pytest.raises(ValueError, match=r"n.csv, row 2: `id` is missing"):
         od(ring, tmp_path / "n.csv", [0])
+
+
+@pytest.mark.filterwarnings("ignore:.*farther than")
+def test_messages_name_the_label_of_the_row_and_files_that_are_missing(ring, tmp_path):
+    bad = PLACES.set_axis(NAMES).assign(y=[0.0, None, 1.0])
+    with pytest.raises(ValueError, match="^the origins, index 'south': `y` is missing"):
+        od(ring, bad, [0])
+    with pytest.warns(UserWarning, match=r"the origins: .*, the worst is index 'south', "):
+        od(ring, PLACES.set_axis(NAMES).assign(x=[0, 1200, 0]), [0])
+    with pytest.raises(FileNotFoundError, match=r"none.csv: there is no such file; correct the name or the folder$"):
+        od(ring, tmp_path / "none.csv", [0])
+    with pytest.raises(ValueError, match=r"tables .*parquet.* and layers .*.gpkg.*give a list of names: \['0'\]"):
+        od(ring, "0", [0])

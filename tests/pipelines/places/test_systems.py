@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner
 from pyproj import Transformer
 
-from pipelines import criticality, isochrones, od, picture_graph, vertices_at, write_graph
+from pipelines import StoreError, criticality, isochrones, od, picture_graph, shortest_path, vertices_at, write_graph
 from tilepath.cli import tilepath as command
 
 PLANE = "EPSG:32633"
+NUMBERS = [1, 2, 3]  # an index as the numbers of places without one
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +57,9 @@ def test_who_names_the_system_is_not_warned(roads, degrees):
     at = near(degrees)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = od(roads["named"], pd.DataFrame(at, columns=["lon", "lat"]), [0])
+        expected = od(roads["named"], pd.DataFrame(at, NUMBERS, ["lon", "lat"]), [0])
         pd.testing.assert_frame_equal(od(roads["named"], at, [0], crs="EPSG:4326"), expected)
-        web = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(3857)
+        web = gpd.GeoSeries(gpd.points_from_xy(*at.T), NUMBERS, crs=4326).to_crs(3857)
         pd.testing.assert_frame_equal(od(roads["named"], web, [0]), expected)
         pairs = pd.DataFrame({"origin_x": web.x, "origin_y": web.y, "destination": [0, 0, 0]})
         rows = od(roads["named"], pairs=pairs, crs=3857)
@@ -83,7 +84,7 @@ def test_what_does_not_fit_is_refused(roads, degrees):
         ("named", points, 3857, "their coordinate system is EPSG:4326, not 3857; leave out crs"),
         ("named", degrees, "EPSG:x", r"crs \(--crs\) is 'EPSG:x', which is no coordinate system"),
         ("named", degrees[:, ::-1], 4326, "row 1: x 52.4 with y 13.05 is .* the two numbers exchanged"),
-        ("named", lonlat.assign(lat=95.0), None, "row 1: there is no longitude 13.05 with latitude 95"),
+        ("named", lonlat.assign(lat=95.0), None, "index 0: there is no longitude 13.05 with latitude 95"),
     ):
         with pytest.raises(ValueError, match=message):
             od(roads[network], given, [0], crs=crs)
@@ -91,8 +92,8 @@ def test_what_does_not_fit_is_refused(roads, degrees):
 
 def test_the_named_system_is_that_of_places_which_do_not_say_theirs(roads, degrees):
     at = near(degrees)
-    points = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326)
-    web, lonlat = points.to_crs(3857), pd.DataFrame(at, columns=["lon", "lat"])
+    points = gpd.GeoSeries(gpd.points_from_xy(*at.T), NUMBERS, crs=4326)
+    web, lonlat = points.to_crs(3857), pd.DataFrame(at, NUMBERS, ["lon", "lat"])
     expected = od(roads["named"], lonlat)
     for origins, destinations in ((points, web.get_coordinates()), (web.get_coordinates().to_numpy(), lonlat)):
         found = od(roads["named"], origins, destinations, crs=3857)
@@ -127,3 +128,42 @@ def test_the_commands_do_the_same(roads, degrees, tmp_path):
     told = run("od", roads["named"].path, out, "--origins", tmp_path / "at.csv", "--crs", "EPSG:4326", "--overwrite")
     assert "taken for" not in told
     assert pd.read_csv(out)["travel_time"].tolist() == [0, 5, 11, 13, 0, 6, 7, 12, 0]
+
+
+def test_whole_numbers_are_places_too(roads, degrees):
+    graph = roads["named"]
+    near = graph.coordinates()[:2].round().astype(int)
+    expected = od(graph, near.astype(float), [2, 0])
+    pairs = [*map(tuple, near.tolist())]
+    for given in near, near.astype("uint32"), pairs, [*near], near.tolist(), tuple(pairs):
+        pd.testing.assert_frame_equal(od(graph, given, [2, 0]), expected)
+    one = expected[:2]
+    for given in (pairs[0], near[0].astype(float), [pairs[0]], tuple(near[0])):
+        pd.testing.assert_frame_equal(od(graph, given, [2, 0]), one)
+    assert od(graph, [2, 0], near.tolist()[0:1])["destination"].tolist() == [1, 1]
+    with pytest.raises(StoreError, match="there is no vertex"):
+        od(graph, near[0].tolist(), [2, 0])  # a flat list names vertices
+    assert isochrones(graph, pairs[0], 20)["moved"].max() < 1
+    road = tuple(((near[0] + near[1]) // 2).tolist())
+    expected = graph.with_weights(closed=[(0, 1)]).digest
+    for closed in road, [road], np.array([road]), (0, 1), np.array([[0, 1]]):
+        assert graph.with_weights(closed=closed).digest == expected
+
+
+def test_a_place_far_outside_of_the_network_is_refused(roads, degrees):
+    at = near(degrees)
+    lonlat = pd.DataFrame(at, columns=["lon", "lat"])
+    other = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(32632).get_coordinates()
+    large = "farther than the network is large .1,3.. m."
+    with pytest.raises(
+        ValueError, match=f"the origins, index 0: ... km from .*{large}; so are 2 other rows; name the coo"
+    ):
+        od(roads["named"], other, [0])
+    with pytest.raises(ValueError, match="the destinations, index 1: .* km from the nearest vertex"):
+        od(roads["named"], [0], lonlat.assign(lon=[13.05, 0, 13.06]))
+    with pytest.raises(ValueError, match="the source .*: .* km from the nearest vertex"):
+        shortest_path(roads["named"], tuple(other.to_numpy()[0]), 0)
+    with pytest.raises(ValueError, match=f"closed, row 1: ... km from the nearest road, {large}; name"):
+        roads["named"].with_weights(closed=other[:1])
+    with pytest.warns(UserWarning, match="farther than 1,000 m"):
+        od(roads["named"], lonlat.assign(lon=13.5), [0])  # some 30 km

@@ -5,9 +5,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
+from click.testing import CliRunner
 
 import pipelines
-from pipelines import StoreError, build_hierarchy, import_graph, k_shortest_paths, shortest_path, tree_path, write_turns
+from pipelines import (
+    StoreError,
+    build_hierarchy,
+    import_graph,
+    k_shortest_paths,
+    od,
+    shortest_path,
+    tree_path,
+    write_turns,
+)
+from tilepath.cli import tilepath
 
 HOME, SCHOOL = (13.0001, 52.0001), shapely.Point(13.0199, 52.0101)
 
@@ -54,6 +65,44 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
     rows = gpd.GeoDataFrame(homes, geometry=gpd.points_from_xy(homes.lon, homes.lat))[["name", "geometry"]]
     for frame in homes, homes.rename(columns={"lon": "x", "lat": "y"}), rows:
         assert shortest_path(graph, frame.loc[0], frame.loc[1]).names == ["a", "b"]
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_tables_of_paths_have_the_lengths_of_the_routes(town, tmp_path, turns):
+    graph, _ = town
+    if turns:
+        table = pd.DataFrame([["a", "b", "c", 5]], columns=["from", "via", "to", "cost"])
+        graph = write_turns(graph, tmp_path / "turned", table)
+    names = ["b", "a", "c"]
+    found = od(graph, names, paths=True)
+    routes = [
+        shortest_path(graph, start, end) for start, end in zip(found["origin"], found["destination"], strict=True)
+    ]
+    assert found["length"].tolist() == [route.length for route in routes]
+    rows = od(graph, pairs=found[["origin", "destination"]], paths=True)
+    pd.testing.assert_series_equal(rows["length"], found["length"])
+    command = ["od", graph.path, str(tmp_path / "od.csv"), "--paths", "--origins", str(tmp_path / "o.csv")]
+    pd.DataFrame({"vertex": names}).to_csv(tmp_path / "o.csv")
+    assert CliRunner().invoke(tilepath, command).exit_code == 0
+    assert pd.read_csv(tmp_path / "od.csv")["length"].tolist() == found["length"].round(1).tolist()
+
+
+@pytest.mark.parametrize("town", ["EPSG:4326"], indirect=True)
+def test_a_frame_of_one_row_is_a_place(town):
+    graph, _ = town
+    lonlat = pd.DataFrame([[*HOME], [13.0101, 52.0]], columns=["lon", "lat"])
+    metres = gpd.GeoDataFrame(geometry=gpd.points_from_xy(lonlat.lon, lonlat.lat, crs=4326)).to_crs(32633)
+    for frame in lonlat, metres, metres.geometry, pd.DataFrame({"vertex": ["a", "b"]}):
+        assert shortest_path(graph, frame.iloc[[0]], frame.iloc[[1]]).names == ["a", "b"]
+        assert k_shortest_paths(graph, frame.iloc[[0]], "c", 1)[0].names == ["a", "b", "c"]
+        with pytest.raises(ValueError, match="^the source is a table of 2 rows; give one row, as frame"):
+            shortest_path(graph, frame, "a")
+    assert pipelines.picture_graph(graph, source=metres.iloc[[0]]) is not None
+    with pytest.raises(
+        ValueError, match="the target .*no longitude 3627.* name their coordinate system .* crs=frame.crs"
+    ):
+        shortest_path(graph, "a", metres.iloc[0])
+    assert pipelines.vertices_at(graph, metres.iloc[0], crs=metres.crs).moved.max() < 20
 
 
 @pytest.mark.parametrize("town", ["EPSG:32633"], indirect=True)
