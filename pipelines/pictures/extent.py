@@ -66,7 +66,7 @@ def refuse_places(points: Points, graph: Graph, name: str) -> None:
     coordinates = graph.coordinates()
     if points.snapped is None or coordinates is None:
         return
-    network = Network(coordinates, points.unit)
+    network = Network(coordinates, points.unit, bool(points.on_the_globe))
     size = network.box[1] - network.box[0]
     if points.on_the_globe:
         size = size * on_paper(np.array(network.box)) * np.radians(EARTH_RADIUS)

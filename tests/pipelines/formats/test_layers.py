@@ -362,13 +362,13 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (areas, {}, "row 0 .* is a Polygon, but roads are LineS"),
         (layer(NORTH).iloc[:0], {}, "the GeoDataFrame: has no lines"),
         (layer(NORTH), {"unit": "secnods"}, r"unit \(--unit\) is 'secnods', .* did you mean 'seconds'"),
-        ("none.parquet", {}, "none.parquet: there is no such file; check the name"),
+        ("none.parquet", {}, "none.parquet: there is no such file; correct the name or the folder"),
     ]
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
     assert load(layer(NORTH), unit="euros").weight_unit == "euros"
-    with pytest.raises(FormatError, match="none.csv: there is no such file; check the name"):
+    with pytest.raises(FormatError, match="none.csv: there is no such file; correct the name or the folder"):
         load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
     infinite.geometry = shapely.transform(infinite.geometry, lambda points: points + np.inf)

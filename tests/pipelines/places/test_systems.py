@@ -156,7 +156,7 @@ def test_a_place_far_outside_of_the_network_is_refused(roads, degrees):
     other = gpd.GeoSeries(gpd.points_from_xy(*at.T), crs=4326).to_crs(32632).get_coordinates()
     large = "farther than the network is large .1,3.. m."
     with pytest.raises(
-        ValueError, match=f"the origins, index 0: ... km from .*{large}; so are 2 other rows; name the coo"
+        ValueError, match=f"the origins, index 0: ... km from .*{large}; so are 2 other rows; name the coord"
     ):
         od(roads["named"], other, [0])
     with pytest.raises(ValueError, match="the destinations, index 1: .* km from the nearest vertex"):
