@@ -10,9 +10,8 @@ from pipelines.od_tables.given import Given
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.units import measured
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.units import SECONDS, read_numbers, symbol_of
+from pipelines.stores.units import question_of_short, read_numbers
 
-SHORT = 60.0  # seconds; shorter limits without a unit are often meant in minutes
 PROBES = 32  # origins whose destinations are counted
 FEW = 0.01  # share of the pairs of different vertices; if fewer are within the limit, the limit is questioned
 
@@ -23,12 +22,12 @@ def short_limit(given: Given, within: float | str | Sequence[float | str] | None
     `within` and `unit` are the options of `pipelines.od`, which were checked.
     """
     value = measured(given.graph.weight_unit, unit)
-    seconds = SECONDS.get(symbol_of(value.unit) or "", np.inf)
     numbers, own = ([], "") if within is None else read_numbers(within, "within")
-    if not numbers or own or seconds > 1:
+    if not numbers or own:
         return None
     limit = max(numbers)
-    if not 0 < limit * seconds < SHORT:
+    question = question_of_short([limit], value.unit, "within", "table", "destination")
+    if question is None:
         return None
     origins, destinations = given.points
     origins = origins.take(np.arange(len(origins.vertices))[:: max(1, len(origins.vertices) // PROBES)][:PROBES])
@@ -42,9 +41,4 @@ def short_limit(given: Given, within: float | str | Sequence[float | str] | None
         near = Near(given.source, np.dtype(np.float64), origins, destinations, value.in_network(limit))
         found = near.pairs(slice(0, len(begins)))
         reached = others[found.origins, found.destinations]
-    if reached.sum() >= FEW * others.sum():
-        return None
-    return (
-        f"within is {limit:g} in {value.unit}, the unit of the table, in which hardly any destination is reached;"
-        f" write '{limit:g}min' for minutes, or '{limit:g}{value.unit}'"
-    )
+    return question if reached.sum() < FEW * others.sum() else None

@@ -1,7 +1,6 @@
-"""The extent of a map: areas and places outside of the network are refused, and areas are cut at the edge of the map.
+"""The extent of a map: areas outside of the network are refused, and areas are cut at the edge of the map.
 
-A place or an area of another city, or in another coordinate system, would make the map a dot on a huge page, or would
-be moved to a vertex at the edge of the network.
+An area of another city, or in another coordinate system, would make the map a dot on a huge page.
 """
 
 from __future__ import annotations
@@ -11,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.pictures.layout import on_paper
-from pipelines.places.by_place import EARTH_RADIUS
-from pipelines.places.points import Points
-from pipelines.places.snapping import Network
-from pipelines.stores import Graph
 
 ROOM = 0.05  # areas reach beyond the streets by at most this share of the longer side of the map
-FAR = 0.5  # a place farther from the network than this share of the diagonal of the network is refused
 
 Box = tuple[np.ndarray, np.ndarray]  # the smallest and the largest coordinates, (2) each
 
@@ -59,25 +53,6 @@ def clipped(frame: Any, box: Box) -> Any:
     if within.all():
         return frame
     return frame.set_geometry(frame.geometry.where(within, frame.make_valid().clip_by_rect(*low, *high)))
-
-
-def refuse_places(points: Points, graph: Graph, name: str) -> None:
-    """Raise ValueError if a place was moved to a vertex that is farther away than the map is large."""
-    coordinates = graph.coordinates()
-    if points.snapped is None or coordinates is None:
-        return
-    network = Network(coordinates, points.unit, bool(points.on_the_globe))
-    size = network.box[1] - network.box[0]
-    if points.on_the_globe:
-        size = size * on_paper(np.array(network.box)) * np.radians(EARTH_RADIUS)
-    limit = max(FAR * float(np.linalg.norm(size)), network.far)
-    for row in np.flatnonzero(points.snapped > limit)[:1].tolist():
-        which = f"{name}, row {row + 1}" if len(points.snapped) > 1 else name
-        raise ValueError(
-            f"{which}: {network.say(points.snapped[row])} from the nearest vertex, more than half the diagonal of the "
-            f"network; the place is outside the network, or in another coordinate system: correct it, or name its "
-            "system (crs)"
-        )
 
 
 def _place(point: np.ndarray) -> str:

@@ -14,7 +14,6 @@ from gpuops.errors import NotEulerianError
 from gpuops.numbers import outside_infinity
 from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import Drawing
-from pipelines.pictures.extent import refuse_places
 from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
@@ -179,7 +178,6 @@ def picture_graph(
     view.close(closed_lines(whole))
     if np.size(marks):
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
-        refuse_places(points, whole, "the marks")
         if points.warning:
             warnings.warn(points.warning, stacklevel=2)
         view.mark(points.vertices, _names_of(points, marks))
@@ -262,7 +260,6 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
     placed = [place_of(each) for each in route]
     if placed and all(each is not None for each in placed):
         points = points_from(np.array(placed), graph, "route end", snapping=snapping)
-        refuse_places(points, graph, "the route ends")
         if points.warning:
             warnings.warn(points.warning, stacklevel=3)
         return [positions(vertex) for vertex in points.vertices.tolist()]
@@ -275,7 +272,6 @@ def _vertex_at(graph: Graph, given: Any, what: str, snapping: Any, stacklevel: i
         return graph.vertex(given, what)
     name = f"the {what} {place}"
     points = point_at(graph, place, what, name, snapping)
-    refuse_places(points, graph, name)
     if points.warning:
         warnings.warn(points.warning, stacklevel=stacklevel)
     return int(points.vertices[0])

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.stores.units import SECONDS, per_unit, read_numbers, symbol_of
+from pipelines.stores.units import per_unit, question_of_short, read_numbers
 
 WITHIN = "within (--within)"
-SHORT = 60.0  # seconds; shorter limits without a unit are often meant in minutes
 
 
 class Limits(NamedTuple):
@@ -47,12 +46,5 @@ def parse_limits(within: str | float | Sequence[float | str], network_unit: str)
     if not given.size or not ((0 < given) & (given < np.inf)).all():
         raise ValueError(f"{WITHIN} is {within!r}; give numbers above 0, such as 5,10,15 or 5,10,15min")
     in_network = given * per_unit(unit, network_unit, WITHIN)
-    own = SECONDS.get(symbol_of(network_unit) or "", np.inf)
-    hint = None
-    if not unit and own <= 1 and in_network[-1] * own < SHORT:
-        text = ",".join(f"{limit:g}" for limit in given)
-        hint = (
-            f"{WITHIN} is {text} in {network_unit}, the unit of the network, in which hardly any street is reached; "
-            f"write '{text}min' for minutes, or '{text}{network_unit}'"
-        )
+    hint = None if unit else question_of_short(given.tolist(), network_unit, WITHIN, "network", "street")
     return Limits(given, unit or network_unit, in_network, hint)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
+SHORT = 60.0  # seconds; shorter limits without a unit are often meant in minutes
 SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 METRES = {"m": 1.0, "km": 1000.0, "ft": 0.3048, "mi": 1609.344}
 _OTHER_NAMES = {
@@ -114,6 +116,22 @@ def limit_in(given: float | str | None, own: str, what: str) -> float | None:
     if len(numbers) != 1 or not numbers[0] >= 0:
         raise ValueError(f"{what} is {given}; give a distance of 0 or more, with a unit or without")
     return numbers[0] * per_unit(unit, own, what)
+
+
+def question_of_short(limits: Sequence[float], unit: str, what: str, whose: str, things: str) -> str | None:
+    """Return what to say if limits without a unit reach hardly any of the `things`; None unless they are short times.
+
+    `unit` is the unit in which the limits are read, `whose` the network or table that has it, and `what` the name of
+    the limits.
+    """
+    own = SECONDS.get(symbol_of(unit) or "", float("inf"))
+    if own > 1 or not 0 < max(limits) * own < SHORT:
+        return None
+    text = ",".join(f"{limit:g}" for limit in limits)
+    return (
+        f"{what} is {text} in {unit}, the unit of the {whose}, in which hardly any {things} is reached; "
+        f"write '{text}min' for minutes, or '{text}{unit}'"
+    )
 
 
 def units_like(symbol: str | None) -> dict[str, float] | None:

@@ -152,7 +152,6 @@ def picture(store: str, image: str, graph: str | None, **options: Any) -> None:
 
 def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind: str | None, **options: Any) -> None:
     from pipelines import open_graph, picture_euler_stages, picture_graph, picture_partitions
-    from pipelines.pictures.extent import refuse_places
 
     if kind is not None:
         raise click.UsageError(f"--kind {kind} draws a hierarchy store; make one of the graph (tilepath hierarchy)")
@@ -171,7 +170,7 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     for name in ("dpi", "cmap"):  # the Python function has the defaults
         if options[name] is None:
             del options[name]
-    at = AtPlaces(opened, check=refuse_places)
+    at = AtPlaces(opened)
     for name in ("source", "around"):
         options[name] = at(options[name], name)
     if options["route"] is not None:

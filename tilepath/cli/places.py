@@ -38,11 +38,10 @@ class AtPlaces:
     ----------
     graph : Graph
     snapping : the vertices sorted by place, if this was done already
-    check : a function that refuses places, by `pipelines.places.points.Points`, the graph and the name of the place
     """
 
-    def __init__(self, graph: Any, snapping: Any = None, check: Any = None):
-        self.graph, self._snapping, self._check = graph, snapping, check
+    def __init__(self, graph: Any, snapping: Any = None):
+        self.graph, self._snapping = graph, snapping
 
     def __call__(self, name: Any, what: str = "place") -> Any:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
@@ -54,8 +53,6 @@ class AtPlaces:
 
         self._snapping = self._snapping or Snapping(self.graph)
         points = point_at(self.graph, place, what, name.strip(), self._snapping)
-        if self._check is not None:
-            self._check(points, self.graph, name.strip())
         say(described(points, name, self.graph), err=True)
         return positions(points.vertices[0])
 

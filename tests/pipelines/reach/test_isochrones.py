@@ -190,7 +190,8 @@ def two_towns(tmp_path_factory):
         shapely.LineString([town[u] + (e, 0), town[v] + (e, 0)]) for e in (0, 9000) for u in range(60) for v in near[u]
     ]
     frame = geopandas.GeoDataFrame(geometry=lines, crs="EPSG:25833")
-    return import_graph(frame, tmp_path_factory.mktemp("towns") / "g", weight="geometry", unit="m")
+    with pytest.warns(UserWarning, match="the largest strongly connected component has only"):
+        return import_graph(frame, tmp_path_factory.mktemp("towns") / "g", weight="geometry", unit="m")
 
 
 def test_the_area_of_several_sources_is_the_union_of_their_areas(two_towns):
