@@ -75,7 +75,7 @@ def parse_reduction(
     count, sum and mean. A SCALE may have a unit, such as 10min: `value` has the unit of the table.
 
     >>> parse_reduction("sum:jobs")
-    Reduction(name='sum', column='jobs', scale=None, linear=False)
+    Reduction(name='sum', column='jobs', scale=None, linear=False, within=None, ending='')
     """
     found = _parsed(text, value)
     if decay is None:

@@ -16,6 +16,7 @@ from pipelines.od_tables.plan import Asked, asked_of, plan_table
 from pipelines.od_tables.short_limits import short_limit
 from pipelines.od_tables.write import compute_blocks
 from pipelines.places.networks import NetworkLike, open_network
+from pipelines.places.single import are_rows
 from pipelines.routes.along import Also
 from pipelines.stores import Graph
 
@@ -103,8 +104,8 @@ def od(
     pandas.DataFrame
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
-        `reduce`: origin, the values, and origin_snapped if the origins are places. Points that were named by integers
-        stay integers (names in CSV are text).
+        `reduce`: origin, the values, and origin_snapped if the origins are places. Rows of `pairs`, and of the origins
+        with `reduce`, keep their index. Points that were named by integers stay integers (names in CSV are text).
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
 
@@ -146,8 +147,9 @@ def od(
     if hint := short_limit(given, within, unit):
         warnings.warn(hint, stacklevel=2)
     frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
-    if pairs is not None and hasattr(pairs, "iloc"):
-        frame.index = pairs.index
+    rows = pairs if reduce is None else origins
+    if hasattr(rows, "iloc") and are_rows(rows):
+        frame.index = rows.index
     return frame
 
 

@@ -18,7 +18,7 @@ from pipelines.pictures.part import part_of
 from pipelines.pictures.separators import levels_of_vertices, separator_tree
 from pipelines.pictures.table_values import TableLike, values_of_table
 from pipelines.pictures.view import View, Walks
-from pipelines.places.at import VertexOrPlace, name_of, place_of, point_at
+from pipelines.places.at import VertexOrPlace, name_of, place_of, vertex_at
 from pipelines.places.networks import open_network
 from pipelines.places.points import Points, points_from
 from pipelines.places.single import listed
@@ -150,9 +150,9 @@ def picture_graph(
     _check_bands(band, source, distances, bool(circuit) or spanning_tree or route is not None)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
-    middle = None if around is None else _vertex_at(whole, around, "around", snapping)
+    middle = None if around is None else vertex_at(whole, around, "around", snapping)
     origin = "" if isinstance(source, Positions) else name_of(source)
-    source = None if source is None else positions(_vertex_at(whole, source, "source", snapping))
+    source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
     ends, placed = _route_ends(whole, route or (), snapping), [name_of(each) for each in route or ()]
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
@@ -263,18 +263,7 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
         if points.warning:
             warnings.warn(points.warning, stacklevel=3)
         return [positions(vertex) for vertex in points.vertices.tolist()]
-    return [positions(_vertex_at(graph, each, "route", snapping, 4)) for each in route]
-
-
-def _vertex_at(graph: Graph, given: Any, what: str, snapping: Any, stacklevel: int = 3) -> int:
-    """Return the vertex that a name means, or the nearest vertex of a place of the map."""
-    if (place := place_of(given)) is None:
-        return graph.vertex(given, what)
-    name = f"the {what} {place}"
-    points = point_at(graph, place, what, name, snapping)
-    if points.warning:
-        warnings.warn(points.warning, stacklevel=stacklevel)
-    return int(points.vertices[0])
+    return [positions(vertex_at(graph, each, "route", snapping)) for each in route]
 
 
 def _names_of(points: Points, given: Any) -> list[str]:

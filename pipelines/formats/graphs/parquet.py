@@ -46,7 +46,7 @@ def read_parquet(
     try:
         file = pq.ParquetFile(name, buffer_size=1 << 20, pre_buffer=False)  # a row group may be the whole file
     except FileNotFoundError as error:
-        raise FormatError(f"{name}: there is no such file; check the name") from error
+        raise FormatError(f"{name}: there is no such file; correct the name or the folder") from error
     except _DAMAGE as error:
         reason = "a name is not UTF-8" if isinstance(error, UnicodeError) else error
         raise FormatError(

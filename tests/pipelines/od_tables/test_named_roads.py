@@ -252,7 +252,7 @@ def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_
         ([BRIDGE, shapely.transform(BRIDGE, lambda each: each[:, ::-1])], "closed, row 2: .* exchange them"),
         (
             shapely.Point(500000, 5800000),
-            "closed, row 1: there is no longitude 500000 .*; name the system of the places",
+            "closed, row 1: there is no longitude 500000 .*; .* name their coordinate system",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -55,6 +55,11 @@ def test_rows_have_the_names_of_the_frame(ring, given, expected):
     assert found["origin"].dtype == ("int64" if isinstance(expected[0], int) else "object")
 
 
+@pytest.mark.parametrize("given", [PLACES.set_axis([4, 9, 2]), POINTS.geometry.set_axis(NAMES)], ids=type)
+def test_numbers_of_the_origins_have_their_index(ring, given):
+    pd.testing.assert_index_equal(od(ring, given, [0], reduce="count").index, given.index)
+
+
 @pytest.mark.filterwarnings("ignore:.*farther than")
 def test_a_table_joins_the_frame_by_its_index(ring, tmp_path):
     homes = POINTS.assign(people=[10, 20, 30])
