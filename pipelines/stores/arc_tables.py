@@ -6,11 +6,13 @@ gives each weight to its own arc.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from pipelines.stores.graph import Graph
+from pipelines.stores.named_roads import COLUMNS as ENDS
 from pipelines.stores.named_roads import columns_of_ends
 from pipelines.stores.road_network import RoadNetwork, road_network
 
@@ -72,7 +74,24 @@ def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
         raise ValueError(f"weights: {len(values):,} rows, but the network has {len(arcs):,}; {CURE}")
     if ends is not None:
         _refuse_other_ends(roads, arcs, ends)
-    return _in_rows(graph, roads, np.stack([arcs, mates]), own, values)
+    found = _in_rows(graph, roads, np.stack([arcs, mates]), own, values)
+    if is_frame and np.array_equal(found, own):
+        _warn_of_further_columns(graph, given, names)
+    return found
+
+
+def _warn_of_further_columns(graph: Graph, given: Any, names: list[str]) -> None:
+    """Warn that a frame changes no weight if it has columns of numbers that the table of the graph does not have."""
+    known = {COLUMN, "length", "key", *(end for pair in ENDS for end in pair)}
+    known |= {name for each in graph.choices for name in (each.name, f"{each.name}_weight")}
+    further = [name for name in names if name not in known and np.asarray(given[name]).dtype.kind in "iuf"]
+    if further:
+        warnings.warn(
+            f"weights: the column `{COLUMN}` of the frame has the weights that the graph has, so nothing changes; "
+            f"other weights may be in {', '.join(further)}: rename that column to `{COLUMN}`, or pass it alone, as "
+            f"frame[{further[0]!r}]",
+            stacklevel=6,  # the caller of with_weights
+        )
 
 
 def _numbers(index: Any, count: int) -> bool:

@@ -207,11 +207,13 @@ def test_messages_name_options_and_not_arguments_of_python(tilepath, tmp_path, c
     assert not ARGUMENT.findall(out)
 
 
+@pytest.mark.filterwarnings("always:.*weights are 1 for each arc")
 def test_remarks_and_warnings_name_options_too(tilepath, tmp_path):
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 2, "length")
     nx.write_graphml(graph, tmp_path / "some.graphml")
-    assert "each arc counts 1; other attributes are length (--weight)" in tilepath("import", "some.graphml", "g.zarr")
+    tilepath("import", "some.graphml", "g.zarr")
+    assert "weights are 1 for each arc; the edges have length: choose one (--weight)" in tilepath.said
     (tmp_path / "far.csv").write_text("node,x,y\n" + "".join(f"{v},{v},0\n" for v in range(3)))
     tilepath("import", "some.graphml", "m.zarr", "--coordinates", "far.csv")
     (tmp_path / "from.csv").write_text("x,y\n3,0\n")

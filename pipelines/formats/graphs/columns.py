@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipelines.formats.errors import FormatError
@@ -122,6 +122,17 @@ def well_known_weights(names: Sequence[str]) -> list[str]:
 def may_be_weights(name: str) -> bool:
     """Return whether a column of numbers may hold weights by its name, which is no name for ids or kinds of rows."""
     return not re.fullmatch(f"osmid|reversed|(?:{_NO_WEIGHTS.pattern})", _normal(name))
+
+
+def unread_numbers(what: str, names: Iterable[str]) -> list[str]:
+    """Return a warning that no attribute of numbers was taken for weights; none if no attribute may be weights.
+
+    `names` are the attributes of the edges that hold numbers; ids are not counted.
+    """
+    found = [name for name in dict.fromkeys(names) if may_be_weights(name)]
+    if not found:
+        return []
+    return [f"{what}: weights are 1 for each arc; the edges have {listed(found)}: choose one (weight, --weight)"]
 
 
 def may_be_directions(name: str) -> bool:

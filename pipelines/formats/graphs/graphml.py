@@ -29,7 +29,7 @@ import numpy as np
 
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
-from pipelines.formats.graphs.columns import listed
+from pipelines.formats.graphs.columns import listed, unread_numbers
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
 from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.vertices import NAME_BYTES
@@ -56,7 +56,8 @@ def read_graphml(source: str | os.PathLike[str], weight: str | None = None) -> I
     """Yield the only graph of a GraphML file, gzip'd or not.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if the file declares this
-    attribute; else the graph is unweighted. The edge attribute "geometry", which files of OSMnx have, becomes lines.
+    attribute; else the graph is unweighted, with a warning if other attributes are numbers. The edge attribute
+    "geometry", which files of OSMnx have, becomes lines.
     """
     name = os.fspath(source)
     try:
@@ -103,6 +104,7 @@ class _Elements:
         self._keys: dict[str, _Key] = {}
         self._defaults: dict[str, str] = {}
         self._weight_keys: list[str] = []  # several keys if the writer has one for each type of value
+        self._numeric: dict[str, bool] = {}  # whether all values of an attribute are numbers; only without weights
         self._line_keys: list[str] = []
         self._class_keys: list[str] = []
         self._positions: dict[int, dict[str, float]] = {}
@@ -174,7 +176,9 @@ class _Elements:
         if self._class_keys:
             stream.classes = partial(self._lines.stored_classes, stream.directed)
         stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
-        if not self.weighted:
+        warnings = [] if self.weighted else unread_numbers(self.name, self._numbers_of_edges())
+        stream.warnings += warnings
+        if not self.weighted and not warnings:
             others = listed(self._names_of_edges())
             cure = f"; other attributes are {others} (weight, --weight)" if others else ""
             stream.remarks.append(f"{self.name}: edges have no attribute 'weight', so each arc counts 1{cure}")
@@ -294,6 +298,10 @@ class _Elements:
         self.heads.append(ends[1])
         if self.weighted:
             self.weights.append(self._weight())
+        else:
+            for key, text in self._data.items():  # by their values, since OSMnx declares all numbers as strings
+                if self._numeric.get(key, True):
+                    self._numeric[key] = is_number(text)
         if self._line_keys:
             texts = [self._data[key] for key in self._line_keys if key in self._data]
             self._lines.add_line(line_in_text(texts[0]) if texts else None)
@@ -317,6 +325,18 @@ class _Elements:
 
     def _names_of_edges(self) -> list[str]:
         return [name for domain, name, _ in self._keys.values() if domain in ("edge", "all")]
+
+    def _numbers_of_edges(self) -> list[str]:
+        """Return the names of the attributes whose values are numbers; defaults count as values."""
+        numeric = {key: is_number(text) for key, text in self._defaults.items()} | self._numeric
+        numeric = {
+            key: is_one and self._keys[key].kind != "boolean"
+            for key, is_one in numeric.items()
+            if key in self._keys and self._keys[key].domain in ("edge", "all")
+        }
+        text = {self._keys[key].name for key, is_one in numeric.items() if not is_one}
+        names = {self._keys[key].name: None for key in self._keys if key in numeric}
+        return [name for name in names if name not in text]
 
     def _refuse_entity(self, *_declaration: Any) -> None:
         raise self._error("the file declares an entity, which GraphML does not need; remove it")

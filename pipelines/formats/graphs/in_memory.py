@@ -6,7 +6,7 @@ These libraries are not imported here; a caller that passes such an object has i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.formats.graphs.columns import listed
+from pipelines.formats.graphs.columns import listed, unread_numbers
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_of
 from pipelines.formats.graphs.osmnx import attribution_of, crs_of
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
@@ -49,8 +49,9 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     """Yield the arcs of a NetworkX graph. Nodes keep their order; names other than 0, 1, 2, ... become labels.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if some edge has this attribute;
-    else the graph is unweighted. The node attributes x and y, which graphs of OSMnx have, become coordinates,
-    the edge attribute geometry becomes lines, and highway becomes the classes of roads.
+    else the graph is unweighted, with a warning if other attributes are numbers. The node attributes x and y, which
+    graphs of OSMnx have, become coordinates, the edge attribute geometry becomes lines, and highway becomes the classes
+    of roads.
     """
     nodes = list(source.nodes)
     indices = {node: index for index, node in enumerate(nodes)}
@@ -63,11 +64,13 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     tails = np.array([indices[u] for u, _, _ in edges], dtype=np.int64)
     heads = np.array([indices[v] for _, v, _ in edges], dtype=np.int64)
     values = [value for _, _, value in edges]
-    remarks = []
+    remarks, warnings = [], []
     if weight is None and all(value is None for value in values):
         weights = None
         known = {name: None for *_, found in source.edges(data=True) for name in found}
-        if known:
+        numbers = [str(name) for name in known if _are_numbers(value for *_, value in source.edges(data=name))]
+        warnings = unread_numbers(f"the {type(source).__name__}", numbers)
+        if known and not warnings:
             others = listed(list(map(str, known)))
             remarks.append(
                 f"edges have no attribute 'weight', so each arc counts 1; other attributes are {others} (weight=)"
@@ -85,6 +88,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         weighted=weights is not None,
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
         remarks=remarks,
+        warnings=warnings,
         coordinates=places,
         crs=crs_of(source.graph, remarks) if places is not None else "",
         attribution=attribution_of(source.graph),
@@ -142,7 +146,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
     """Yield the arcs of an igraph graph. Vertices keep their order; "name" becomes labels, x and y become coordinates.
 
     `weight` names the edge attribute that holds the weights. By default it is "weight" if edges have this attribute;
-    else the graph is unweighted.
+    else the graph is unweighted, with a warning if other attributes are numbers.
     """
     known = source.es.attributes()
     if weight is not None and weight not in known:
@@ -150,8 +154,10 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
         raise FormatError(f"the edges have no attribute {weight!r:.80}; choose another (weight=): {attributes}")
     ends = source.get_edgelist()
     tails, heads = np.array(ends, np.int64).reshape(-1, 2).T
+    warnings = []
     if weight is None and "weight" not in known:
         weights = None
+        warnings = unread_numbers("the igraph graph", [name for name in known if _are_numbers(source.es[name])])
     else:
         values = source.es[weight or "weight"]
         weights = _weights([(u, v, w) for (u, v), w in zip(ends, values, strict=True)], values, weight or "weight")
@@ -163,6 +169,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
         directed=source.is_directed(),
         weighted=weights is not None,
         labels=map(str, source.vs["name"]) if "name" in of_vertices else None,
+        warnings=warnings,
         coordinates=_positions(list(zip(source.vs["x"], source.vs["y"], strict=True))) if placed else None,
         weight_unit=weight or "",
     )
@@ -174,6 +181,13 @@ def _positions(positions: list[tuple[Any, Any]]) -> np.ndarray | None:
     if not placed or not all(isinstance(x, int | float | np.integer | np.floating) for place in placed for x in place):
         return None
     return np.array([(math.nan, math.nan) if None in place else place for place in positions], np.float64)
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    """Return whether an attribute of edges is a number wherever it is not missing; True and False are no numbers."""
+    kinds = {type(value) for value in values if value is not None}
+    numbers = int | float | np.integer | np.floating
+    return bool(kinds) and all(issubclass(kind, numbers) and kind is not bool for kind in kinds)
 
 
 def _weights(edges: list[Any], values: list[Any], name: str) -> np.ndarray:

@@ -277,11 +277,11 @@ class _Roads:
         return column.ndim == 1 and _numbers(column) is not None
 
     def _doubt(self, name: str, weights: np.ndarray) -> None:
-        """Add a warning of weights that are hardly lengths or times of roads: all zero, or some of them negative."""
+        """Add a warning of weights that are hardly lengths or times of roads: all zero, or negative."""
         negative = np.flatnonzero(weights < 0)
         if not (weights != 0).any():
             self.warnings.append(f"{self.name}: {name!r} is 0 in all rows, from row {self.rows[0]} (from 0)")
-        elif 0 < len(negative) < len(weights):
+        elif len(negative):
             row = negative[0]
             self.warnings.append(
                 f"{self.name}: {name!r} is negative in {counted(len(negative), 'row')} of {len(weights):,}, first "

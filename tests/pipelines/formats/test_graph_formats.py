@@ -302,7 +302,8 @@ def test_objects(tmp_path):
     assert store.labels().tolist() == ["b", "a"]
     assert (arcs_of(store), store.weight_unit) == ([(0, 1, 2.5), (1, 0, 2.5)], "km")
     graph.add_edge("a", "c")
-    assert import_graph(graph, tmp_path / "plain").weight_dtype == np.int32
+    with pytest.warns(UserWarning, match="the edges have km: choose one"):
+        assert import_graph(graph, tmp_path / "plain").weight_dtype == np.int32
     with fails("'a' - 'c' has 'km' = None"):
         import_graph(graph, tmp_path / "bad", weight="km")
     with fails("2 x 3; the matrix of a graph must be square"):

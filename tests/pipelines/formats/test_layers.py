@@ -411,6 +411,7 @@ def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
 def test_doubtful_columns_are_warnings_and_others_are_named(load):
     doubts = [
         ({"cost": [3.0, -2.0]}, r"'cost' is negative in 1 row of 2, first -2.0 in row 1 \(from 0\)"),
+        ({"cost": [-3, -2]}, r"'cost' is negative in 2 rows of 2, first -3 in row 0 \(from 0\)"),
         ({"cost": [0, 0]}, r"'cost' is 0 in all rows, from row 0"),
         ({"one_way": ["yes", "no"]}, r"one_way may hold directions of one-way roads, and was not read; name"),
     ]

@@ -74,10 +74,14 @@ def test_a_graph_of_osmnx(load):
     check_streets(load(street_graph(), weight="length"))
     assert sorted(arcs_of(load(street_graph(), weight="travel_time")))[0] == (0, 1, 8.025)
     remarks = []
-    load(street_graph(), report=remarks.append)
+    says = r"Graph: weights are 1 for each arc; the edges have length, travel_time: choose one \(weight, --weight\)$"
+    with pytest.warns(UserWarning, match=says):
+        load(street_graph(), report=remarks.append)
+    assert not remarks
+    named = nx.Graph([(0, 1, {"highway": "primary", "oneway": True, "osmid": 7})])
+    load(named, report=remarks.append)  # without numbers that may be weights: a remark
     assert remarks == [
-        "edges have no attribute 'weight', so each arc counts 1; "
-        "other attributes are osmid, highway, oneway, length, travel_time (weight=)"
+        "edges have no attribute 'weight', so each arc counts 1; other attributes are highway, oneway, osmid (weight=)"
     ]
 
 
@@ -94,9 +98,10 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
         assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
     roads = load(graph, weight="length")
     assert (roads.road_classes, roads.classes().of_arcs.tolist()) == (("residential",), [0] * 5)
-    derived = write_reverse(load(graph), tmp_path / "reverse"), load(graph).with_weights(closed=[("17", "99")])
+    closed = load(graph, weight="length").with_weights(closed=[("17", "99")])
+    derived = write_reverse(load(graph, weight="length"), tmp_path / "reverse"), closed
     assert [each.attribution for each in derived] == [osm, osm]
-    assert load(street_graph()).attribution == ""
+    assert load(street_graph(), weight="length").attribution == ""
 
 
 def test_an_edge_without_the_attribute_is_named(load):
@@ -129,6 +134,9 @@ def test_a_graph_of_igraph(load):
     assert arcs_of(load(undirected)) == [(0, 1, 7), (1, 0, 7)]
     assert load(undirected).rows()[2].dtype == np.int32
     assert arcs_of(load(igraph.Graph(3))) == []
+    costs = igraph.Graph([(0, 1)], edge_attrs={"cost": [2.5], "oneway": [True], "name": ["a"], "id": [4]})
+    with pytest.warns(UserWarning, match="igraph graph: weights are 1 for each arc; the edges have cost: choose one"):
+        assert arcs_of(load(costs)) == [(0, 1, 1), (1, 0, 1)]
 
 
 def test_what_igraph_graphs_lack_is_named(load):
@@ -269,9 +277,13 @@ def test_graphml(load, written, piece, monkeypatch):
     assert arcs_of(lanes) == [(0, 1, 2), (0, 1, 3), (1, 2, 2), (2, 0, 2), (2, 2, 2)]
     assert lanes.rows()[2].dtype == np.int32
     remarks = []
-    assert {weight for *_, weight in arcs_of(load(written(GRAPHML), report=remarks.append))} == {1}
-    assert "so each arc counts 1; other attributes are length, lanes (weight, --weight)" in remarks[0]
-    undirected = load(written(GRAPHML.replace('"directed"', '"undirected"')))
+    with pytest.warns(UserWarning, match="are 1 for each arc; the edges have length, lanes: choose one .weight, --we"):
+        assert {weight for *_, weight in arcs_of(load(written(GRAPHML), report=remarks.append))} == {1}
+    assert not remarks
+    texts = GRAPHML.replace(">60.0<", ">sixty<").replace("lanes", "osmid")
+    load(written(texts), report=remarks.append)
+    assert "so each arc counts 1; other attributes are length, osmid (weight, --weight)" in remarks[0]
+    undirected = load(written(GRAPHML.replace('"directed"', '"undirected"')), weight="length")
     assert len(arcs_of(undirected)) == 10
 
 

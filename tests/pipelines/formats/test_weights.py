@@ -144,7 +144,7 @@ FRAME = pa.table({"u": [0, 1, 2], "v": [1, 2, 0], "w": pa.array([1, 1, 1], pa.in
 def ring_of(library, weighted):
     if library == "networkx":
         graph = nx.DiGraph([(0, 1), (1, 2), (2, 0)])
-        nx.set_edge_attributes(graph, 1, "weight" if weighted else "lanes")
+        nx.set_edge_attributes(graph, 1, "weight" if weighted else "osmid")
         return graph
     graph = igraph.Graph([(0, 1), (1, 2), (2, 0)], directed=True)
     if weighted:

@@ -144,6 +144,20 @@ def test_a_weight_called_length_is_not_the_length_in_metres(tmp_path):
     assert by_length[["weight", "time", "length"]].to_numpy().tolist() == [[3, 30, 300], [5, 40, 400]]
 
 
+def test_a_frame_whose_new_weights_are_in_another_column_is_a_warning(town):
+    graph, _ = town
+    arcs = graph_to_gdfs(graph)[1]
+    frame = arcs.assign(rush=arcs["weight"] * 2)
+    says = r"so nothing changes; other weights may be in rush: rename that column to `weight`, or .* frame\['rush'\]$"
+    with pytest.warns(UserWarning, match=says) as warned:
+        graph.with_weights(frame)
+    assert warned[0].filename == __file__
+    graph.with_weights(arcs)  # no further columns
+    graph.with_weights(arcs.assign(name="a"))
+    for right in frame["rush"], frame.assign(weight=frame["rush"]):
+        assert (graph.with_weights(right).weights() == graph.weights() * 2).all()
+
+
 def test_criticality_of_no_road_and_of_a_road_from_both_of_its_ends(town):
     graph, path = town
     arcs = graph_to_gdfs(graph)[1]
