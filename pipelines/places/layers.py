@@ -22,7 +22,10 @@ from pipelines.stores.road_network import road_network
 
 TOLERANCE = 0.5  # metres that a line may lie beside a road: files round coordinates, and projections do
 SHARE = 1e-6  # the same as a share of the extent of the network, if its unit is not known
+ROUNDED = 0.04  # part of the tolerance that allows for rounded coordinates: 2 cm
 ENDS = 10  # tolerances at each end of a road, at most a quarter of it, that belong to its junctions
+SLOPE = 20  # roads that meet at an angle of 3 degrees are a tolerance apart 19.1 tolerances from their junction
+REACH = 19.5  # tolerances from its end, at most, that a line runs along a road which it only touches at the end
 
 
 class Shapes(NamedTuple):
@@ -70,9 +73,11 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     given : a geometry of shapely, a list of geometries, a GeoSeries or a GeoDataFrame; or a place, as a point: (lon,
         lat), a list or an array (k, 2) of floats, or a data frame with columns lon and lat, or x and y
         A polygon meets each road that it crosses or touches. A line meets each road that it crosses, and each road
-        along which it runs at a distance of at most half a metre. A line that touches a road only at one of the ends of
-        the road does not meet the road. A point means the nearest road. Geometries without a coordinate system are in
-        the coordinates of the graph, as places are (`pipelines.places.systems`).
+        along which it runs at a distance of at most half a metre (for a road shorter than 10 m, at most a twentieth of
+        its length). A line that touches a road only at one of the ends of the road does not meet the road, even if the
+        angle between them is only 3 degrees. A line that meets no road by these rules means the most similar road, if
+        the two are at most half a metre apart. A point means the nearest road. Geometries without a coordinate system
+        are in the coordinates of the graph, as places are (`pipelines.places.systems`).
     what : word for the geometries in messages
     crs : their coordinate system, if `given` does not say it
 
@@ -87,7 +92,6 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
         The graph has no coordinates, or a geometry meets no road or is probably wrong; the message names the row.
     """
     import shapely
-    from shapely.ops import substring
 
     if (found_shapes := shapes_of(given, what)) is None:
         return None
@@ -130,9 +134,11 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     met, roads = tree.query(parts, "dwithin", distance=np.where(kinds == 1, beside, 0))
     kept = kinds[met] == 2
     for i in np.flatnonzero(kinds[met] == 1).tolist():
-        road = lines[roads[i]]
-        cut = min(ENDS * beside, road.length / 4)
-        kept[i] = parts[met[i]].dwithin(substring(road, cut, road.length - cut), beside)
+        kept[i] = _meets(parts[met[i]], lines[roads[i]], beside)
+    for part in np.setdiff1d(met[kinds[met] == 1], met[kept]).tolist():  # a short road, whose rounded line is given
+        near = np.flatnonzero(met == part)
+        unlike = shapely.hausdorff_distance(lines[roads[near]], parts[part])
+        kept[near[unlike <= min(beside, unlike.min())]] = True
     spots = np.flatnonzero(kinds == 0)[: len(nearest)]
     met, roads = np.concatenate([met[kept], spots]), np.concatenate([roads[kept], nearest[spots]])
     ends = np.sort(np.stack([tails, heads], axis=1)[arcs[roads]], axis=1)
@@ -141,6 +147,31 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
     names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
     return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
+
+
+def _meets(line: Any, road: Any, beside: float) -> bool:
+    """Return whether a line crosses a road between its junctions, or runs along it at a distance of at most `beside`.
+
+    The distance is at most 1 / `SLOPE` of the length of the road, so that a short road differs from its neighbours.
+    """
+    import shapely
+    from shapely.ops import substring
+
+    length = road.length
+    cut = min(ENDS * beside, length / 4)
+    if line.dwithin(substring(road, cut, length - cut), min(ROUNDED * beside, length / (5 * SLOPE))):
+        return True
+    apart = min(beside, length / SLOPE)
+    reach = REACH * apart
+    low, high = np.add(np.reshape(road.bounds, (2, 2)), [[-2 * apart], [2 * apart]])
+    near = shapely.clip_by_rect(line, *low, *high).buffer(apart)
+    for stretch in shapely.get_parts(shapely.line_merge(road.intersection(near))):
+        if stretch.geom_type == "LineString":
+            at = shapely.line_locate_point(road, shapely.points(shapely.get_coordinates(stretch)[[0, -1]]))
+            first, last = at.min(), at.max()
+            if last >= reach and first <= length - reach:
+                return True
+    return False
 
 
 def _tolerance(graph: Graph, coordinates: np.ndarray, *, on_the_globe: bool) -> float:

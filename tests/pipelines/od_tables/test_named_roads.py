@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import shapely
+import shapely.ops
 from click.testing import CliRunner
 
 from pipelines import (
@@ -26,6 +27,8 @@ from tilepath.cli import tilepath
 
 AT = {"a": (13.0, 52.0), "b": (13.01, 52.0), "c": (13.02, 52.0), "d": (13.0, 52.01), "e": (13.02, 52.01)}
 ROADS = [("a", "b", "primary"), ("b", "c", "primary"), ("a", "d", "service"), ("d", "e", "service"), ("e", "c", None)]
+# Angle with a street in degrees, and length in metres.
+NEIGHBOURS = [(3.2, 40), (7, 1), (11, 10), (16, 1), (20, 5), (45, 2), (90, 1), (-5, 30), (-10, 3), (-20, 1)]
 BRIDGE = shapely.box(13.012, 51.999, 13.018, 52.001)
 
 
@@ -251,6 +254,45 @@ def test_a_line_may_be_rounded(town, tmp_path, system):
         moved = shapely.transform(line, lambda at: np.nextafter(at, np.inf))
         for each in line, rounded, moved, gpd.GeoSeries([line], crs=system).to_crs(3857):
             assert graph.with_weights(closed=each).digest == expected, (own, each)
+
+
+@pytest.mark.parametrize("system", [4326, 25833])
+def test_the_line_of_a_street_closes_no_neighbour(tmp_path, system):
+    """Not a stub of 1 m beside its end, and not a street that leaves the junction at an angle of 3 to 20 degrees."""
+    rng = np.random.default_rng(3)
+    streets, start, turn = [], np.array([400000.0, 5800000]), 2.0
+    for length in rng.uniform(60, 200, 5):
+        for angle, beside in NEIGHBOURS:
+            at = turn + np.radians(angle)
+            streets.append([start, start + beside * np.array([np.cos(at), np.sin(at)])])
+        end = start + length * np.array([np.cos(turn), np.sin(turn)])
+        streets.append([start, end])
+        start, turn = end, turn + rng.uniform(-0.5, 0.5)
+    frame = gpd.GeoDataFrame({"time": 1}, index=range(len(streets)), geometry=[*map(shapely.LineString, streets)])
+    graph = import_graph(frame.set_crs(25833).to_crs(system), tmp_path / "g", weight="time")
+    _, arcs = graph_to_gdfs(graph)
+    assert len(arcs.drop_duplicates(["source", "target"])) >= len(streets)
+    for own in arcs.itertuples():
+        line = own.geometry
+        expected = graph.with_weights(closed=[(own.source, own.target)]).digest
+        rounded = shapely.transform(line, lambda at: at.round(7 if system == 4326 else 3))
+        for each in line, rounded, gpd.GeoSeries([line], crs=system).to_crs(3857):
+            assert graph.with_weights(closed=each).digest == expected, (own, each)
+        if line.length > (20 if system == 25833 else 20 / 67000):
+            for share in (0.02, 0.1, 0.3):  # a line along the middle of the street
+                part = shapely.ops.substring(line, share, 1 - share, normalized=True)
+                assert graph.with_weights(closed=part).digest == expected, (own, share)
+
+
+def test_a_line_beside_a_street_closes_it(town, tmp_path):
+    _, arcs = graph_to_gdfs(town[0])
+    graph = import_graph(arcs.to_crs(25833), tmp_path / "g", weight="weight")
+    _, arcs = graph_to_gdfs(graph)
+    for own in arcs.itertuples():
+        expected = graph.with_weights(closed=[(own.source, own.target)]).digest
+        for share in (0, 0.01, 0.45):
+            part = shapely.ops.substring(own.geometry, share, 1 - share, normalized=True)
+            assert graph.with_weights(closed=part.offset_curve(0.4)).digest == expected, (own, share)
 
 
 def test_the_coordinates_of_geometries_are_checked_as_those_of_places(town, tmp_path):
