@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops.options import whole
 from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction, reductions_in
 from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.near import Near
@@ -20,7 +21,7 @@ from pipelines.routes.along import Along, Also, named, read_along
 from pipelines.routes.paths import Walker
 from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.units import read_numbers
+from pipelines.stores.units import limits_in
 
 BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
 # A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
@@ -87,8 +88,8 @@ def asked_of(
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
     value = measured(graph.weight_unit, unit)
     limits = limits_of(within, value, several=reduce is not None)
-    if nearest is not None and not (isinstance(nearest, int | np.integer) and nearest >= 1):
-        raise ValueError(f"nearest is {nearest!r}; give a whole number from 1")
+    if nearest is not None:
+        whole("nearest", nearest, 1)
     if decay is not None and reduce is None:
         raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
     ending = "_{:g}" if len(limits) > 1 else ""
@@ -121,10 +122,10 @@ def limits_of(within: float | str | Sequence[float | str] | None, value: Measure
     """Return the limits of the option `within`, in the unit of the table; only a reduced table has `several`."""
     if within is None:
         return []
-    numbers, unit = read_numbers(within, "within") if several else ([], "")
-    given = [f"{number!r}{unit}" for number in numbers] if len(numbers) > 1 else [within]
-    found = [value.limit(each, "within") for each in given]  # type: ignore[arg-type]
-    return [each for each in dict.fromkeys(found) if each is not None]
+    found = limits_in(within, value.unit, "within")
+    if len(found) > 1 and not several:
+        raise ValueError(f"within is {within}; give one limit, or several with reduce (--reduce)")
+    return list(dict.fromkeys(found))
 
 
 class PlannedTable(NamedTuple):

@@ -51,9 +51,7 @@ class RoadsAlong:
 
     @cached_property
     def _stored(self) -> np.ndarray:
-        """The positions in the store of the arcs of `Graph.rows`, which sorts rows that are not sorted."""
-        tails = np.repeat(np.arange(self.roads.n), np.diff(self._rows[0]))
-        return np.lexsort((self.roads.indices(), tails))
+        return self.roads.stored_positions()
 
     @cached_property
     def _lengths(self) -> np.ndarray:

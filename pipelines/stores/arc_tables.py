@@ -63,11 +63,11 @@ def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
     roads = road_network(graph)
     arcs, mates = table_arcs(roads)
     ends: Any = columns_of_ends(given) if is_frame else None
-    if indexed and (ends is None or _numbers(given.index, len(values))):
-        if not _numbers(given.index, len(values)):
-            raise ValueError(f"weights: the index does not have the numbers of rows from 0; {CURE}")
+    if indexed and _numbers(given.index, len(values)):
         values = _by_index(given.index, values)
         ends = None if ends is None else [_by_index(given.index, np.asarray(each)) for each in ends]
+    elif indexed and ends is None:
+        raise ValueError(f"weights: the index does not have the numbers of rows from 0; {CURE}")
     if values.shape == own.shape and not is_frame and len(arcs) != len(own):
         return values  # a Series with a weight for each arc of rows()
     if values.shape != arcs.shape:
@@ -120,9 +120,7 @@ def _refuse_other_ends(roads: Graph, arcs: np.ndarray, ends: Any) -> None:
 
 def _in_rows(graph: Graph, roads: Graph, edges: np.ndarray, own: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return weights of edges, each of two arcs of the road network (2, k), as weights of ``graph.rows()``."""
-    positions = np.arange(graph.m)  # the position of each arc of rows() in the store
-    if not graph.sorted_rows:
-        positions = np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
+    positions = graph.stored_positions()
     stored = np.empty(graph.m, values.dtype)
     if isinstance(roads, RoadNetwork):  # turns keep their weights
         stored, edges = np.empty(graph.m, np.result_type(own, values)), roads.arcs[edges]

@@ -138,15 +138,8 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
 
 def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
     """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
-    arcs, lines, classes = _stored(graph)[kept], graph.lines(), graph.classes()
+    arcs, lines, classes = graph.stored_positions()[kept], graph.lines(), graph.classes()
     return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
-
-
-def _stored(graph: Graph) -> np.ndarray:
-    """Return the number in the store of each arc of ``graph.rows()``."""
-    if graph.sorted_rows:
-        return np.arange(graph.m)
-    return np.lexsort((graph.indices(), np.repeat(np.arange(graph.n), np.diff(graph.indptr()))))
 
 
 def closed_lines(graph: Graph) -> list[np.ndarray]:
@@ -160,7 +153,7 @@ def closed_lines(graph: Graph) -> list[np.ndarray]:
     indptr, heads, _ = origin.rows()
     tails = np.searchsorted(indptr, closed, side="right") - 1
     lines = origin.lines()
-    lines = None if lines is None else lines.taken(_stored(origin)[closed])
+    lines = None if lines is None else lines.taken(origin.stored_positions()[closed])
     offsets, points = points_along(lines, coordinates, np.arange(len(closed)), tails, heads[closed])
     return closed_lines(origin) + np.split(points, offsets[1:-1])
 

@@ -214,6 +214,12 @@ class Graph(NamedRows, OpenedStore):
             sort_rows(indptr, indices, weights.view(f"u{weights.itemsize}"))
         return indptr, indices, weights
 
+    def stored_positions(self) -> np.ndarray:
+        """Return the position in the store of each arc of ``rows()``, (m,) int64."""
+        if self.sorted_rows:
+            return np.arange(self.m)
+        return np.lexsort((self.indices(), np.repeat(np.arange(self.n), np.diff(self.indptr()))))
+
     def ranges(self, count: int, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Cut the vertices `start` to `stop` (excluded) into `count` ranges with nearly equal numbers of arcs."""
         indptr = self.indptr(start, stop)

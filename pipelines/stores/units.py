@@ -104,6 +104,18 @@ def per_unit(unit: str, own: str, what: str) -> float:
     return units[asked] / units[symbol]
 
 
+def limits_in(given: Any, own: str, what: str) -> list[float]:
+    """Return limits in the unit `own`, of a number, a text such as "5,10min" or a list of these.
+
+    >>> limits_in("1,2min", "s", "within")
+    [60.0, 120.0]
+    """
+    numbers, unit = read_numbers(given, what)
+    if not numbers or not all(number >= 0 for number in numbers):
+        raise ValueError(f"{what} is {given}; give a distance of 0 or more, with a unit or without")
+    return [number * per_unit(unit, own, what) for number in numbers]
+
+
 def limit_in(given: float | str | None, own: str, what: str) -> float | None:
     """Return a limit in the unit `own`; a text such as "2min" may have another unit. None stays None.
 
@@ -112,10 +124,10 @@ def limit_in(given: float | str | None, own: str, what: str) -> float | None:
     """
     if given is None:
         return None
-    numbers, unit = read_numbers(given, what)
-    if len(numbers) != 1 or not numbers[0] >= 0:
+    found = limits_in(given, own, what)
+    if len(found) != 1:
         raise ValueError(f"{what} is {given}; give a distance of 0 or more, with a unit or without")
-    return numbers[0] * per_unit(unit, own, what)
+    return found[0]
 
 
 def question_of_short(limits: Sequence[float], unit: str, what: str, whose: str, things: str) -> str | None:

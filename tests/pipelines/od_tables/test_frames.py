@@ -193,7 +193,7 @@ def test_limits_and_scales_may_have_a_unit(roads, tmp_path):
         ({"unit": "minuts"}, r"unit \(--unit\) is 'minuts', which is no unit; did you mean 'minutes'"),
         ({"within": "2 minuts"}, "is in 'minuts', which is no unit; did you mean 'minutes'"),
         ({"within": "2km"}, "is in km, but distances are in s; choose one of ms, s, min"),
-        ({"within": [1, 2]}, r"is \[1, 2\]; give a distance of 0 or more"),
+        ({"within": [1, 2]}, r"is \[1, 2\]; give one limit, or several with reduce"),
         ({"within": "nan"}, "is nan; give a distance of 0 or more"),
         ({"reduce": "decay:near"}, "SCALE of reduce .* is 'near'; give numbers"),
     ):

@@ -193,8 +193,8 @@ def test_the_command_reduces_to_several_columns(source, tmp_path):
     for options, says in (
         ({"reduce": ["decay:5", "decay:9"]}, "reduce names the column decay twice"),
         ({"reduce": []}, r"reduce is \[\]; give a text"),
-        ({"within": [30, 70]}, r"is \[30, 70\]; give a distance"),
-        ({"within": [30, -70], "reduce": "count"}, "within is -70.0; give"),
+        ({"within": [30, 70]}, r"is \[30, 70\]; give one limit"),
+        ({"within": [30, -70], "reduce": "count"}, r"within is \[30, -70\]; give a distance of 0 or more"),
     ):
         with pytest.raises(ValueError, match=says):
             od(source, None, positions([3]), **options)
