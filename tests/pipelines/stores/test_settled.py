@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import threading
 from dataclasses import replace
 from functools import partial
 
@@ -29,21 +30,27 @@ from tilepath.cli.describe import store_facts
 
 
 class Meanwhile:
-    """Calls ``change()`` once, just before the n-th look at a file of a folder; `n` is None while nothing counts."""
+    """Calls ``change()`` once, just before the n-th look at a file of a folder; `n` is None while nothing counts.
+
+    Zarr reads chunks in threads: none of them looks at a file while another is in the middle of the change.
+    """
 
     def __init__(self, monkeypatch, folder):
-        self.folder, self.n, self.change = str(folder), None, None
+        self.folder, self.n, self.change, self.alone = str(folder), None, None, threading.RLock()
         for module, name in (builtins, "open"), (io, "open"), (os, "stat"):
             monkeypatch.setattr(module, name, self.counted(getattr(module, name)))
 
     def counted(self, look):
         def counted(path, *arguments, **options):
-            if self.n is not None and not isinstance(path, int) and os.fspath(path).startswith(self.folder):
-                self.n -= 1
-                if self.n == 0:
-                    self.n = None
-                    self.change()
-            return look(path, *arguments, **options)
+            if isinstance(path, int) or not os.fspath(path).startswith(self.folder):
+                return look(path, *arguments, **options)
+            with self.alone:
+                if self.n is not None:
+                    self.n -= 1
+                    if self.n == 0:
+                        self.n = None
+                        self.change()
+                return look(path, *arguments, **options)
 
         return counted
 
