@@ -3,6 +3,9 @@
 Areas are made in a plane. If coordinates are longitudes and latitudes, the unit of the plane is the metre: x is the
 longitude, and y the latitude, each times the length of its degree at the source. So areas of up to some hundred
 kilometres have the right shape. Of a smaller limit, an area does not depend on the larger limits.
+
+A concave hull is made of points, and may pass between two points of one street. So long straight streets get additional
+points. Without these points, dead ends would lie outside of the hull.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ AREAS = ("concave", "convex", "buffers")
 HULLS = ("concave", "convex")
 WIDTH = 50.0  # default distance of the edge of a buffer from its street, in metres on the ground
 SHARE = 0.01  # default width if the coordinate system is not known, as a share of the diagonal of the network
+GAPS = 0.5  # the points of a concave hull are at most this share of the default width apart along a street
+SLIVER = 1e-9  # an area that is smaller than this share of the square of its outline is a rounded straight street
 ROUND = 3  # segments of a quarter of a circle
 
 
@@ -61,7 +66,7 @@ def default_width(crs: str, places: np.ndarray, network: np.ndarray) -> float:
 
 
 def areas_of(
-    cut: Cut, band: np.ndarray, limits: int, scale: np.ndarray, kind: str, concavity: float, width: float
+    cut: Cut, band: np.ndarray, limits: int, scale: np.ndarray, kind: str, concavity: float, width: float, gap: float
 ) -> list[Any]:
     """Return the area within each limit as a Polygon or MultiPolygon of shapely, which is empty if there is no area.
 
@@ -75,10 +80,13 @@ def areas_of(
     kind : one of `AREAS`
     concavity : from 0, the hull that follows the streets most closely, to 1, the convex hull
     width : distance of the edge of a buffer from its street, in the plane
+    gap : the points of a street for its concave hull are at most this far apart, in the plane
     """
     import shapely
 
     points, of_piece = cut.points * scale, np.repeat(np.arange(len(band)), np.diff(cut.offsets))
+    if kind == "concave":
+        points, of_piece = _with_more_points(points, of_piece, gap)
     found: list[Any] = []
     for limit in range(limits):
         if kind == "buffers":
@@ -87,11 +95,22 @@ def areas_of(
         else:
             several = shapely.multipoints(np.unique(points[band[of_piece] <= limit], axis=0))
             area = shapely.convex_hull(several) if kind == "convex" else shapely.concave_hull(several, ratio=concavity)
-        area = area if area.geom_type in ("Polygon", "MultiPolygon") else shapely.Polygon()
+        if area.geom_type not in ("Polygon", "MultiPolygon") or area.area < SLIVER * area.length**2:
+            area = shapely.Polygon()
         if found and kind != "convex":
             area = shapely.union(found[-1], area)
         found.append(_filled(area) if kind == "concave" else area)
     return [shapely.transform(area, lambda places: places / scale) for area in found]
+
+
+def _with_more_points(points: np.ndarray, of_piece: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return points along pieces, and the pieces to which they belong, with further points in gaps beyond `gap`."""
+    steps = np.diff(points, axis=0, append=points[-1:])
+    steps[np.diff(of_piece, append=-1) != 0] = 0  # from a piece to the next
+    parts = np.maximum(np.ceil(np.hypot(*steps.T) / gap), 1).astype(np.int64)
+    share = (np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)) / np.repeat(parts, parts)
+    more = np.repeat(points, parts, axis=0) + share[:, None] * np.repeat(steps, parts, axis=0)
+    return more, np.repeat(of_piece, parts)
 
 
 def united(areas: Sequence[Any]) -> Any:

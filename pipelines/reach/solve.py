@@ -18,7 +18,7 @@ from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points, points_from
 from pipelines.places.single import listed
-from pipelines.reach.areas import AREAS, HULLS, areas_of, default_width, plane_scale, united
+from pipelines.reach.areas import AREAS, GAPS, HULLS, areas_of, default_width, plane_scale, united
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
 from pipelines.routes.distances import open_rows
@@ -153,9 +153,9 @@ class Reach:
     def _areas(self, sources: np.ndarray, kind: str, concavity: float, width: float | None) -> list[Any]:
         """Return the area of some sources within each limit."""
         pieces, cut, scale = self._pieces(sources)
-        if width is None:
-            width = default_width(self.crs or "", self.places[self.points.vertices[sources]], self.places)
-        return areas_of(cut, pieces.band, len(self.limits.given), scale, kind, concavity, width)
+        usual = default_width(self.crs or "", self.places[self.points.vertices[sources]], self.places)
+        width, gap = usual if width is None else width, GAPS * usual
+        return areas_of(cut, pieces.band, len(self.limits.given), scale, kind, concavity, width, gap)
 
     def marks(self) -> pa.Table:
         """Return the vertices of the sources, with the labels of a map: their names, or "source" for an unnamed one."""
@@ -200,9 +200,11 @@ def isochrones(
     together : bool
         Return one isochrone around all sources, from the nearest source, not one isochrone for each source. The area is
         the union of the hulls of the sources, so that streets between two sources are outside of the area if neither
-        source reaches them.
+        source reaches them. A source that reaches only a straight street adds nothing, unless `kind` is "buffers".
     concavity : float
-        The shape of concave hulls: from 0, which follows the streets most closely, to 1, the convex hull.
+        The shape of concave hulls: from 0, which follows the streets most closely, to 1, the convex hull. The
+        smaller the number, the more of the reached streets lies outside of the hull; with the default, hardly anything.
+        Buffers contain all reached streets.
     width : float, optional
         Distance of the edge of a buffer from its street: in metres if coordinates are longitudes and latitudes, else in
         the unit of the coordinates. By default, it is 50 m on the ground. If the coordinate system is not known, the

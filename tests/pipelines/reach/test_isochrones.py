@@ -215,6 +215,23 @@ def test_each_area_contains_the_smaller_ones(two_towns):
     assert not any(len(part.interiors) for area in areas for part in shapely.get_parts(area))
 
 
+def test_hulls_contain_dead_ends(tmp_path):
+    """Blocks of 50 m with two long straight dead ends; and an oblique straight street far away, which has no area."""
+    grid = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1) * 50.0
+    lines = [*zip(grid[:, :-1].reshape(-1, 2), grid[:, 1:].reshape(-1, 2), strict=True)]
+    lines += zip(grid[:-1].reshape(-1, 2), grid[1:].reshape(-1, 2), strict=True)
+    lines += [((200, 200), (500, 210)), ((200, 0), (480, 20)), ((500, 210), (933, 431.1))]
+    frame = geopandas.GeoDataFrame(geometry=[shapely.LineString(line) for line in lines], crs="EPSG:25833")
+    graph = import_graph(frame, tmp_path / "g", weight="geometry", unit="m")
+    near, far = (np.linalg.norm(graph.coordinates() - at, axis=1).argmin() for at in ((200, 100), (933, 431.1)))
+    area = tilepath.isochrones(graph, tilepath.positions(near), 400).geometry[0]
+    streets = tilepath.isochrones(graph, tilepath.positions(near), 400, kind="edges").union_all()
+    assert streets.length > 2500
+    assert streets.difference(area.buffer(0.01)).length == 0
+    for kind in "concave", "convex":
+        assert tilepath.isochrones(graph, tilepath.positions(far), 321.7, kind=kind).is_empty.tolist() == [True]
+
+
 def test_buffers_are_fifty_metres_wide_on_the_ground(tmp_path):
     """A street of 400 m in New York, by 250 m alone, with other limits, and in other systems."""
     ends = geopandas.GeoSeries.from_xy([585000, 585400], [4511000, 4511000], crs="EPSG:26918")
