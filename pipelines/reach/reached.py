@@ -34,6 +34,10 @@ class Pieces(NamedTuple):
     begin: np.ndarray
     end: np.ndarray
 
+    def turned(self) -> Pieces:
+        """Return the same pieces of the opposite arcs, which lead from the ends of these arcs to their beginnings."""
+        return Pieces(self.arcs, 1 - self.last, 1 - self.first, self.band, self.end, self.begin)
+
 
 def reached_pieces(
     tails: np.ndarray,

@@ -21,7 +21,7 @@ from pipelines.places.single import listed
 from pipelines.reach.areas import AREAS, GAPS, HULLS, areas_of, default_width, plane_scale, united
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
-from pipelines.routes.distances import open_rows
+from pipelines.routes.distances import Rows, SearchedDistances, open_rows
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import HierarchyStore
@@ -44,6 +44,7 @@ class Reach:
         sources: Any,
         within: str | float | Sequence[float | str],
         *,
+        reverse: bool = False,
         together: bool = False,
         snap_limit: float | str | None = None,
         crs: Any = None,
@@ -68,7 +69,11 @@ class Reach:
         self._junctions = opened.junctions()
         if self._junctions is not None:
             self._drawn &= ~self._junctions.are_turns(self.tails, self.heads)
-        rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
+        self._reverse = reverse
+        if reverse and opened.directed:  # a hierarchy has rows of distances from a source, not to a source
+            rows: Rows = SearchedDistances(opened, reverse=True)
+        else:
+            rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
         self._reached = [self._within(rows.row(vertex)) for vertex in self.points.vertices.tolist()]
         sources = np.arange(len(self.points.vertices))
         self._groups = [sources] if together else list(sources[:, None])
@@ -95,8 +100,10 @@ class Reach:
         closed = ~self.graph.through()
         closed[vertices] = False
         leaving[closed] = np.inf
+        begins, ends = (self.heads, self.tails) if self._reverse else (self.tails, self.heads)
         undirected = not self.graph.directed
-        pieces = reached_pieces(self.tails, self.heads, self.weights, leaving, self.limits.in_network, undirected)
+        pieces = reached_pieces(begins, ends, self.weights, leaving, self.limits.in_network, undirected)
+        pieces = pieces.turned() if self._reverse else pieces
         pieces = Pieces(*(column[self._drawn[pieces.arcs]] for column in pieces))
         arcs, lines = np.unique(pieces.arcs, return_inverse=True)
         offsets, points = points_along(self._lines, self.places, arcs, self.tails[arcs], self.heads[arcs])
@@ -179,6 +186,7 @@ def isochrones(
     within: str | float | Sequence[float | str],
     *,
     kind: str = "concave",
+    reverse: bool = False,
     together: bool = False,
     concavity: float = 0.3,
     width: float | None = None,
@@ -197,6 +205,9 @@ def isochrones(
         Limits in the unit of the network, or in another unit of time or length, as "5,10,15min".
     kind : {"concave", "convex", "buffers", "edges"}
         Hulls of the reached streets, buffers around them, or the streets.
+    reverse : bool
+        Search against the arcs: return from where the sources are reached within limits. A hierarchy does not help to
+        do so; its graph is searched.
     together : bool
         Return one isochrone around all sources, from the nearest source, not one isochrone for each source. The area is
         the union of the hulls of the sources, so that streets between two sources are outside of the area if neither
@@ -221,7 +232,8 @@ def isochrones(
         Edges: source, limit, tail, head, begin and end (when the two ends are reached) and geometry, a row for each
         piece of an arc between two limits, which is cut exactly where a limit ends. In a directed graph each arc is
         walked separately. In an undirected graph, both arcs of an edge are walked, and each piece ends where the two
-        walks meet. Turns take time, but are not drawn.
+        walks meet. Turns take time, but are not drawn. With `reverse`, pieces lead to the source, and begin and end are
+        the distances to the source from the two ends of the piece.
 
         ``frame.attrs["unit"]`` is the unit of the limits, if it is known.
 
@@ -248,7 +260,9 @@ def isochrones(
     """
     check_kind(kind, concavity, width)
     need_geopandas("isochrones")
-    reach = Reach(network, sources, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
+    reach = Reach(
+        network, sources, within, reverse=reverse, together=together, snap_limit=snap_limit, crs=crs, graph=graph
+    )
     for warning in (reach.points.warning, reach.note):
         if warning:
             warnings.warn(warning, stacklevel=2)

@@ -36,6 +36,8 @@ class SearchedDistances:
     ----------
     graph : Graph
         Weights may be negative.
+    reverse : bool
+        Search against the arcs: rows have the distances from every vertex to the source. Weights must not be negative.
 
     Attributes
     ----------
@@ -52,13 +54,14 @@ class SearchedDistances:
         The memory of this process is too small for the graph.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, *, reverse: bool = False):
         needs = Needs((ARC_BYTES * graph.m + VERTEX_BYTES * graph.n,))
         cure = "Let the workers of a cluster search (tilepath sssp)"
         needs.refuse_memory(f"{graph.path}: searches in this process", this_process(), cure)
         self.graph, self.path, self.n = graph, graph.path, graph.n
+        rows = graph.reverse.rows() if reverse else graph.rows()
         with self._errors():
-            self._laid_out = search_graph(*graph.rows(), through=graph.through(), symmetric=not graph.directed)
+            self._laid_out = search_graph(*rows, through=graph.through(), symmetric=not graph.directed)
         self.dtype = self._laid_out.dtype
 
     def search(self, sources: np.ndarray) -> np.ndarray:

@@ -114,6 +114,10 @@ class ReversedGraph(NamedRows):
         """The graph itself."""
         return self.graph
 
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return all arcs as CSR: indptr, indices, weights."""
+        return self._indptr, self._indices, self.weights()
+
     def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the int64 offsets of rows `start` to `stop` (excluded); rows are sorted by head."""
         return self._indptr[start : (self.n if stop is None else stop) + 1]

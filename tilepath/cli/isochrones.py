@@ -44,6 +44,7 @@ SAID = 3  # up to this many places, the command says how far each place was move
     show_default=True,
     help="Hulls of the reached streets, buffers around them, or the streets themselves, cut where the limits end.",
 )
+@click.option("--reverse", is_flag=True, help="Show from where the sources are reached, instead of what they reach.")
 @click.option("--together", is_flag=True, help="One area around all sources, not one for each source.")
 @click.option(
     "--concavity",
@@ -73,6 +74,7 @@ def isochrones(
     sources: tuple[str, ...],
     from_file: str | None,
     within: str,
+    reverse: bool,
     together: bool,
     snap_limit: float | str | None,
     crs: str | None,
@@ -93,7 +95,9 @@ def isochrones(
     if bool(sources) == (from_file is not None):
         raise click.UsageError("name the sources, either with --from or with --from-file")
     given = from_file if from_file is not None else _sources(network, graph, crs, sources)
-    reach = Reach(network, given, within, together=together, snap_limit=snap_limit, crs=crs, graph=graph)
+    reach = Reach(
+        network, given, within, reverse=reverse, together=together, snap_limit=snap_limit, crs=crs, graph=graph
+    )
     _say_moved(reach)
     rows = write_isochrones(reach, out, **options)
     limits = ", ".join(f"{limit:g}" for limit in reach.limits.given)

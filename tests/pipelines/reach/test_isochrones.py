@@ -8,6 +8,7 @@ import geopandas
 import numpy as np
 import pandas
 import pytest
+import scipy
 import shapely
 import shapely.ops
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilepath
-from pipelines import StoreError, build_hierarchy, import_graph, write_graph
+from pipelines import StoreError, build_hierarchy, import_graph, write_graph, write_reverse
 from pipelines.reach.limits import parse_limits
 from pipelines.reach.reached import cut_lines, reached_pieces
 from pipelines.reach.solve import Reach, write_isochrones
@@ -277,6 +278,41 @@ def test_closed_vertices_are_reached_and_left_only_by_those_who_start_there(tmp_
         assert list(zip(edges["tail"], edges["head"], strict=True)) == arcs
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_from_where_a_place_is_reached(tmp_path, directed):
+    """Distances are those of SciPy in the transposed matrix. Pieces lead to the source, and are cut at their start."""
+    rng = np.random.default_rng(4)
+    places, weights = rng.uniform(0, 100, (12, 2)), rng.integers(1, 9, (12, 12)) * (rng.random((12, 12)) < 0.2)
+    np.fill_diagonal(weights, 0)
+    weights = weights if directed else np.triu(weights) + np.triu(weights).T
+    matrix = scipy.sparse.csr_array(weights.astype(float))
+    graph = write_graph(
+        tmp_path / "g", matrix.indptr, matrix.indices, matrix.data, directed=directed, coordinates=places
+    )
+    to = scipy.sparse.csgraph.dijkstra(matrix.T, indices=5)
+    pieces = tilepath.isochrones(graph, "5", [4, 11], kind="edges", reverse=True)
+    found = {}
+    for limit, tail, head, begin, end, line in pieces.drop(columns="source").itertuples(index=False):
+        u, v = int(tail), int(head)
+        assert begin == pytest.approx(min(limit, to[v] + weights[u, v])) or not directed
+        assert end == pytest.approx(max(4 * (limit == 11), to[v]))
+        shares = (np.array([[begin], [end]]) - to[v]) / weights[u, v]  # of the arc, from its head
+        np.testing.assert_allclose(line.coords, places[v] + shares * (places[u] - places[v]))
+        found.setdefault((u, v), []).append(begin - end)
+    there = [(u, v) for u, v in np.argwhere(weights).tolist() if to[v] < 11]
+    if directed:
+        assert {arc: sum(parts) for arc, parts in found.items()} == {
+            (u, v): pytest.approx(min(11 - to[v], weights[u, v])) for u, v in there
+        }
+        assert len(there) > len(tilepath.isochrones(graph, "5", 11, kind="edges"))
+    for kind in "convex", "buffers":
+        area, back = (
+            tilepath.isochrones(each, "5", 11, kind=kind, reverse=each is graph)
+            for each in (graph, write_reverse(graph, tmp_path / "back", overwrite=True))
+        )
+        assert area.geometry[0].equals(back.geometry[0])
+
+
 def test_hierarchies_and_degrees(cross, tmp_path, client):
     hierarchy = build_hierarchy(client, cross, tmp_path / "h")
     expected = tilepath.isochrones(cross, (1.0, 2.0), "0.1min", kind="buffers")
@@ -389,6 +425,8 @@ def test_the_command(cross, tmp_path):
     assert geopandas.list_layers(out)["name"].tolist() == ["areas", "edges"]
     assert geopandas.read_file(out, layer="areas")["source"].tolist() == ["1,2", "1,2", "-99,0", "-99,0"]
     (tmp_path / "s.csv").write_text("id,x,y\nhere,1,1\n")
+    told = run(tmp_path / "r.geojson", "--from", "1", "--within", "3", "--kind", "edges", "--reverse")
+    assert "1 edge within" in told.output  # the end of the one-way street, with which no way begins
     told = run(tmp_path / "o.geojson", "--from-file", tmp_path / "s.csv", "--within", "3", "--kind", "edges")
     assert "4 edges within 3 s of 1 source" in told.output
     assert geopandas.read_file(tmp_path / "o.geojson")["source"].tolist() == ["here"] * 4

@@ -265,6 +265,9 @@ def test_places_isochrones_and_layers_show_the_roads_alone(crossing, tmp_path):
     assert found.loc[("m", "w"), "end"] == 120
     np.testing.assert_allclose(found.geometry[("m", "w")].length, 1)  # half of its 2, as the turn took 30 of 60
     assert found.loc[("m", "w"), "begin"] == 90
+    found = pipelines.isochrones(graph, ["w"], 120, kind="edges", reverse=True).set_index(["tail", "head"])
+    assert found.loc[("s", "m"), ["begin", "end"]].tolist() == [120, 90]  # before the turn
+    assert "s" not in pipelines.isochrones(graph, ["n"], 120, kind="edges", reverse=True)["tail"].tolist()
     pipelines.export_store(graph.path, tmp_path / "arcs.gpkg")
     arcs, plain = gpd.read_file(tmp_path / "arcs.gpkg", layer="arcs"), arcs_frame(crossing)
     assert arcs[["source", "target", "weight"]].equals(plain[["source", "target", "weight"]])
