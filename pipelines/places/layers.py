@@ -13,8 +13,15 @@ from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.points import system_of
 from pipelines.places.row_names import names_of_shapes
 from pipelines.places.single import are_places, is_pair, is_place, whole_row
-from pipelines.places.snapping import Network, Snapping, distances_apart, far_away, refuse_exchanged, refuse_outside
-from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
+from pipelines.places.snapping import (
+    Network,
+    Snapping,
+    distances_apart,
+    far_away,
+    refuse_exchanged,
+    refuse_outside,
+)
+from pipelines.places.systems import ON_EARTH, Located, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
@@ -93,19 +100,57 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     """
     import shapely
 
-    if (found_shapes := shapes_of(given, what)) is None:
+    if (given_shapes := shapes_of(given, what)) is None:
         return None
-    shapes, graph = found_shapes.shapes, road_network(graph)
+    shapes, graph = given_shapes.shapes, road_network(graph)
     coordinates = graph.coordinates()
     if coordinates is None:
         raise ValueError(f"{what}: {graph.path} has no coordinates; name roads by their two ends, as [('a', 'b')]")
     parts, rows = shapely.get_parts(shapes, return_index=True)
     parts, rows = parts[~shapely.is_empty(parts)], rows[~shapely.is_empty(parts)]
     snapping = Snapping(graph, crs=system_of(given, crs, what))
-    axes = found_shapes.axes or axes_of_pairs(graph, snapping.crs)
+    axes = given_shapes.axes or axes_of_pairs(graph, snapping.crs)
     inner = shapely.get_coordinates(shapely.point_on_surface(parts))
-    found = snapping.located(inner, axes, what)
-    parts = shapely.transform(parts, lambda each: snapping.located(each, axes, what).places)
+    places = snapping.located(inner, axes, what)
+    roads = _roads_of(graph, coordinates)
+    parts = shapely.transform(parts, lambda each: snapping.located(each, axes, what).places * roads.scale)
+    nearest = _nearest(roads, places.places)
+    if len(nearest):
+        apart = _distances_to(roads, nearest, places)
+        unit = unit_of(graph, on_the_globe=places.on_the_globe)
+        network = Network(coordinates, unit, places.on_the_globe, "road")
+        refuse_exchanged(inner, places, apart, axes, network, what)
+        apart = np.where(shapely.get_dimensions(parts) == 0, apart, 0)
+        refuse_outside(apart, network, what)
+        for text in (places.note, far_away(apart, network, what)):
+            if text:
+                warnings.warn(text, stacklevel=6)
+    beside = _tolerance(graph, coordinates, on_the_globe=places.on_the_globe)
+    met, near = _met(roads, parts, nearest, beside)
+    pairs = np.unique(np.column_stack([rows[met], roads.ends[near]]), axis=0)  # in the order of the rows
+    for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
+        raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
+    names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
+    return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
+
+
+class _Roads(NamedTuple):
+    """The arcs of a network as lines, in a plane where x and y are equally long: coordinates times `scale`.
+
+    `ends` (k, 2) has the vertices of each arc in ascending order, so that both arcs of a road have equal ends. `tree`
+    finds lines by their place.
+    """
+
+    ends: np.ndarray
+    lines: np.ndarray
+    tree: Any
+    scale: np.ndarray
+
+
+def _roads_of(graph: Graph, coordinates: np.ndarray) -> _Roads:
+    """Return all arcs that have coordinates, without loops."""
+    import shapely
+
     heads = graph.indices()
     tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
     there = np.isfinite(coordinates).all(axis=1)
@@ -115,38 +160,50 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     if coordinate_system(graph, coordinates) == DEGREES:  # so that the nearest road is nearest on the globe, too
         scale[0] = np.cos(np.radians(np.nanmean(coordinates[:, 1])))
     lines = shapely.linestrings(points * scale, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
-    tree, parts = shapely.STRtree(lines), shapely.transform(parts, lambda each: each * scale)
-    kinds = shapely.get_dimensions(parts)
-    nearest = tree.nearest(shapely.points(found.places * scale)) if len(lines) else np.zeros(0, np.int64)
-    if len(nearest):
-        unit = unit_of(graph, on_the_globe=found.on_the_globe)
-        network = Network(coordinates, unit, found.on_the_globe, "road")
-        along = shapely.line_locate_point(lines[nearest], shapely.points(found.places * scale))
-        on_road = shapely.get_coordinates(shapely.line_interpolate_point(lines[nearest], along)) / scale
-        apart = distances_apart(found.places, on_road, on_the_globe=found.on_the_globe)
-        refuse_exchanged(inner, found, apart, axes, network, what)
-        apart = np.where(kinds == 0, apart, 0)
-        refuse_outside(apart, network, what)
-        for text in (found.note, far_away(apart, network, what)):
-            if text:
-                warnings.warn(text, stacklevel=6)
-    beside = _tolerance(graph, coordinates, on_the_globe=found.on_the_globe)
-    met, roads = tree.query(parts, "dwithin", distance=np.where(kinds == 1, beside, 0))
+    return _Roads(np.sort(np.stack([tails, heads], axis=1)[arcs], axis=1), lines, shapely.STRtree(lines), scale)
+
+
+def _nearest(roads: _Roads, places: np.ndarray) -> np.ndarray:
+    """Return the road nearest to each place, none if there are no roads."""
+    import shapely
+
+    if not len(roads.lines):
+        return np.zeros(0, np.int64)
+    return roads.tree.nearest(shapely.points(places * roads.scale))
+
+
+def _distances_to(roads: _Roads, nearest: np.ndarray, places: Located) -> np.ndarray:
+    """Return the distance of each place from its nearest road, as `distances_apart` does."""
+    import shapely
+
+    lines, points = roads.lines[nearest], shapely.points(places.places * roads.scale)
+    on_road = shapely.line_interpolate_point(lines, shapely.line_locate_point(lines, points))
+    there = shapely.get_coordinates(on_road) / roads.scale
+    return distances_apart(places.places, there, on_the_globe=places.on_the_globe)
+
+
+def _met(roads: _Roads, parts: np.ndarray, nearest: np.ndarray, beside: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return which part meets which road: pairs of the number of a part and the number of a road.
+
+    Parameters
+    ----------
+    parts : points, lines and polygons, in the plane of the roads
+    nearest : the road nearest to each part
+    beside : how far a line may lie beside a road
+    """
+    import shapely
+
+    kinds, lines = shapely.get_dimensions(parts), roads.lines
+    met, near = roads.tree.query(parts, "dwithin", distance=np.where(kinds == 1, beside, 0))
     kept = kinds[met] == 2
     for i in np.flatnonzero(kinds[met] == 1).tolist():
-        kept[i] = _meets(parts[met[i]], lines[roads[i]], beside)
+        kept[i] = _meets(parts[met[i]], lines[near[i]], beside)
     for part in np.setdiff1d(met[kinds[met] == 1], met[kept]).tolist():  # a short road, whose rounded line is given
-        near = np.flatnonzero(met == part)
-        unlike = shapely.hausdorff_distance(lines[roads[near]], parts[part])
-        kept[near[unlike <= min(beside, unlike.min())]] = True
+        those = np.flatnonzero(met == part)
+        unlike = shapely.hausdorff_distance(lines[near[those]], parts[part])
+        kept[those[unlike <= min(beside, unlike.min())]] = True
     spots = np.flatnonzero(kinds == 0)[: len(nearest)]
-    met, roads = np.concatenate([met[kept], spots]), np.concatenate([roads[kept], nearest[spots]])
-    ends = np.sort(np.stack([tails, heads], axis=1)[arcs[roads]], axis=1)
-    pairs = np.unique(np.column_stack([rows[met], ends]), axis=0)  # in the order of the rows
-    for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
-        raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
-    names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
-    return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
+    return np.concatenate([met[kept], spots]), np.concatenate([near[kept], nearest[spots]])
 
 
 def _meets(line: Any, road: Any, beside: float) -> bool:
