@@ -16,7 +16,7 @@ import pyarrow as pa
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.files.layers import is_layer, read_layer
-from pipelines.files.tables import column_names, is_among, number_field, read_columns
+from pipelines.files.tables import column_names, is_among, number_field, pandas_array, read_columns
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.row_by_row import RowByRow
@@ -24,7 +24,7 @@ from pipelines.od_tables.units import Measured, measured
 from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
-from pipelines.places.row_names import numbered
+from pipelines.places.row_names import numbered, text_of
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
@@ -99,6 +99,27 @@ def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
     return positions(np.stack([named.sources, named.targets], axis=1))
 
 
+def groups_in(roads: Any, together: str) -> pa.Array:
+    """Return the entries of the column `together` of a table of roads, which may be in a file, as integers or as text.
+
+    Raises
+    ------
+    ValueError
+        `roads` has no such column, or an entry is missing.
+    """
+    if isinstance(roads, str | os.PathLike):
+        roads = read_layer(roads, None, "")[0] if is_layer(roads) else read_columns(roads, [together])
+    columns = list(getattr(roads, "column_names", getattr(roads, "columns", ())))
+    if together not in columns:
+        has = f"has the columns {', '.join(map(str, columns))}" if columns else "is no table"
+        raise ValueError(f"together (--together) is {together!r}, but roads {has}; name a column of a table of roads")
+    values = roads[together]
+    found = pandas_array(values) if hasattr(values, "iloc") else pa.table(roads)[together]
+    for row in np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[:1].tolist():
+        raise ValueError(f"roads, row {row + 1}: `{together}` is missing; fill it in or leave the row out")
+    return found.cast(pa.int64()) if pa.types.is_integer(found.type) else text_of(found)
+
+
 def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bool) -> pa.Table:
     """Return the table of `changes`; with `pairs`, origin i goes to destination i."""
     begins, ends = given.points
@@ -143,6 +164,7 @@ def criticality(
     origins: Any = None,
     destinations: Any = None,
     *,
+    together: str | None = None,
     one_way: bool = False,
     unit: str | None = None,
     snap_limit: float | str | None = None,
@@ -160,6 +182,9 @@ def criticality(
         A table in a file has the ends of each road in the columns `source` and `target`, or places.
     origins, destinations : optional
         As for `pipelines.od`. Without both, all pairs of vertices are compared.
+    together : str, optional
+        A column of `roads`, such as "name": rows with equal entries are closed together, as both carriageways of a
+        bridge.
     one_way : bool
         Close the road only from its first to its second end, not in both directions.
     unit, snap_limit, graph, progress : as for `pipelines.od`
@@ -173,7 +198,8 @@ def criticality(
         and the largest of the added distances. If roads are places or geometries, the first column `road` has the names
         of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets. A two-way road
         of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows close both
-        directions, and have the same numbers. Give one of the two rows to have each road once.
+        directions, and have the same numbers. Give one of the two rows to have each road once. With `together`, there
+        is a row for each entry of this column, which the column `road` has instead of `source` and `target`.
         ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
 
     Examples
@@ -183,45 +209,56 @@ def criticality(
     ['source', 'target', 'longer', 'cut', 'total', 'largest']
     """
     opened = open_network(network, graph, crs)
+    groups = None if together is None else groups_in(roads, together)
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
     given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
     own = systems_for((roads, origins, destinations), crs)[0]
-    table = criticality_table(given, roads, value, one_way=one_way, crs=own, progress=progress)
+    table = criticality_table(given, roads, value, groups, one_way=one_way, crs=own, progress=progress)
     return as_frame(table, given, value.unit)
 
 
 def criticality_table(
-    given: Given, roads: Any, value: Measured, *, one_way: bool, crs: Any = None, progress: bool | None = None
+    given: Given,
+    roads: Any,
+    value: Measured,
+    groups: pa.Array | None = None,
+    *,
+    one_way: bool,
+    crs: Any = None,
+    progress: bool | None = None,
 ) -> pa.Table:
-    """Return the table of `criticality`."""
+    """Return the table of `criticality`; `groups` has an entry for each row of `roads`, from `groups_in`."""
     if given.graph.weight_min < 0:
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
     _refuse_large(given)
-    tails, heads, names = ends_of(given.graph, roads, "roads", crs)
-    # A road that is named from both of its ends is closed once, unless it is closed one way.
+    tails, heads, rows, names = ends_of(given.graph, roads, "roads", crs)
     ends = np.stack([tails, heads], axis=1)
-    same = ends if one_way else np.sort(ends, axis=1)
-    _, first, of_row = np.unique(same, axis=0, return_index=True, return_inverse=True)
-    found = np.zeros((len(first), 4))
-    if len(first):
-        closing = Closing(given, ends[first], one_way=one_way)
-        with Progress(len(first), "roads", progress) as shown, boundaries():
+    if groups is None:  # a road that is named from both of its ends is closed once, unless it is closed one way
+        _, of_road = np.unique(ends if one_way else np.sort(ends, axis=1), axis=0, return_inverse=True)
+    else:
+        encoded = groups.dictionary_encode()
+        of_road, names = encoded.indices.to_numpy()[rows], encoded.dictionary
+    of_road = of_road.reshape(-1)
+    found = np.zeros((of_road.max(initial=-1) + 1, 4))
+    if len(found):
+        closing = Closing(given, ends, one_way=one_way)
+        with Progress(len(found), "roads", progress) as shown, boundaries():
             shown.start(0)
             shown.stage("closing roads")
-            for road in range(len(first)):
-                found[road] = closing.without(road)
+            for change in range(len(found)):
+                found[change] = closing.without(np.flatnonzero(of_road == change))
                 shown.advance(1)
                 stop_if_asked()
-    longer, cut, total, largest = found[of_row.reshape(-1)].T
-    columns: dict[str, Any] = {}
-    if names is not None:
-        columns["road"] = names
-    columns |= {"source": given.graph.names(tails), "target": given.graph.names(heads)}
+    columns: dict[str, Any] = {} if names is None else {"road": names}
+    if groups is None:
+        found = found[of_road]
+        columns |= {"source": given.graph.names(tails), "target": given.graph.names(heads)}
+    longer, cut, total, largest = found.T
     columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
     fields = [pa.field("road", columns["road"].type)] if names is not None else []
-    fields += [pa.field(name, pa.large_string()) for name in ("source", "target")]
+    fields += [pa.field(name, pa.large_string()) for name in ("source", "target") if name in columns]
     fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]
     fields += [number_field(name, np.float64, value.unit) for name in ("total", "largest")]
     return pa.Table.from_arrays([pa.array(each) for each in columns.values()], names=list(columns)).cast(
@@ -230,7 +267,7 @@ def criticality_table(
 
 
 class Closing:
-    """Closes single roads of a network, and compares distances.
+    """Closes some roads of a network at a time, and compares distances.
 
     Parameters
     ----------
@@ -248,9 +285,12 @@ class Closing:
         self._from_origins = _as_floats(Distances(given.source, self._vertices).rows(origins))
         self._to_destinations = _as_floats(Distances(given.source, destinations).rows(self._vertices))
 
-    def without(self, road: int) -> tuple[int, int, float, float]:
-        """Return the numbers of longer and of cut pairs, and the sum and the largest of the added distances."""
-        graph, closed = self._given.graph, positions(self._ends[[road]])
+    def without(self, roads: np.ndarray) -> tuple[int, int, float, float]:
+        """Return the numbers of longer and of cut pairs, and the sum and the largest of the added distances.
+
+        `roads` has the numbers of the roads that are closed together.
+        """
+        graph, closed = self._given.graph, positions(self._ends[roads])
         arcs = closed_arcs(graph, self._rows[:2], closed, one_way=self._one_way)
         i, j = self._affected(arcs)
         if not len(i):

@@ -13,14 +13,7 @@ from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.places.points import system_of
 from pipelines.places.row_names import names_of_shapes
 from pipelines.places.single import are_places, is_pair, is_place, whole_row
-from pipelines.places.snapping import (
-    Network,
-    Snapping,
-    distances_apart,
-    far_away,
-    refuse_exchanged,
-    refuse_outside,
-)
+from pipelines.places.snapping import Network, Snapping, distances_apart, far_away, refuse_exchanged, refuse_outside
 from pipelines.places.systems import ON_EARTH, Located, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
@@ -69,7 +62,7 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
     return None
 
 
-def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.ndarray, pa.Array] | None:
+def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.ndarray, np.ndarray, pa.Array] | None:
     """Return the roads that some geometries meet, in the order of the geometries; None if `given` has no geometries.
 
     Warns of points that are far from every road, and of geometries that were taken for longitudes and latitudes.
@@ -90,8 +83,8 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
 
     Returns
     -------
-    (k, 2) int64 and (k,) int64 or text
-        The ends of each road, and the name of its geometry. A geometry has each of its roads once.
+    (k, 2) int64, (k,) int64 and (k,) int64 or text
+        The ends of each road, and the row and the name of its geometry. A geometry has each of its roads once.
 
     Raises
     ------
@@ -131,7 +124,8 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
     names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
-    return pairs[:, 1:], names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
+    names = names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
+    return pairs[:, 1:], pairs[:, 0], names
 
 
 class _Roads(NamedTuple):

@@ -186,7 +186,7 @@ def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, 
         for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
             raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
         return arcs
-    tails, heads, _ = ends_of(graph, closed, "closed")
+    tails, heads, *_ = ends_of(graph, closed, "closed")
     ends, numbers = _roads(graph, rows)
     first, last = arcs_between(ends, tails, heads)
     if not one_way or not graph.directed:
@@ -223,7 +223,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         return found
     if not weights:
         return rows[2]
-    tails, heads, _ = ends_of(graph, list(weights), "weights")
+    tails, heads, *_ = ends_of(graph, list(weights), "weights")
     values = np.array(list(weights.values()))
     if values.dtype.kind not in "iuf" or np.isnan(values).any():
         raise ValueError("weights: a weight is not a number")

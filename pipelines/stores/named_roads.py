@@ -29,12 +29,15 @@ class NamedRoads(NamedTuple):
     ----------
     tails, heads : (k,) int64
         The vertices at both ends of each road.
+    rows : (k,) int64
+        For each road the row that names it.
     names : (k,) int64 or text, or None
         For each road the name of the geometry that meets it; None if the roads are not named by geometries.
     """
 
     tails: np.ndarray
     heads: np.ndarray
+    rows: np.ndarray
     names: Any = None
 
 
@@ -63,13 +66,14 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
     elif isinstance(given, str | int) or _are_names(given):
         raise ValueError(f"{what} is {brief(repr(given))}; {NAMELESS}")
     elif (found := columns_of_ends(given)) is not None:
-        return NamedRoads(*(graph.vertices(each, what) for each in found))
+        tails, heads = (graph.vertices(each, what) for each in found)
+        return NamedRoads(tails, heads, np.arange(len(tails)))
     else:
         # Imported here: the places of roads are those of a layer above the stores.
         from pipelines.places.layers import roads_at
 
         if not _are_vertices(graph, given) and (at := roads_at(graph, given, what, crs)) is not None:
-            return NamedRoads(at[0][:, 0], at[0][:, 1], at[1])
+            return NamedRoads(at[0][:, 0], at[0][:, 1], *at[1:])
         if hasattr(given, "columns"):
             names = getattr(given, "column_names", given.columns)
             raise ValueError(f"{what} has the columns {', '.join(map(str, names))}; {CURE}")
@@ -80,7 +84,7 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
         raise ValueError(f"{what} has the shape {pairs.shape}; {CURE}")
     wrap = Positions if isinstance(given, Positions) else list
     tails, heads = (graph.vertices(wrap(pairs[:, k]), what) for k in (0, 1))
-    return NamedRoads(tails, heads)
+    return NamedRoads(tails, heads, np.arange(len(tails)))
 
 
 def _are_names(given: Any) -> bool:
@@ -103,10 +107,11 @@ def columns_of_ends(given: Any) -> tuple[Any, Any] | None:
     if hasattr(given, "iloc") and given.ndim == 1:  # a row
         pairs = [(given[u], given[v]) for u, v in COLUMNS if u in given.index and v in given.index]
         return ([pairs[0][0]], [pairs[0][1]]) if pairs else None
-    names = list(getattr(given, "columns", ())) or list(getattr(given, "column_names", ()))
+    names = list(getattr(given, "column_names", getattr(given, "columns", ())))
     for first, second in COLUMNS:
-        if first in names and second in names:
-            return given[first], given[second]
+        if first in names and second in names:  # Arrow's entries become text and integers
+            ends = given[first], given[second]
+            return (ends[0].to_pylist(), ends[1].to_pylist()) if hasattr(ends[0], "to_pylist") else ends
     index = getattr(given, "index", None)
     levels = list(getattr(index, "names", None) or ())
     for first, second in COLUMNS:

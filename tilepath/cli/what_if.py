@@ -33,6 +33,11 @@ from tilepath.cli.weights import chosen_weight
     help="Close each road alone, and write a row for each road: the number of pairs of places whose distance grows, "
     "the number of pairs that are no longer joined, and the sum and the largest of the added distances.",
 )
+@click.option(
+    "--together",
+    metavar="COLUMN",
+    help="With --each: close roads with equal entries in this column together, as both carriageways of a bridge.",
+)
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
 @point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
@@ -47,6 +52,7 @@ def what_if(
     closed: str | None,
     weights: str | None,
     each: bool,
+    together: str | None,
     one_way: bool,
     origins: str | None,
     destinations: str | None,
@@ -65,7 +71,7 @@ def what_if(
     from pipelines.files.tables import check_output, write_table
     from pipelines.od_tables.given import given_or_everywhere, read_given
     from pipelines.od_tables.units import measured
-    from pipelines.od_tables.what_if import change_table, criticality_table, roads_in
+    from pipelines.od_tables.what_if import change_table, criticality_table, groups_in, roads_in
     from pipelines.places.named_systems import systems_for
     from pipelines.places.networks import open_network
     from pipelines.stores.hierarchy import HierarchyStore
@@ -78,12 +84,15 @@ def what_if(
         )
     if each and (weights or pairs):
         raise click.UsageError("--each closes one road at a time; leave out --weights and --pairs")
+    if together is not None and not each:
+        raise click.UsageError("--together is for --each; without it, all roads are closed together")
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
     network = open_network(store, graph, crs)
     value = measured(network.graph.weight_unit, unit)
     if each:
         assert closed is not None
+        groups = None if together is None else groups_in(closed, together)
         roads: Any = roads_in(closed, network.graph)
         given = given_or_everywhere(network, origins, destinations, snap_limit, roads=roads)
     else:
@@ -95,9 +104,10 @@ def what_if(
     unit_text = f", in {value.unit}" if value.unit else ""
     if each:
         own = systems_for((roads, origins, destinations), crs)[0]
-        table: Any = criticality_table(given, roads, value, one_way=one_way, crs=own)
+        table: Any = criticality_table(given, roads, value, groups, one_way=one_way, crs=own)
         write_table(table, out, overwrite)
-        click.echo(f"{out}: {counted(len(table), 'road')}, each closed alone, {compared} compared{unit_text}")
+        closings = counted(len(table), *(("road",) if groups is None else ("group of roads", "groups of roads")))
+        click.echo(f"{out}: {closings}, each closed alone, {compared} compared{unit_text}")
         return
     roads = None if closed is None else roads_in(closed, network.graph)
     options: Any = {"closed": roads, "one_way": one_way}

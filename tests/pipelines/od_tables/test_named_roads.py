@@ -176,6 +176,43 @@ def test_criticality_of_no_road_and_of_a_road_from_both_of_its_ends(town):
     assert one_way["total"].tolist() == [180.0 if each == "b" else 0.0 for each in rows["source"]]
 
 
+def test_roads_of_a_name_are_closed_together(town, tmp_path):
+    graph, path = town
+    vertices, arcs = graph_to_gdfs(graph)
+    rows = arcs[arcs["source"] < arcs["target"]].assign(name=["dam", "mole", "bridge", "dam", "bridge"])
+    expected = {}
+    for name, some in rows.groupby("name", sort=False):
+        change = changes(graph, graph.with_weights(closed=some), vertices["vertex"])["change"]
+        expected[name] = [change.count(), change.isna().sum(), change.sum(), np.nan_to_num(change.max())]
+    assert sum(each[1] for each in expected.values()) > 0  # pairs that only two roads together cut off
+    middles = rows.set_geometry(shapely.line_interpolate_point(rows.geometry, 0.5, normalized=True))[
+        ["name", "geometry"]
+    ]
+    rows.drop(columns="geometry").to_csv(tmp_path / "r.csv", index=False)
+    for network, given in (
+        (graph, rows),
+        (path, middles),
+        (graph, pa.table(rows.drop(columns="geometry"))),
+        (graph, tmp_path / "r.csv"),
+    ):
+        found = criticality(network, given, vertices["vertex"], together="name")
+        assert found.columns.tolist() == ["road", "longer", "cut", "total", "largest"]
+        np.testing.assert_array_equal(found["road"], [*expected])
+        np.testing.assert_allclose(found.drop(columns="road"), [*expected.values()])
+    told = CliRunner().invoke(
+        tilepath,
+        ["what-if", path, str(tmp_path / "o.csv"), "--each", "--closed", str(tmp_path / "r.csv"), "--together", "name"],
+    )
+    assert "3 groups of roads, each closed alone" in told.output, told.output
+    for given, column, says in (
+        (rows, "ref", "roads has the columns source"),
+        ([("a", "b")], "name", "roads is no table"),
+        (rows.assign(name=["x", None, "y", "z", "x"]), "name", "row 2: `name` is missing"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            criticality(graph, given, together=column)
+
+
 def test_closed_roads_move_no_place(town):
     """Closing (a, b) and (c, e) divides the ring into a-d-e, the larger part, and b-c."""
     graph, path = town
