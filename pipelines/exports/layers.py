@@ -132,6 +132,34 @@ def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDat
     return frame
 
 
+def with_lines(frame: Any, graph: Graph, arcs: np.ndarray, counts: np.ndarray) -> geopandas.GeoDataFrame:
+    """Return a frame with a row for each path as a GeoDataFrame of the lines of the paths.
+
+    The geometry is missing if a path has no arcs, or a vertex on the path has no coordinates.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    graph : Graph
+    arcs : (q,) int64, positions in the store of the arcs of all paths, one path after the other
+    counts : (k,) int64, the number of arcs of each path
+    """
+    import geopandas
+    import shapely
+
+    places, tails = placed(graph), np.searchsorted(graph.indptr(), arcs, side="right") - 1
+    offsets, points = points_along(graph.lines(), places, arcs, tails, graph.indices()[arcs])
+    of_point = np.repeat(np.repeat(np.arange(len(counts)), counts), np.diff(offsets))
+    kept = np.ones(len(points), bool)
+    kept[offsets[1:-1]] = of_point[offsets[1:-1]] != of_point[offsets[1:-1] - 1]  # a path has each junction once
+    lines = np.full(len(counts), None, object)
+    shapely.linestrings(points[kept], indices=of_point[kept], out=lines)
+    lines[np.unique(of_point[~np.isfinite(points).all(axis=1)])] = None
+    found = geopandas.GeoDataFrame(frame, geometry=lines, crs=coordinate_system(graph, places) or None)
+    found.attrs = frame.attrs
+    return found
+
+
 def arc_lengths(graph: Graph, arcs: np.ndarray) -> np.ndarray:
     """Return the lengths of arcs, by their positions in the store: in metres if the coordinate system is known."""
     places, indptr = placed(graph), graph.indptr()

@@ -7,9 +7,12 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from gpuops.memory import refuse_beyond_memory
+from pipelines.exports.layers import placed, with_lines
+from pipelines.files.layers import need_geopandas
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.given import Given, as_frame, read_given, warn_of
 from pipelines.od_tables.plan import Asked, asked_of, plan_table
@@ -18,6 +21,7 @@ from pipelines.od_tables.write import compute_blocks
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.single import are_rows
 from pipelines.routes.along import Also
+from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.stores import Graph
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ def od(
     nearest: int | None = None,
     reduce: str | Sequence[str] | None = None,
     decay: str | None = None,
-    paths: bool = False,
+    paths: bool | str = False,
     also: Also = None,
     unit: str | None = None,
     snap_limit: float | str | None = None,
@@ -80,9 +84,10 @@ def od(
     decay : {"linear", "exponential"}, optional
         Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
         exp(-d / within). A mean is divided by the sum of the weights.
-    paths : bool
+    paths : bool or "lines"
         Add the vertices along a shortest path of each pair and, if the network has coordinates, its length along the
-        lines of the roads, as `Path.length`.
+        lines of the roads, as `Path.length`. With "lines", the result is a GeoDataFrame of the lines of the paths; the
+        geometry is missing where no path leads, or the destination is the origin.
     also : str, list or mapping, optional
         Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
         column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
@@ -142,9 +147,11 @@ def od(
     given = read_given(
         open_network(network, graph, crs), origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit
     )
+    if lines := isinstance(paths, str):
+        _check_lines(paths, given.graph)
     asked = asked_of(
-        given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=paths, also=also, unit=unit,
-        pairs=pairs is not None,
+        given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=bool(paths), also=also,
+        unit=unit, pairs=pairs is not None,
     )  # fmt: skip
     warn_of(given)
     if hint := short_limit(given, within, unit):
@@ -153,7 +160,23 @@ def od(
     rows = pairs if reduce is None else origins
     if hasattr(rows, "iloc") and are_rows(rows):
         frame.index = rows.index
-    return frame
+    return _with_lines(frame, given.graph) if lines else frame
+
+
+def _check_lines(paths: str, graph: Graph) -> None:
+    """Raise the errors of `paths` as a text before the table is computed."""
+    if paths != "lines":
+        raise ValueError(f"paths is {paths!r}; give True, False or 'lines'")
+    need_geopandas("lines of paths")
+    placed(graph)
+
+
+def _with_lines(frame: pandas.DataFrame, graph: Graph) -> pandas.DataFrame:
+    """Return a table with paths as a GeoDataFrame of their lines."""
+    paths = [[] if path is None else list(path) for path in frame["path"]]
+    hops = np.array([len(path) for path in paths], np.int64) - 1
+    roads, vertices = RoadsAlong(graph), graph.vertices([name for path in paths for name in path], "path")
+    return with_lines(frame, roads.roads, roads.arcs(hops, vertices), np.maximum(hops, 0))
 
 
 def _computed(given: Given, asked: Asked, progress: bool | None) -> pa.Table:

@@ -81,6 +81,14 @@ def test_tables_of_paths_have_the_lengths_of_the_routes(town, tmp_path, turns):
     assert found["length"].tolist() == [route.length for route in routes]
     rows = od(graph, pairs=found[["origin", "destination"]], paths=True)
     pd.testing.assert_series_equal(rows["length"], found["length"])
+    lines = od(graph, pairs=found[["origin", "destination"]].iloc[::-1], paths="lines")[::-1]
+    assert lines.crs == graph.crs
+    pd.testing.assert_frame_equal(pd.DataFrame(lines.drop(columns="geometry")), rows)
+    for line, route in zip(lines.to_crs(4326).geometry, routes, strict=True):
+        if len(route):
+            assert line.equals_exact(shapely.geometry.shape(route.__geo_interface__["geometry"]), 1e-9)
+        else:
+            assert line is None
     command = ["od", graph.path, str(tmp_path / "od.csv"), "--paths", "--origins", str(tmp_path / "o.csv")]
     pd.DataFrame({"vertex": names}).to_csv(tmp_path / "o.csv")
     assert CliRunner().invoke(tilepath, command).exit_code == 0
@@ -132,6 +140,14 @@ def test_routes_of_other_stores(town, client, tmp_path):
 
 def test_who_has_no_places_is_told(tmp_path):
     bare = pipelines.import_graph([(0, 1, 2.5)], tmp_path / "g")
+    with pytest.raises(StoreError, match="has no coordinates"):
+        od(bare, [0], [1], paths="lines")
+    with pytest.raises(ValueError, match="paths is 'line'; give True, False or 'lines'"):
+        od(bare, [0], [1], paths="line")
+    missing = pipelines.write_graph(tmp_path / "m", [0, 1, 2, 2], [1, 2], coordinates=[[0, 0], [1, 0], [np.nan] * 2])
+    lines = od(missing, ["0"], ["1", "2", "0"], paths="lines")
+    assert lines.geometry.isna().tolist() == [False, True, True]
+    assert od(missing, ["2"], ["0"], paths="lines").geometry.isna().all()  # no path leads there
     assert repr(shortest_path(bare, 0, 1)) == "<route from 0 to 1: 2.5 over 1 arc>"
     with pytest.raises(StoreError, match=r"g has no coordinates; import it with coordinates"):
         shortest_path(bare, 0, 1).to_geodataframe()
