@@ -15,7 +15,7 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.pictures.arrows import Curve, label_places, route_arcs
 from pipelines.pictures.colours import arc_colours, node_colours
 from pipelines.pictures.drawing import CLOSED, GREY, INK, PALE, PAPER, Drawing
-from pipelines.pictures.layout import map_frame, place_nodes
+from pipelines.pictures.layout import TALLEST, map_frame, place_nodes
 from pipelines.pictures.marks import NAMED_MARKS, label_box, lifted_lines, ring_size
 from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NAME_SIZE, TEXT_SIZE, TITLE_SIZE, SMALL_SIZE = 9.0, 7.0, 8.0, 6.0  # sizes of letters in points
 LONGEST_NAME = 18  # most letters of a name
 MARGIN = 14.0  # margin of the page in points
+ABOVE_AND_BELOW = 75.0  # about the height of title, scale bar and scale of colours in points
 ROW = 15.0  # height of a row of the legend in points
 DASHES = (0, (2, 1))  # of closed roads: lengths of dashes and gaps, in widths of the line
 TITLE_SHARE, LARGEST_TITLE = 0.025, 24.0  # letters of the title of a map: share of the width of the page; most points
@@ -33,11 +34,33 @@ TITLE_SHARE, LARGEST_TITLE = 0.025, 24.0  # letters of the title of a map: share
 def draw(drawing: Drawing, path: str | os.PathLike[str] | None, seed: int = 0, overwrite: bool = False) -> Figure:
     """Lay out a drawing, and write it to an image file in the format of its suffix if there is a path."""
     with figure_file(path, overwrite, dpi=drawing.dpi) as figure:
-        _draw_on(figure, drawing, seed)
+        _draw_page(figure, drawing, seed)
     return figure
 
 
-def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
+def _draw_page(figure: Any, drawing: Drawing, seed: int) -> None:
+    """Draw a whole figure, and set its size."""
+    low, high, bar = _draw_on(figure.add_axes((0, 0, 1, 1)), drawing, seed)
+    figure.set_size_inches(*((high - low) / 72))
+    if bar is not None:
+        _draw_scale(figure, figure.add_axes(_place_of_scale(high - low)), drawing, bar)
+
+
+def draw_in(axes: Any, drawing: Drawing, seed: int = 0) -> Figure:
+    """Lay out a drawing in axes of a user's figure, which keep their place; a map is as large as the axes allow."""
+    if drawing.coordinates is not None and drawing.inches is None:
+        box, extent = axes.get_window_extent(), np.ptp(drawing.coordinates, axis=0)
+        room = np.array([box.width, box.height]) * 72 / axes.figure.dpi - [2 * MARGIN, 2 * MARGIN + ABOVE_AND_BELOW]
+        tall = extent[1] / extent[0] if extent[0] else np.inf
+        drawing.inches = max(72.0, min(room[0], room[1] / min(tall, TALLEST))) / 72
+    low, high, bar = _draw_on(axes, drawing, seed)
+    if bar is not None:
+        _draw_scale(axes.figure, axes.inset_axes(_place_of_scale(high - low)), drawing, bar)
+    return axes.figure
+
+
+def _draw_on(axes: Any, drawing: Drawing, seed: int) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Draw everything but the scale of colours; return the corners of the page and what the scale shows."""
     names = [shortened(name, LONGEST_NAME) or '""' for name in drawing.names]
     detailed = drawing.detailed
     colours, bar = node_colours(drawing)
@@ -58,7 +81,6 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
     centres = place_nodes(drawing, sizes, step, seed)
 
     low, high = _extent(centres, sizes)
-    axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_aspect("equal")
     if drawing.areas:
@@ -91,16 +113,18 @@ def _draw_on(figure: Any, drawing: Drawing, seed: int) -> None:
         high = np.maximum(high, _draw_captions(axes, drawing, centres, sizes, names))
     for label in list(_draw_marks(axes, drawing, centres, sizes, names, np.array([low, high]))):
         low, high = np.minimum(low, label[0]), np.maximum(high, label[1])
-    _finish(figure, axes, drawing, low, high, bar)
+    return (*_finish(axes, drawing, low, high, bar is not None), bar)
 
 
-def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, bar: Any) -> None:
-    """Draw title, legend and scale around the graph, and set the size of the page."""
+def _finish(
+    axes: Any, drawing: Drawing, low: np.ndarray, high: np.ndarray, scaled: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw title and legend around the graph, leave room for a scale of colours, and return the corners of the page."""
     low, high = low - MARGIN, high + MARGIN
     wide = max(_text_width(drawing.title, TITLE_SIZE), _text_width(drawing.attribution, SMALL_SIZE)) + 2 * MARGIN
     keys = [12 + _text_width(text, TITLE_SIZE) + 16 for _, text in drawing.legend]
     rows: list[list[int]] = []
-    page = max(high[0] - low[0], wide, max(keys, default=0) + 2 * MARGIN, 220.0 if bar is not None else 0)
+    page = max(high[0] - low[0], wide, max(keys, default=0) + 2 * MARGIN, 220.0 if scaled else 0)
     for i, key in enumerate(keys):
         if not rows or sum(keys[j] for j in rows[-1]) + key > page - 2 * MARGIN:
             rows.append([])
@@ -127,18 +151,24 @@ def _finish(figure: Any, axes: Any, drawing: Drawing, low: np.ndarray, high: np.
         low[1] -= 10
         style = {"size": SMALL_SIZE, "color": GREY, "ha": "right", "va": "center_baseline", "parse_math": False}
         axes.text(high[0] - MARGIN, low[1] + 3, drawing.attribution, **style)
-    if bar is not None:
+    if scaled:
         low[1] -= 40 if drawing.attribution else 30
     if drawing.streets:  # so that differences to the rounded points of streets have few digits
         low, high = np.floor(low), np.ceil(high)
-    figure.set_size_inches(*((high - low) / 72))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    if bar is not None:
-        width, height = high - low
-        inner = figure.add_axes((MARGIN / width, 26 / height, 1 - 2 * MARGIN / width, 7 / height))
-        figure.colorbar(bar, cax=inner, orientation="horizontal")
-        inner.tick_params(labelsize=7, length=2, pad=1.5)
-        inner.set_xlabel(drawing.scale, fontsize=TITLE_SIZE, labelpad=1)
+    return low, high
+
+
+def _place_of_scale(page: np.ndarray) -> tuple[float, float, float, float]:
+    """Return the place of the scale of colours, in shares of the width and the height of a page."""
+    width, height = page.tolist()
+    return MARGIN / width, 26 / height, 1 - 2 * MARGIN / width, 7 / height
+
+
+def _draw_scale(figure: Any, inner: Any, drawing: Drawing, bar: Any) -> None:
+    figure.colorbar(bar, cax=inner, orientation="horizontal")
+    inner.tick_params(labelsize=7, length=2, pad=1.5)
+    inner.set_xlabel(drawing.scale, fontsize=TITLE_SIZE, labelpad=1)
 
 
 def _draw_key(axes: Any, drawing: Drawing, colour: str, x: float, y: float) -> None:

@@ -71,6 +71,7 @@ def picture_graph(
     background: str | None = "OpenStreetMap",
     overwrite: bool = False,
     crs: Any = None,
+    ax: Any = None,
 ) -> Figure | folium.Map | None:
     """Draw a graph; return the figure, and write it to the image file `path`, in the format of its suffix.
 
@@ -123,6 +124,8 @@ def picture_graph(
         their URL; None: nothing is loaded. Without a network, the file shows the streets
     overwrite : replace `path` if it exists
     crs : coordinate system of the places of `source`, `route`, `around` and `marks`, as for `tilepath.od`
+    ax : axes of a figure of matplotlib, to draw in them instead of a new figure; without `path`. A map has the size of
+        the axes unless there is a `size`. The unit of the axes is then a point of the page, not a coordinate
 
     Raises
     ------
@@ -142,6 +145,7 @@ def picture_graph(
     --------
     >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
+    _check_axes(ax, path)
     answers, whole, snapping = open_network(graph, crs=crs)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
@@ -183,7 +187,7 @@ def picture_graph(
         view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
     drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
-    return write_drawing(drawing, path, seed, title, overwrite, background)
+    return write_drawing(drawing, path, seed, title, overwrite, background, ax)
 
 
 def picture_bricks(
@@ -281,17 +285,20 @@ def write_drawing(
     title: str | None = None,
     overwrite: bool = False,
     background: str | None = None,
+    ax: Any = None,
 ) -> Figure | folium.Map | None:
     """Write a drawing to `path`, in the format of its suffix, and return its figure or map; .dot files have neither.
 
-    `title` replaces the title of the drawing.
+    `title` replaces the title of the drawing. With axes `ax` of matplotlib, the drawing is in these axes.
     """
-    from pipelines.pictures.canvas import draw
+    from pipelines.pictures.canvas import draw, draw_in
     from pipelines.pictures.drawing import write_dot
     from pipelines.pictures.web_map import write_web_map
 
     if title is not None:
         drawing.title = title
+    if ax is not None:
+        return draw_in(ax, drawing, seed)
     if path is not None and Path(path).suffix.lower() in (".html", ".htm"):
         return write_web_map(drawing, path, background=background, overwrite=overwrite)
     if path is not None and Path(path).suffix.lower() in (".dot", ".gv"):
@@ -354,6 +361,11 @@ def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
         raise ValueError(f"size (--size) is {size:g}; give a width from 1 to 100 inches")
     if not 10 <= dpi <= 1200:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
+
+
+def _check_axes(ax: Any, path: Any) -> None:
+    if ax is not None and (path is not None or not hasattr(ax, "inset_axes")):
+        raise ValueError("ax takes axes of matplotlib, and no path with it; write their figure by ax.figure.savefig")
 
 
 def _check_bands(every: float | None, source: Any, distances: Any, coloured: bool) -> None:

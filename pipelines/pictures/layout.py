@@ -26,6 +26,7 @@ LAYERED = 10  # most nodes that lie in layers
 DENSE = 1.5  # pairs of neighbours per node, beyond which up to `LAYERED` nodes lie in a circle
 EXACT = 150  # most nodes for Kamada and Kawai's layout
 PIVOTS = 50  # nodes whose distances to all nodes begin a layout by forces
+TALLEST = 1.3  # greatest height of a map, in widths
 MAP_WIDTH = 540.0  # greatest width of a map in points: 7.5 inches
 GAP = 34.0  # gap between components, in points
 LOOP = 22.0  # room for a loop around its node, in points
@@ -75,7 +76,7 @@ def map_frame(coordinates: np.ndarray, inches: float | None = None) -> tuple[np.
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
     width, height = high - low
     wide = MAP_WIDTH if inches is None else 72.0 * inches
-    scale = min(wide / width if width else math.inf, 1.3 * wide / height if height else math.inf)
+    scale = min(wide / width if width else math.inf, TALLEST * wide / height if height else math.inf)
     return low, scale if math.isfinite(scale) else 1.0
 
 

@@ -162,7 +162,7 @@ def test_captions_are_written_where_they_hide_nothing():
     tails = heads = np.empty(0, np.int64)
     drawing = Drawing(names, tails, heads, fills=fills, coordinates=places, radii=radii, captions=True)
     figure = Figure()
-    canvas._draw_on(figure, drawing, 0)
+    canvas._draw_page(figure, drawing, 0)
     written = {text.get_text(): text for text in figure.axes[0].texts}
     assert set(written) == {"inside", "near", "alone", "a long name"}  # "hides" would hide a dot
     assert written["inside"].get_position() == (0, 0)

@@ -71,7 +71,7 @@ def drawn(graph, **options):
 def collections_of(drawing):
     """The lines that are drawn, as (number of points, colour, width, zorder), lowest first."""
     figure = Figure()
-    canvas._draw_on(figure, drawing, 0)
+    canvas._draw_page(figure, drawing, 0)
     axes = figure.axes[0]
     found = [each for each in axes.collections if isinstance(each, PathCollection) and len(each.get_edgecolors())]
     found = [each for each in found if not len(each.get_facecolors()) and each.get_zorder() <= 4]  # no rings
@@ -391,6 +391,29 @@ def test_the_page(city, tmp_path):
     with pytest.raises(ValueError, match="is the width of a map, but the graph has no coordinates"):
         picture_graph(bare, tmp_path / "no.png", size=3)
     assert not [*tmp_path.glob("no.*")]
+
+
+def test_a_map_in_axes_of_another_figure(city, tmp_path):
+    """The map fills the axes of its side; figure, other axes and their places stay."""
+    graph, hierarchy = city
+    figure = Figure(figsize=(9, 4))
+    left, right = figure.subplots(1, 2)
+    right.plot([0, 1])
+    places = [axes.get_position(original=True).bounds for axes in (left, right)]
+    assert picture_graph(hierarchy, ax=left, source=(13.01, 52.01), title="left") is figure
+    assert figure.get_size_inches().tolist() == [9, 4]
+    assert figure.axes == [left, right]
+    assert [axes.get_position(original=True).bounds for axes in (left, right)] == places
+    assert (len(right.lines), len(left.child_axes)) == (1, 1)
+    figure.savefig(tmp_path / "both.png")
+    box = left.get_window_extent()
+    points_of_unit = box.width * 72 / figure.dpi / np.ptp(left.get_xlim())
+    assert points_of_unit == pytest.approx(1, abs=0.1)  # so that letters and lines have their usual sizes
+    scale = left.child_axes[0].get_window_extent()
+    assert box.x0 < scale.x0 < scale.x1 < box.x1
+    for wrong in {"ax": left, "path": tmp_path / "a.png"}, {"ax": figure}:
+        with pytest.raises(ValueError, match="ax takes axes of matplotlib"):
+            picture_graph(graph, **wrong)
 
 
 def test_scales_in_words():
