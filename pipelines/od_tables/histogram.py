@@ -36,7 +36,7 @@ def distance_histogram(
     origins: Any = None,
     destinations: Any = None,
     *,
-    width: float | None = None,
+    width: float | str | None = None,
     unit: str | None = None,
     snap_limit: float | str | None = None,
     crs: Any = None,
@@ -52,8 +52,9 @@ def distance_histogram(
     origins, destinations : optional
         As for `pipelines.od`; by default every vertex, without the pairs of a vertex with itself. With some random
         origins, such as ``tilepath.positions(rng.choice(n, 1000))``, the histogram is an estimate.
-    width : float, optional
-        The width of a bin; by default 1, 2 or 5 times a power of ten that gives about twenty bins.
+    width : float or str, optional
+        The width of a bin in the unit of the result, or a text with another unit, such as "5min"; by default 1, 2 or 5
+        times a power of ten that gives about twenty bins.
     unit, snap_limit, crs, graph, progress : as for `pipelines.od`
 
     Returns
@@ -78,8 +79,11 @@ def distance_histogram(
     return as_frame(histogram_table(given, value, width, progress=progress), given, value.unit)
 
 
-def histogram_table(given: Given, value: Measured, width: float | None, *, progress: bool | None = None) -> pa.Table:
+def histogram_table(
+    given: Given, value: Measured, width: float | str | None, *, progress: bool | None = None
+) -> pa.Table:
     """Return the table of `distance_histogram`."""
+    width = value.limit(width, "width (--width)")
     if width is not None and not 0 < width < math.inf:
         raise ValueError(f"width (--width) is {width:g}; give a width above 0")
     begins, ends = (each.vertices for each in given.points)

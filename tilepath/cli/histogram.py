@@ -6,7 +6,6 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.quantities import NUMBER
 from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
 from tilepath.cli.weights import chosen_weight
 
@@ -14,12 +13,20 @@ from tilepath.cli.weights import chosen_weight
 @page(example="tilepath histogram roads.zarr lengths.csv --width 5 --unit min")
 @click.argument("store", type=click.Path())
 @click.argument("out", type=click.Path())
-@click.option("--width", type=NUMBER, metavar="W", help="Width of a bin; by default a round number, for some 20 bins.")
+@click.option(
+    "--width",
+    metavar="W[UNIT]",
+    help="Width of a bin, such as 60 or 1min; by default a round number, for some 20 bins.",
+)
 @point_options(
     destinations="A table like --origins, with a column destination instead; by default, every vertex.",
     default="By default, every vertex.",
 )
-@click.option("--unit", metavar="UNIT", help="Unit of distances and of W: s, min or h; or m, km, mi or ft.")
+@click.option(
+    "--unit",
+    metavar="UNIT",
+    help="Unit of distances and, without a unit of its own, of W: s, min or h; or m, km, mi or ft.",
+)
 @CRS
 @SNAP_LIMIT
 @GRAPH
@@ -28,7 +35,7 @@ from tilepath.cli.weights import chosen_weight
 def histogram(
     store: str,
     out: str,
-    width: float | None,
+    width: str | None,
     origins: str | None,
     destinations: str | None,
     unit: str | None,

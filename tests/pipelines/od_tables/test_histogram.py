@@ -63,16 +63,29 @@ def test_the_default_width_and_what_is_refused(source, matrix, monkeypatch, tmp_
     width = found["end"].iloc[0]
     assert width in {step * 10.0**power for step in (1, 2, 5) for power in range(-2, 3)}
     assert 8 <= np.isfinite(found["begin"]).sum() <= 21
-    for width in 0, -1, np.inf:
-        with pytest.raises(ValueError, match=r"width \(--width\) is .*; give a width above 0"):
+    for width in 0, -1, np.inf, "0min":
+        with pytest.raises(ValueError, match=r"width \(--width\) is .*; give a (width above 0|distance of 0 or more)"):
             distance_histogram(source, width=width)
+    for unit, width in (None, 60), ("min", 1):
+        found = distance_histogram(source, width="1min", unit=unit)
+        pd.testing.assert_frame_equal(found, distance_histogram(source, width=width, unit=unit))
+        assert found["end"].iloc[0] == width
     monkeypatch.setattr(histogram, "MOST_BINS", 10)
     with pytest.raises(ValueError, match=r"width \(--width\) is 0.5, but distances are up to .*; give a larger width"):
         distance_histogram(source, width=0.5)
     (tmp_path / "o.csv").write_text("vertex\nv3\nv9\n")
-    command = ["histogram", source.path, str(tmp_path / "h.csv"), "--origins", str(tmp_path / "o.csv"), "--width", "50"]
+    command = [
+        "histogram",
+        source.path,
+        str(tmp_path / "h.csv"),
+        "--origins",
+        str(tmp_path / "o.csv"),
+        "--width",
+        "0.5min",
+    ]
     done = CliRunner().invoke(tilepath, command)
     assert done.exit_code == 0, done.output
     table = pd.read_csv(tmp_path / "h.csv")
+    assert table["end"].iloc[0] == 30
     assert table["pairs"].sum() == 2 * (len(matrix) - 1)
     assert f"{2 * (len(matrix) - 1)} pairs in {len(table)} bin" in done.output
