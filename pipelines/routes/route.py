@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,9 +59,12 @@ class Route:
         """The names of the vertices."""
         return self.graph.names(self.vertices)
 
-    @property
+    @cached_property
     def length(self) -> float | None:
-        """The length along the lines of the arcs in metres; None without coordinates in a known coordinate system."""
+        """The length along the lines of the arcs in metres; None without coordinates in a known coordinate system.
+
+        The first access reads the rows of the graph. For many routes, `tilepath.od` with `paths` reads them once.
+        """
         roads = RoadsAlong(self.graph)
         return float(roads.lengths(*self._path())[0]) if roads.unit else None
 

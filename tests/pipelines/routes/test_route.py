@@ -1,5 +1,7 @@
 """A route as analysts use it: between places, with names, a unit, and its geometry."""
 
+import pickle
+
 import geopandas as gpd
 import numpy as np
 import pandas as pd
@@ -53,6 +55,10 @@ def test_a_route_between_places_is_a_frame_and_a_line(town):
     expected = lines.geometry[:2].to_crs(32633).length
     np.testing.assert_allclose(frame["length"], expected, rtol=1e-3)  # metres; the plane is true to scale up to 0.04 %
     assert route.length == pytest.approx(frame["length"].sum())
+    with pytest.MonkeyPatch.context() as patch:  # the rows were read once
+        patch.setattr("pipelines.routes.route.RoadsAlong", None)
+        assert route.length == pytest.approx(frame["length"].sum())
+        assert pickle.loads(pickle.dumps(route)) == route
     assert frame.to_crs(4326).geometry.iloc[1].equals_exact(lines.geometry[1], 1e-9)
     back = shortest_path(graph, "c", "b").to_geodataframe().to_crs(4326).geometry.iloc[0]
     assert back.equals_exact(lines.geometry[2], 1e-9)
