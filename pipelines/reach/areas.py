@@ -25,6 +25,7 @@ HULLS = ("concave", "convex")
 WIDTH = 50.0  # default distance of the edge of a buffer from its street, in metres on the ground
 SHARE = 0.01  # default width if the coordinate system is not known, as a share of the diagonal of the network
 GAPS = 0.5  # the points of a concave hull are at most this share of the default width apart along a street
+MOST_GAPS = 500  # at most this many gaps along the diagonal of an area, so that large areas do not have too many points
 SLIVER = 1e-9  # an area that is smaller than this share of the square of its outline is a rounded straight street
 ROUND = 3  # segments of a quarter of a circle
 
@@ -80,20 +81,23 @@ def areas_of(
     kind : one of `AREAS`
     concavity : from 0, the hull that follows the streets most closely, to 1, the convex hull
     width : distance of the edge of a buffer from its street, in the plane
-    gap : the points of a street for its concave hull are at most this far apart, in the plane
+    gap : the points of a street for its concave hull are at most this far apart, in the plane; in a large area, more
     """
     import shapely
 
     points, of_piece = cut.points * scale, np.repeat(np.arange(len(band)), np.diff(cut.offsets))
-    if kind == "concave":
-        points, of_piece = _with_more_points(points, of_piece, gap)
     found: list[Any] = []
     for limit in range(limits):
         if kind == "buffers":
             lines = shapely.linestrings(points, indices=of_piece)[band == limit]
             area = _around(lines, width) if len(lines) else shapely.Polygon()
         else:
-            several = shapely.multipoints(np.unique(points[band[of_piece] <= limit], axis=0))
+            there = band[of_piece] <= limit
+            some = points[there]
+            if kind == "concave" and len(some):
+                largest = max(gap, float(np.hypot(*np.ptp(some, axis=0))) / MOST_GAPS)
+                some = _with_more_points(some, of_piece[there], largest)
+            several = shapely.multipoints(np.unique(some, axis=0))
             area = shapely.convex_hull(several) if kind == "convex" else shapely.concave_hull(several, ratio=concavity)
         if area.geom_type not in ("Polygon", "MultiPolygon") or area.area < SLIVER * area.length**2:
             area = shapely.Polygon()
@@ -103,14 +107,13 @@ def areas_of(
     return [shapely.transform(area, lambda places: places / scale) for area in found]
 
 
-def _with_more_points(points: np.ndarray, of_piece: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points along pieces, and the pieces to which they belong, with further points in gaps beyond `gap`."""
+def _with_more_points(points: np.ndarray, of_piece: np.ndarray, gap: float) -> np.ndarray:
+    """Return points along pieces with further points in between, which are at most `gap` apart."""
     steps = np.diff(points, axis=0, append=points[-1:])
     steps[np.diff(of_piece, append=-1) != 0] = 0  # from a piece to the next
     parts = np.maximum(np.ceil(np.hypot(*steps.T) / gap), 1).astype(np.int64)
     share = (np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)) / np.repeat(parts, parts)
-    more = np.repeat(points, parts, axis=0) + share[:, None] * np.repeat(steps, parts, axis=0)
-    return more, np.repeat(of_piece, parts)
+    return np.repeat(points, parts, axis=0) + share[:, None] * np.repeat(steps, parts, axis=0)
 
 
 def united(areas: Sequence[Any]) -> Any:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tilepath
 from pipelines import StoreError, build_hierarchy, import_graph, write_graph, write_reverse
+from pipelines.reach import areas
 from pipelines.reach.limits import parse_limits
 from pipelines.reach.reached import cut_lines, reached_pieces
 from pipelines.reach.solve import Reach, write_isochrones
@@ -229,6 +230,14 @@ def test_hulls_contain_dead_ends(tmp_path):
     streets = tilepath.isochrones(graph, tilepath.positions(near), 400, kind="edges").union_all()
     assert streets.length > 2500
     assert streets.difference(area.buffer(0.01)).length == 0
+    gaps, more = [], areas._with_more_points
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(areas, "_with_more_points", lambda *given: gaps.append(given[2]) or more(*given))
+        for most in 500, 10:
+            patch.setattr(areas, "MOST_GAPS", most)
+            tilepath.isochrones(graph, tilepath.positions(near), 400)
+    low, high = np.reshape(streets.bounds, (2, 2))
+    assert gaps == pytest.approx([25, np.hypot(*(high - low)) / 10], rel=1e-3)
     for kind in "concave", "convex":
         assert tilepath.isochrones(graph, tilepath.positions(far), 321.7, kind=kind).is_empty.tolist() == [True]
 
