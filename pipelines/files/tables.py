@@ -261,13 +261,16 @@ def _leaf(field: pa.Field) -> str:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_list(kind):
-        return kind.value_type
+        return pa.large_string()
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _as_plain(piece: pa.Table | pa.RecordBatch, plain: pa.Schema) -> pa.Table | pa.RecordBatch:
+    texts = pa.large_list(pa.large_string())
     columns = [
-        pc.binary_join(column, pa.scalar(" ", field.type)) if pa.types.is_large_list(column.type) else column
+        pc.binary_join(column.cast(texts), pa.scalar(" ", field.type))
+        if pa.types.is_large_list(column.type)
+        else column
         for column, field in zip(piece.columns, plain, strict=True)
     ]
     return type(piece).from_arrays(columns, names=plain.names).cast(plain)
@@ -283,10 +286,14 @@ def legible(values: np.ndarray, unit: str, suffix: str) -> np.ndarray:
     return values.round(1) if unit == "m" and suffix not in PARQUET else values
 
 
-def vertex_names(graph: Graph) -> pa.Array:
-    """Return the names of the vertices as text (n): their labels, or their positions if the graph has no labels."""
+def vertex_names(graph: Graph, which: slice | np.ndarray = slice(None)) -> pa.Array:
+    """Return the names of the vertices `which`, by default (n), as tables have them (`Graph.typed`): int64 or text.
+
+    The names are the labels, or the positions if the graph has no labels.
+    """
     labels = graph.labels()
-    return pa.array(np.arange(graph.n) if labels is None else labels.tolist()).cast(pa.large_string())
+    names = np.arange(graph.n)[which] if labels is None else graph.typed(labels[which])
+    return pa.array(names) if names.dtype.kind == "i" else pa.array(names.tolist(), pa.large_string())
 
 
 def column_numbers(table: pa.Table, column: str, name: str, *, optional: bool = False) -> np.ndarray:

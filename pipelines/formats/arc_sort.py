@@ -38,6 +38,7 @@ from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
+from pipelines.stores.vertex_names import integers_of
 from pipelines.workers.ahead import in_turn, threads_ahead
 
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs
@@ -136,12 +137,19 @@ def sorting(
             classes = None if arcs.classes is None else arcs.classes(simplify, sorted_rows)
             coordinates, lines, crs = _true_to_length(arcs, coordinates, lines)
             writer.annotate(
-                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=crs,
-                attribution=arcs.attribution or "",
+                labels=labels, integer_labels=_are_integers(arcs, labels), coordinates=coordinates,
+                through=through, lines=lines, classes=classes, crs=crs, attribution=arcs.attribution or "",
             )  # fmt: skip
             more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
             for name, (weights, unit) in more.items():
                 writer.add_weights(name, weights, unit)
+
+
+def _are_integers(arcs: ArcStream, labels: list[str] | range | None) -> bool:
+    """Return whether tables show the labels as integers."""
+    if isinstance(labels, range):
+        return True
+    return labels is not None and not arcs.text_labels and integers_of(labels) is not None
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -4,6 +4,7 @@
 * In a graph without labels, text is a position as `str(int)` writes it or ``#17``; "01", "+1" and "1_0" mean no vertex.
 * An int means the same as its digits as text: 17 is the label "17", or position 17 in a graph without labels.
 * `positions` marks ints as positions: ``positions([3, 2])`` are the vertices #3 and #2 of any graph.
+* In tables, names are int64 if the source named the vertices by integers or the graph has no labels, else text.
 * Blanks around the text are ignored, unless the text with its blanks is a label.
 * A label such as ``#17`` takes precedence over position 17, if the text is exactly this label.
 """
@@ -22,12 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuops.arrays import is_cupy, on_host
-from pipelines.stores.schema import StoreError, brief
+from pipelines.stores.schema import TEXT, StoreError, brief
 
 UNKNOWN, SEVERAL = -1, -2
 
 _MARKED = re.compile(r"#(0|[1-9][0-9]{0,18})")
 _PLAIN = re.compile(r"#?(0|[1-9][0-9]{0,18})")
+_PLAIN_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _NAME = "give a label, or a position if there are no labels, as text or int; or a position as '#17' or positions(17)"
 
 
@@ -210,14 +212,12 @@ class VertexNames:
         """The sorted labels, int64, and their vertices; None unless all are distinct integers in `str(int)` form."""
         labels = self._labels
         assert labels is not None
-        try:
-            values = labels.astype(np.int64)
-        except (ValueError, OverflowError):
+        values = integers_of(labels)
+        if values is None:
             return None
         order = np.argsort(values, kind="stable")
         rising = values[order]
-        canonical = np.array_equal(values.astype(labels.dtype), labels)
-        return (rising, order) if canonical and (rising[1:] > rising[:-1]).all() else None
+        return (rising, order) if (rising[1:] > rising[:-1]).all() else None
 
     def _named(self, entries: np.ndarray | list[str | int]) -> np.ndarray:
         """Return the vertices that text and ints mean; negative if an entry means no vertex, or several vertices."""
@@ -250,6 +250,22 @@ class VertexNames:
             if match is not None and int(match[1]) < self.n:
                 found[i] = int(match[1])
         return found[pc.fill_null(coded.indices, len(asked)).to_numpy()]
+
+
+def integers_of(labels: Sequence[str] | np.ndarray) -> np.ndarray | None:
+    """Return labels as int64; None unless each is written as `str(int)` writes a number that fits in int64.
+
+    >>> integers_of(["17", "-3"]).tolist(), integers_of(["17", "007"])
+    ([17, -3], None)
+    """
+    if len(labels) and not _PLAIN_INTEGER.fullmatch(str(labels[0])):
+        return None  # most labels of text end here, so that the others are not read
+    texts = np.asarray(labels, TEXT)
+    try:
+        values = texts.astype(np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return values if np.array_equal(values.astype(TEXT), texts) else None
 
 
 def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:

@@ -392,6 +392,7 @@ def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[st
         return read_positions(coordinates, n)
     if isinstance(coordinates, Mapping):
         names = list(map(str, range(n)) if labels is None else labels)
+        coordinates = {str(name): place for name, place in coordinates.items()}
         if n and coordinates and coordinates.keys().isdisjoint(names):
             raise FormatError(
                 f"{source}: none of its nodes, such as {next(iter(coordinates))!r}, is a vertex of the graph, "

@@ -83,9 +83,9 @@ def test_equal_ids_are_said_once_and_ids_may_be_of_several_types(ring):
         assert found["origin"].unique().tolist() == ["a", "7"]
         assert sum("not alone" in str(each.message) for each in caught) == 1
     named = pd.DataFrame({"vertex": [2, 0], "id": [5, 5]})
-    with pytest.warns(UserWarning, match="first the rows of index 0 and 1 with '5'"):
+    with pytest.warns(UserWarning, match="first the rows of index 0 and 1 with 5"):
         od(ring, named, [0])
-    with pytest.raises(ValueError, match="with '5'; .* since pairs name origins by their ids"):
+    with pytest.raises(ValueError, match="with 5; .* since pairs name origins by their ids"):
         od(ring, named, pairs=pd.DataFrame({"origin": [5], "destination": [0]}))
 
 
