@@ -83,6 +83,10 @@ def test_a_graph_of_osmnx(load):
     assert remarks == [
         "edges have no attribute 'weight', so each arc counts 1; other attributes are highway, oneway, osmid (weight=)"
     ]
+    with pytest.raises(
+        FormatError, match=re.escape("no attribute 'traveltime'; choose another (weight=): highway, one")
+    ):
+        load(named, weight="traveltime")
 
 
 def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
