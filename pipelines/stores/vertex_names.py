@@ -30,6 +30,7 @@ UNKNOWN, SEVERAL = -1, -2
 _MARKED = re.compile(r"#(0|[1-9][0-9]{0,18})")
 _PLAIN = re.compile(r"#?(0|[1-9][0-9]{0,18})")
 _PLAIN_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_MASK = "the {}s are a mask; give the rows that it selects, as frame[mask], or positions(np.flatnonzero(mask))"
 _NAME = "give a label, or a position if there are no labels, as text or int; or a position as '#17' or positions(17)"
 
 
@@ -281,7 +282,7 @@ def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:
         if array.dtype.kind in "iu":
             return array
         if array.dtype.kind == "b":
-            raise ValueError(f"the {what}s are a mask; give positions(np.flatnonzero(mask))")
+            raise ValueError(_MASK.format(what))
         given = array.tolist()
     entries = list(given)
     kinds = set(map(type, entries))
@@ -292,6 +293,8 @@ def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:
             return entries
     if kinds == {str}:
         return entries
+    if kinds in ({bool}, {np.bool_}):
+        raise ValueError(_MASK.format(what))
     wrong = [i for i, entry in enumerate(entries) if not _is_name(entry)]
     if wrong:
         i = next((i for i in wrong if _is_missing(entries[i])), wrong[0])  # a missing entry turned ints into floats
