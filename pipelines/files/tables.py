@@ -137,7 +137,8 @@ def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional:
     for column, places in found.items():
         if len(places) != 1:
             count = f"{len(places)} columns `{column}`" if places else f"no column `{column}`"
-            raise ValueError(f"{name}: {count}; its columns are {', '.join(table.column_names)}")
+            names = [each for each in table.column_names if not each.startswith("\0")]  # without a frame's index
+            raise ValueError(f"{name}: {count}; its columns are {', '.join(names)}")
     return table.select([place for (place,) in found.values()]).rename_columns(list(found))
 
 

@@ -75,7 +75,8 @@ def row_names(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
         if column == "name" and (pc.any(empty).as_py() or pc.count_distinct(found).as_py() < len(found)):
             continue
         for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
-            raise ValueError(f"{name}, row {row + 1}: `{column}` is missing; fill it in or leave the row out")
+            known = "the index" if column == INDEX else f"`{column}`"
+            raise ValueError(f"{name}, row {row + 1}: {known} is missing; fill it in or leave the row out")
         return found
     return otherwise
 

@@ -108,3 +108,10 @@ def test_messages_name_the_label_of_the_row_and_files_that_are_missing(ring, tmp
         od(ring, tmp_path / "none.csv", [0])
     with pytest.raises(ValueError, match=r"tables .*parquet.* and layers .*.gpkg.*give a list of names: \['0'\]"):
         od(ring, "0", [0])
+
+
+def test_messages_do_not_show_the_internal_name_of_the_index(ring):
+    with pytest.raises(ValueError, match="the origins, index None: the index is missing; fill it in"):
+        od(ring, PLACES.set_axis(["a", None, "b"]), [0])
+    with pytest.raises(ValueError, match="no column `seats`; its columns are x, y$"):
+        od(ring, [0], PLACES, reduce="sum:seats")
