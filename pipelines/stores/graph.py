@@ -105,7 +105,7 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
     texts["road_classes"] = names
     texts["integer_labels"] = attributes.get("integer_labels", False)
     if type(texts["integer_labels"]) is not bool:
-        raise TypeError(f"integer_labels is {texts['integer_labels']!r}")
+        raise TypeError(f"whether labels are integers is {texts['integer_labels']!r}")
     choices = weights_of(attributes, found)
     for each in choices:
         if each.array != "weights":
