@@ -32,6 +32,7 @@ from pipelines.stores.errors import raise_if_of_system
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
+SIDES = ("origin", "destination")  # columns of a table of pairs
 _MOST_GZIP = 1032  # bytes that a byte of gzip expands to, at most
 _BLOCK_BYTES = 1 << 20
 OTHER_NAMES = {
@@ -245,9 +246,11 @@ def table_writer(
 def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
     """Return options that save time: dictionaries for columns of names only, and statistics for other columns only.
 
-    A column of names is a dictionary in `schema`. Without such columns, the options are the defaults.
+    A column of names is a dictionary in `schema`, or in a table of pairs an integer. Without such columns, the options
+    are the defaults.
     """
-    names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    pairs = SIDES if {*SIDES} <= {*schema.names} else ()
+    names = [field.name for field in schema if pa.types.is_dictionary(field.type) or field.name in pairs]
     if not names:
         return {}
     others = [_leaf(field) for field in schema if field.name not in names]

@@ -5,6 +5,7 @@ import shutil
 from itertools import pairwise
 
 import geopandas
+import igraph
 import networkx
 import numpy as np
 import pandas as pd
@@ -65,6 +66,8 @@ PAIRS = list(pairwise(IDS))
         (lambda _: lines(str), {"columns": ["u", "v"]}, False),
         (lambda _: networkx.Graph(PAIRS), {}, True),
         (lambda _: networkx.Graph([(str(u), v) for u, v in PAIRS]), {}, False),
+        (lambda _: igraph.Graph([(0, 1)], vertex_attrs={"name": IDS[:2]}), {}, True),
+        (lambda _: igraph.Graph([(0, 1)], vertex_attrs={"name": ["7", "8"]}), {}, False),
         (lambda _: networkx.Graph([(u / 2, v / 2) for u, v in PAIRS]), {}, False),
         (lambda _: PAIRS, {"labels": True}, True),
         (lambda _: {str(u): [str(v)] for u, v in PAIRS}, {}, False),
@@ -80,6 +83,17 @@ def test_the_source_says_whether_names_are_integers(tmp_path, source, options, i
     names = vertex_names(graph).to_pylist()
     assert {type(name) for name in names} == {int if integers else str}
     assert list(map(str, names)) == graph.names(range(graph.n))
+
+
+@pytest.mark.parametrize(("labels", "integers"), [(np.array(IDS), True), (np.array(IDS).astype(str), False)])
+def test_labels_in_memory_keep_their_type(tmp_path, labels, integers):
+    rows = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 3])
+    pipelines.write_graph(tmp_path / "g", *rows, labels=labels)
+    assert vertex_names(open_graph(tmp_path / "g")).to_pylist() == labels.tolist()
+    if not integers:
+        with pipelines.graph_by_rows(tmp_path / "rows", labels=labels.tolist()) as by_rows:
+            by_rows.append_rows(np.diff(rows[0]), rows[1])
+        assert vertex_names(open_graph(tmp_path / "rows")).to_pylist() == labels.tolist()
 
 
 def test_every_table_of_vertices_joins_with_the_table_of_nodes(road):
