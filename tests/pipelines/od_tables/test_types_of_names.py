@@ -116,6 +116,11 @@ def test_every_table_of_vertices_joins_with_the_table_of_nodes(road):
             assert len(table.merge(NODES, left_on=column, right_index=True)) == len(table)
 
 
+def test_a_matrix_in_memory_has_the_names_of_the_nodes(road, maker, tmp_path):
+    frame = pipelines.single_source_shortest_paths(maker, road, tmp_path / "paths", [42]).to_pandas()
+    assert (frame.index.tolist(), frame.columns.tolist()) == ([42], IDS)
+
+
 def test_an_origin_without_a_destination_keeps_exact_integers(road):
     nearest = od(road, None, [IDS[0], IDS[1]], nearest=1, within=0.5)
     assert nearest["origin"].dtype == np.int64
