@@ -98,6 +98,7 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
     for source in graph, tmp_path / "city.graphml":
         found = load(source, weight="length")
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
+        assert found.integer_labels
         assert load(source, weight="length", attribution="").attribution == ""
         assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
     roads = load(graph, weight="length")

@@ -134,11 +134,10 @@ def test_ids_of_places_keep_integer_types_and_others_are_text(road, kind):
     integers = kind in ("int32", "uint64", "Int64", "category")
     homes = NODES.iloc[:2].reset_index(drop=True).assign(id=ids.to_numpy() if kind != "category" else ids.array, n=1)
     for frame in homes, homes.drop(columns="id").set_index(pd.Index(ids)):
-        points = points_from(frame, road, "origin")
-        assert points.numbered == integers
-        for table in od(road, frame, frame, nearest=1), od(road, frame, frame, reduce=["min", "sum:n"]):
-            expected = "object" if not integers else kind if kind.endswith(("32", "64")) and kind[0] != "I" else "int64"
-            assert table["origin"].dtype == expected
+        assert points_from(frame, road, "origin").numbered == integers
+    for table in od(road, homes, homes, nearest=1), od(road, homes, homes, reduce="sum:n"):
+        expected = "object" if not integers else kind if kind in ("int32", "uint64") else "int64"
+        assert table["origin"].dtype == expected
 
 
 def test_floats_and_categories_that_name_vertices_are_integers(road):
