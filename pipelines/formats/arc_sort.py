@@ -49,6 +49,7 @@ VERTEX_BYTES = 32  # bytes of memory per vertex: degrees and offsets, here and i
 VERTEX_SHARE = 0.75  # share of the free memory for vertices; the remaining memory is for sorting
 # A graph without a given number of vertices is doubted if it has more vertices than this, and more per arc than this.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
+LABELS_AT_A_TIME = 1 << 20  # labels that are converted to integers at a time
 LEAST_WIDTH = 1 << 16  # vertices that a range may have even if few arcs fit: a vertex takes only a few numbers
 
 
@@ -149,7 +150,10 @@ def _are_integers(arcs: ArcStream, labels: list[str] | range | None) -> bool:
     """Return whether tables show the labels as integers."""
     if isinstance(labels, range):
         return True
-    return labels is not None and not arcs.text_labels and integers_of(labels) is not None
+    if labels is None or arcs.text_labels:
+        return False
+    starts = range(0, len(labels), LABELS_AT_A_TIME)  # converted together, they would take as much memory again
+    return all(integers_of(labels[start : start + LABELS_AT_A_TIME]) is not None for start in starts)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuops.arrays import is_cupy, on_host
-from pipelines.stores.schema import TEXT, StoreError, brief
+from pipelines.stores.schema import StoreError, brief
 
 UNKNOWN, SEVERAL = -1, -2
 
@@ -261,12 +261,12 @@ def integers_of(labels: Sequence[str] | np.ndarray) -> np.ndarray | None:
     """
     if len(labels) and not _PLAIN_INTEGER.fullmatch(str(labels[0])):
         return None  # most labels of text end here, so that the others are not read
-    texts = np.asarray(labels, TEXT)
     try:
-        values = texts.astype(np.int64)
-    except (ValueError, OverflowError):
+        texts = pa.array(labels.tolist() if isinstance(labels, np.ndarray) else labels, pa.large_string())
+        values = texts.cast(pa.int64())
+    except ValueError:
         return None
-    return values if np.array_equal(values.astype(TEXT), texts) else None
+    return values.to_numpy() if values.cast(texts.type).equals(texts) else None
 
 
 def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:

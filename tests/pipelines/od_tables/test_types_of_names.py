@@ -73,6 +73,7 @@ PAIRS = list(pairwise(IDS))
         (lambda _: {str(u): [str(v)] for u, v in PAIRS}, {}, False),
         (text_file("edges.csv", EDGES), {"labels": True}, True),  # files of text have no types
         (text_file("edges.csv", EDGES.astype({"u": str}).replace("31", "031")), {"labels": True}, False),
+        (text_file("edges.csv", EDGES.astype({"u": str}).replace("31", "0x31")), {"labels": True}, False),
         (text_file("edges.csv", EDGES.astype({"u": str}).replace("31", str(2**63))), {"labels": True}, False),
         (lambda _: [(0, 1), (1, 2)], {"base": 0}, True),
         (lambda _: [(1, 2), (2, 3)], {"base": 1}, True),
