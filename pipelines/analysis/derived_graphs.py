@@ -165,8 +165,8 @@ def _annotate(writer: Any, graph: Graph, arcs: np.ndarray, turned: bool | np.nda
     classes = graph.classes()
     classes = None if classes is None else classes.taken(arcs)
     writer.annotate(
-        labels=graph.labels(), coordinates=graph.coordinates(), through=through, junctions=junctions, lines=lines,
-        classes=classes, crs=graph.crs, attribution=graph.attribution,
+        labels=graph.labels(), integer_labels=graph.integer_labels, coordinates=graph.coordinates(), through=through,
+        junctions=junctions, lines=lines, classes=classes, crs=graph.crs, attribution=graph.attribution,
     )  # fmt: skip
     for each in graph.choices:
         if each.name and each.array != graph.weight_array:

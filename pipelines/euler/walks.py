@@ -49,7 +49,7 @@ def walk_names(circuits: Circuits, graph: Graph) -> Iterator[Iterator[list[str]]
 
     Read the pieces of a walk before the next walk.
     """
-    offsets, indptr, names = circuits.offsets().tolist(), graph.indptr(), vertex_names(graph)
+    offsets, indptr, names = circuits.offsets().tolist(), graph.indptr(), vertex_names(graph).cast(pa.large_string())
 
     def pieces(begin: int, end: int) -> Iterator[list[str]]:
         for start in range(begin, end + 1, _PIECE):

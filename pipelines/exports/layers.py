@@ -116,7 +116,7 @@ def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDat
     shapes = shapely.linestrings(points, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
     there = np.isfinite(places).all(axis=1)
     shapes[~(there[tails] & there[heads])] = None
-    names = np.array(vertex_names(graph).to_pylist(), object)
+    names = vertex_names(graph).to_numpy(zero_copy_only=False)
     columns: dict[str, Any] = {"source": names[tails], "target": names[heads]}
     columns |= {"weight": graph.weights()[arcs]} if graph.weighted else {}
     for each in graph.choices:

@@ -32,6 +32,7 @@ from pipelines.stores.errors import raise_if_of_system
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
+SIDES = ("origin", "destination")  # columns of a table of pairs
 _MOST_GZIP = 1032  # bytes that a byte of gzip expands to, at most
 _BLOCK_BYTES = 1 << 20
 OTHER_NAMES = {
@@ -137,7 +138,8 @@ def select_columns(table: pa.Table, columns: Sequence[str], name: str, optional:
     for column, places in found.items():
         if len(places) != 1:
             count = f"{len(places)} columns `{column}`" if places else f"no column `{column}`"
-            raise ValueError(f"{name}: {count}; its columns are {', '.join(table.column_names)}")
+            names = [each for each in table.column_names if not each.startswith("\0")]  # without a frame's index
+            raise ValueError(f"{name}: {count}; its columns are {', '.join(names)}")
     return table.select([place for (place,) in found.values()]).rename_columns(list(found))
 
 
@@ -244,9 +246,11 @@ def table_writer(
 def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
     """Return options that save time: dictionaries for columns of names only, and statistics for other columns only.
 
-    A column of names is a dictionary in `schema`. Without such columns, the options are the defaults.
+    A column of names is a dictionary in `schema`, or in a table of pairs an integer. Without such columns, the options
+    are the defaults.
     """
-    names = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    pairs = SIDES if {*SIDES} <= {*schema.names} else ()
+    names = [field.name for field in schema if pa.types.is_dictionary(field.type) or field.name in pairs]
     if not names:
         return {}
     others = [_leaf(field) for field in schema if field.name not in names]
@@ -261,13 +265,16 @@ def _leaf(field: pa.Field) -> str:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_list(kind):
-        return kind.value_type
+        return pa.large_string()
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _as_plain(piece: pa.Table | pa.RecordBatch, plain: pa.Schema) -> pa.Table | pa.RecordBatch:
+    texts = pa.large_list(pa.large_string())
     columns = [
-        pc.binary_join(column, pa.scalar(" ", field.type)) if pa.types.is_large_list(column.type) else column
+        pc.binary_join(column.cast(texts), pa.scalar(" ", field.type))
+        if pa.types.is_large_list(column.type)
+        else column
         for column, field in zip(piece.columns, plain, strict=True)
     ]
     return type(piece).from_arrays(columns, names=plain.names).cast(plain)
@@ -283,10 +290,14 @@ def legible(values: np.ndarray, unit: str, suffix: str) -> np.ndarray:
     return values.round(1) if unit == "m" and suffix not in PARQUET else values
 
 
-def vertex_names(graph: Graph) -> pa.Array:
-    """Return the names of the vertices as text (n): their labels, or their positions if the graph has no labels."""
+def vertex_names(graph: Graph, which: slice | np.ndarray = slice(None)) -> pa.Array:
+    """Return the names of the vertices `which`, by default (n), as tables have them (`Graph.typed`): int64 or text.
+
+    The names are the labels, or the positions if the graph has no labels.
+    """
     labels = graph.labels()
-    return pa.array(np.arange(graph.n) if labels is None else labels.tolist()).cast(pa.large_string())
+    names = np.arange(graph.n)[which] if labels is None else graph.typed(labels[which])
+    return pa.array(names) if names.dtype.kind == "i" else pa.array(names.tolist(), pa.large_string())
 
 
 def column_numbers(table: pa.Table, column: str, name: str, *, optional: bool = False) -> np.ndarray:

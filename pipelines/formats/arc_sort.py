@@ -38,6 +38,7 @@ from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
 from pipelines.stores.row_order import sort_rows
 from pipelines.stores.schema import disk_errors
+from pipelines.stores.vertex_names import integers_of
 from pipelines.workers.ahead import in_turn, threads_ahead
 
 Rows = tuple[int, np.ndarray, np.ndarray, np.ndarray | None]  # the first vertex, degrees; heads and weights of all arcs
@@ -48,6 +49,7 @@ VERTEX_BYTES = 32  # bytes of memory per vertex: degrees and offsets, here and i
 VERTEX_SHARE = 0.75  # share of the free memory for vertices; the remaining memory is for sorting
 # A graph without a given number of vertices is doubted if it has more vertices than this, and more per arc than this.
 DOUBTFUL_VERTICES, DOUBTFUL_PER_ARC = 1 << 20, 16
+LABELS_AT_A_TIME = 1 << 20  # labels that are converted to integers at a time
 LEAST_WIDTH = 1 << 16  # vertices that a range may have even if few arcs fit: a vertex takes only a few numbers
 
 
@@ -136,12 +138,22 @@ def sorting(
             classes = None if arcs.classes is None else arcs.classes(simplify, sorted_rows)
             coordinates, lines, crs = _true_to_length(arcs, coordinates, lines)
             writer.annotate(
-                labels=labels, coordinates=coordinates, through=through, lines=lines, classes=classes, crs=crs,
-                attribution=arcs.attribution or "",
+                labels=labels, integer_labels=_are_integers(arcs, labels), coordinates=coordinates,
+                through=through, lines=lines, classes=classes, crs=crs, attribution=arcs.attribution or "",
             )  # fmt: skip
             more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
             for name, (weights, unit) in more.items():
                 writer.add_weights(name, weights, unit)
+
+
+def _are_integers(arcs: ArcStream, labels: list[str] | range | None) -> bool:
+    """Return whether tables show the labels as integers."""
+    if isinstance(labels, range):
+        return True
+    if labels is None or arcs.text_labels:
+        return False
+    starts = range(0, len(labels), LABELS_AT_A_TIME)  # converted together, they would take as much memory again
+    return all(integers_of(labels[start : start + LABELS_AT_A_TIME]) is not None for start in starts)
 
 
 def refuse_unsorted(simplify: bool, sorted_rows: bool) -> None:

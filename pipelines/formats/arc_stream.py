@@ -31,6 +31,8 @@ class ArcStream:
     weighted : False: each arc counts 1, and no weights are stored; it must be right when the first piece is read
     weight_dtype : dtype of the stored weights; None: int32 or int64 if every piece has integers, else float64
     labels : names of the vertices in order, or None; n labels are read after the last piece. A range gives its numbers
+    text_labels : whether the source, which has types, names vertices by text. Else labels that are all written as
+        integers are integers in tables: files of text have no types
     label_bytes : bytes of memory that a label takes while the store is made; labels of a range take no memory
     through : bool (n), False for closed vertices, or a function of n that returns this array, or None
     coordinates : float64 (n, 2), or a function of n and the labels that returns this array, or None
@@ -56,6 +58,7 @@ class ArcStream:
     weighted: bool = True
     weight_dtype: Any = None
     labels: Iterable[str] | range | None = field(default=None, repr=False)
+    text_labels: bool = False
     label_bytes: int = LABEL_BYTES
     through: np.ndarray | Callable[[int], np.ndarray] | None = None
     coordinates: np.ndarray | Callable[[int, Iterable[str] | None], np.ndarray] | None = None

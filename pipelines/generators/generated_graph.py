@@ -66,6 +66,7 @@ def generated_graph(graph: RMat | str) -> GeneratedGraph:
         crs="",
         attribution="",
         road_classes=(),
+        integer_labels=False,
         choices=(),
         weight_name="",
         weight_array="",

@@ -25,11 +25,8 @@ from pipelines.routes.paths import Walker
 from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.workers.capacity import refuse_disk
 
-NAMES = pa.dictionary(pa.int32(), pa.large_string())
-
 Choice = tuple[np.ndarray, np.ndarray]  # rows and columns of a block, row by row
 Choose = Callable[[np.ndarray], Choice | None]
-PATHS = pa.large_list(pa.large_string())
 
 
 @dataclass(frozen=True)
@@ -138,10 +135,10 @@ def pair_table(
     matrix has the distances to all vertices.
     """
     origins, destinations = points
+    # Integers are written as they are; text is written by its number in a dictionary.
     # Every name is once in the dictionaries: Arrow would write uninitialized bytes for a name that is there twice.
-    encoded = [p.ids.dictionary_encode() for p in points]
-    codes, names = ([getattr(e, part) for e in encoded] for part in ("indices", "dictionary"))
-    fields = [pa.field("origin", NAMES), pa.field("destination", NAMES)]
+    encoded = [p.ids if p.numbered else p.ids.dictionary_encode() for p in points]
+    fields = [pa.field(what, each.type) for what, each in zip(("origin", "destination"), encoded, strict=True)]
     fields += [number_field(value.name, value.dtype(dtype), value.unit)]
     fields += [] if routes is None else routes.fields()
     snaps = [snapped_column(p, what, suffix) for p, what in zip(points, ("origin", "destination"), strict=True)]
@@ -164,8 +161,8 @@ def pair_table(
         found = found.of_each(rows, outside_infinity(dtype)) if of_each else found
         i, j = found.origins, found.destinations
         columns = [
-            pa.DictionaryArray.from_arrays(codes[0].take(pa.array(i)), names[0]),
-            pa.DictionaryArray.from_arrays(codes[1].take(numbers(j)), names[1]),
+            encoded[0].take(pa.array(i)),
+            encoded[1].take(numbers(j)),
             pa.array(value.of(found.values), mask=found.values == outside_infinity(dtype)),
         ]
         if routes is not None:
@@ -185,7 +182,7 @@ def reduced_table(origins: Points, suffix: str, value: Measured, reductions: Seq
     nearest = [reduction.name == "min" for reduction in reductions]
     units = [value.unit if each else "" for each in nearest]
     fields = [number_field(each.title, np.float64, unit) for each, unit in zip(reductions, units, strict=True)]
-    fields = [pa.field("origin", pa.large_string()), *fields]
+    fields = [pa.field("origin", origins.ids.type), *fields]
     snap = snapped_column(origins, "origin", suffix)
     fields += [] if snap is None else [snap[0]]
 
@@ -239,7 +236,7 @@ class PairRoutes:
 
     def __init__(self, walker: Walker, suffix: str, *, paths: bool, along: Sequence[Along] = ()):
         self._walker, self._suffix, self._along = walker, suffix, along
-        self._names = vertex_names(walker.graph) if paths else None
+        self._names = vertex_names(walker.graph, slice(walker.graph.road_vertices)) if paths else None
         roads = RoadsAlong(walker.graph) if paths else None
         # Without coordinates there are no lengths; and a column `length` of `along` is the length that the user has.
         wanted = roads is not None and roads.unit is not None and all(each.name != "length" for each in along)
@@ -249,7 +246,7 @@ class PairRoutes:
         """Return the columns: the sums, the length along the roads, and the vertices along the path."""
         sums = [number_field(each.name, each.weights.dtype, each.unit) for each in self._along]
         length = [] if self._roads is None else [number_field("length", np.float64, self._roads.unit or "")]
-        return [*sums, *length, *([] if self._names is None else [pa.field("path", PATHS)])]
+        return [*sums, *length, *([] if self._names is None else [pa.field("path", pa.large_list(self._names.type))])]
 
     def walk(
         self, origins: Points, destinations: Points, rows: slice, found: np.ndarray, kept: Choice | None = None

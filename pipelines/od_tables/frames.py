@@ -80,7 +80,7 @@ def od(
         One value for each origin: "count", "min", "sum:COLUMN", "mean:COLUMN", "decay:SCALE" or "decay:SCALE:COLUMN",
         where COLUMN is a column of the destinations. Destinations beyond `within` do not count. A list gives a column
         for each, such as `sum_seats`. Several limits give a column for each limit, such as `sum_seats_300`, with the
-        limit in the unit of the result.
+        limit in the unit of the result; "min" has one column, for the largest limit.
     decay : {"linear", "exponential"}, optional
         Let the weight of a destination at the distance d fall, in count, sum and mean: to 1 - d / within, or to
         exp(-d / within). A mean is divided by the sum of the weights.
@@ -113,7 +113,9 @@ def od(
         Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, the values, and origin_snapped if the origins are places. Rows of `pairs`, and of the origins
-        with `reduce`, keep their index. Points that were named by integers stay integers (names in CSV are text).
+        with `reduce`, keep their index. Names of vertices are int64 if the source of the network named vertices by
+        integers or they have no labels, else text. Points that the caller named by integers have integers of the same
+        type; ids of other types, such as dates and floats, and names in CSV become text.
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
 

@@ -113,15 +113,15 @@ def warn_of(given: Given) -> None:
 
 
 def as_frame(table: pa.Table, given: Given, unit: str) -> pandas.DataFrame:
-    """Return a table as a data frame, with its notes; points that were named by integers stay integers."""
+    """Return a table as a data frame, with its notes; names are integers or text, as in the table."""
     frame = table.to_pandas()
     for what, points in zip(("origin", "destination"), given.points, strict=True):
-        if what in frame:
-            if table[what].null_count:  # origins without a destination
-                found = frame[what].astype("object")
-                frame[what] = found.map(int, na_action="ignore").astype("Int64") if points.numbered else found
-            else:
-                frame[what] = frame[what].astype("int64" if points.numbered else "object")
+        if what not in frame:
+            continue
+        if points.numbered and table[what].null_count:  # origins without a destination
+            frame[what] = table[what].to_pandas(integer_object_nulls=True).astype("Int64")
+        elif not points.numbered:
+            frame[what] = frame[what].astype("object")
     for what in {"road", "source", "target"} & {*table.column_names}:
         if not pa.types.is_integer(table[what].type):
             frame[what] = frame[what].astype("object")

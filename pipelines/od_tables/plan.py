@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,12 +93,7 @@ def asked_of(
         whole("nearest", nearest, 1)
     if decay is not None and reduce is None:
         raise ValueError("decay (--decay) needs reduce (--reduce): count, sum:COLUMN or mean:COLUMN")
-    ending = "_{:g}" if len(limits) > 1 else ""
-    reductions = [
-        replace(parse_reduction(text, decay, limit, value), within=limit, ending=ending.format(limit))
-        for text in reductions_in(reduce)
-        for limit in (limits or (None,))
-    ]
+    reductions = _reductions(reduce, decay, limits, value)
     titles = [each.title for each in reductions]
     for title in titles:
         if titles.count(title) > 1:
@@ -116,6 +112,21 @@ def asked_of(
     ]
     along = read_along(graph, others)
     return Asked(value, value.in_network(max(limits, default=None)), nearest, reductions, paths, along, pairs)
+
+
+def _reductions(
+    reduce: str | Sequence[str] | None, decay: str | None, limits: Sequence[float], value: Measured
+) -> list[Reduction]:
+    """Return a reduction for each limit. A minimum has the largest limit only: with others it is equal or missing."""
+    ending, found = "_{:g}" if len(limits) > 1 else "", []
+    each_limit: Sequence[float | None] = limits or [None]
+    for text, limit in product(reductions_in(reduce), each_limit):
+        each = replace(parse_reduction(text, decay, limit, value), within=limit)
+        if each.name != "min":
+            found.append(replace(each, ending=ending.format(limit)))
+        elif limit == max(limits, default=None):
+            found.append(each)
+    return found
 
 
 def limits_of(within: float | str | Sequence[float | str] | None, value: Measured, *, several: bool) -> list[float]:

@@ -116,7 +116,7 @@ def _named(column: pa.ChunkedArray, known: Points, side: str, name: str) -> Poin
     names = column.combine_chunks().cast(pa.large_string())
     if text := repeated(known.ids, f"the {side}s"):
         raise ValueError(f"{text}, since pairs name {side}s by their ids")
-    rows = pc.index_in(names, value_set=known.ids)
+    rows = pc.index_in(names, value_set=pa.array(known.texts(), names.type))
     for row in np.flatnonzero(rows.is_null().to_numpy(zero_copy_only=False))[:1].tolist():
         raise ValueError(f"{name}, row {row + 1}: the {side}s have no id {names[row].as_py()!r}; correct it")
     return known.take(rows.to_numpy())

@@ -16,7 +16,7 @@ import pyarrow as pa
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.files.layers import is_layer, read_layer
-from pipelines.files.tables import column_names, is_among, number_field, pandas_array, read_columns
+from pipelines.files.tables import column_names, is_among, number_field, pandas_array, read_columns, vertex_names
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.row_by_row import RowByRow
@@ -140,9 +140,9 @@ def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bo
     before, later = (value.of(_as_floats(each)) for each in (before, later))
     columns = {f"{value.name}_before": before, f"{value.name}_after": later, "change": later - before}
     fields = [number_field(name, np.float64, value.unit) for name in columns]
-    names = [pa.field("origin", pa.large_string()), pa.field("destination", pa.large_string())]
     numbers = [pa.array(values, mask=np.isnan(values)) for values in columns.values()]
     ids = [points.ids.take(pa.array(rows)) for points, rows in ((begins, i), (ends, j))]
+    names = [pa.field(name, of.type) for name, of in zip(("origin", "destination"), ids, strict=True)]
     return pa.Table.from_arrays([*ids, *numbers], schema=pa.schema([*names, *fields]))
 
 
@@ -254,11 +254,10 @@ def criticality_table(
     columns: dict[str, Any] = {} if names is None else {"road": names}
     if groups is None:
         found = found[of_road]
-        columns |= {"source": given.graph.names(tails), "target": given.graph.names(heads)}
+        columns |= {"source": vertex_names(given.graph, tails), "target": vertex_names(given.graph, heads)}
     longer, cut, total, largest = found.T
     columns |= {"longer": longer, "cut": cut, "total": value.of(total), "largest": value.of(largest)}
-    fields = [pa.field("road", columns["road"].type)] if names is not None else []
-    fields += [pa.field(name, pa.large_string()) for name in ("source", "target") if name in columns]
+    fields = [pa.field(name, columns[name].type) for name in ("road", "source", "target") if name in columns]
     fields += [pa.field(name, pa.int64()) for name in ("longer", "cut")]
     fields += [number_field(name, np.float64, value.unit) for name in ("total", "largest")]
     return pa.Table.from_arrays([pa.array(each) for each in columns.values()], names=list(columns)).cast(

@@ -198,7 +198,7 @@ def _write_matrix(
     again = partial(resume_matrix, source=graph, options=options)
     writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
     if writer is None:
-        names = [np.array(p.ids.to_pylist(), np.dtypes.StringDType()) for p in points]
+        names = [np.array(p.texts(), np.dtypes.StringDType()) for p in points]
         writer = create_matrix(out, graph, names, dtype=rows_of.dtype, chunk=step, options=options, overwrite=overwrite)
     elif writer.finished:
         return None

@@ -272,7 +272,7 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
 
 def _names_of(points: Points, given: Any) -> list[str]:
     """Return the names of marks, "" for marks without: vertices by position whose names are numbers, a single place."""
-    names = points.ids.to_pylist()
+    names = points.texts()
     if isinstance(given, Positions):
         return ["" if name.isdecimal() else name for name in names]
     return [""] if points.snapped is not None and points.numbered and names in (["0"], ["1"]) else names

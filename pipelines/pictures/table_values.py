@@ -89,4 +89,5 @@ def _vertices(column: Any, graph: Graph, name: str) -> np.ndarray:
     try:
         return column_vertices(column, graph, name)
     except ValueError as error:
-        raise ValueError(f"{error}; colours are of vertices: name them, not places, in the table") from None
+        cure = "give a table of vertices, such as od(network, None, places) with a row for each vertex"
+        raise ValueError(f"{error}; colours are of vertices, not of places: {cure}") from None

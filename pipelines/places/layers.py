@@ -123,9 +123,8 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     pairs = np.unique(np.column_stack([rows[met], roads.ends[near]]), axis=0)  # in the order of the rows
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
-    names, numbered = names_of_shapes(whole_row(given), len(shapes), what)
-    names = names.take(pa.array(pairs[:, 0])).cast(pa.int64() if numbered else pa.large_string())
-    return pairs[:, 1:], pairs[:, 0], names
+    names = names_of_shapes(whole_row(given), len(shapes), what)
+    return pairs[:, 1:], pairs[:, 0], names.take(pa.array(pairs[:, 0]))
 
 
 class _Roads(NamedTuple):

@@ -23,7 +23,16 @@ from pipelines.files.tables import (
     vertex_names,
 )
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import INDEX, by_index, numbered, repeated, row_names, text_of, with_index
+from pipelines.places.row_names import (
+    INDEX,
+    by_index,
+    names_as,
+    numbered,
+    repeated,
+    row_names,
+    text_of,
+    with_index,
+)
 from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import (
     Network,
@@ -45,9 +54,10 @@ class Points(NamedTuple):
 
     Attributes
     ----------
-    ids : (k,) text
+    ids : (k,) integers or text
         Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
-        index of a frame of pandas, or the numbers of the rows from 1.
+        index of a frame of pandas, or the numbers of the rows from 1. Names that the user gave as integers are integers
+        of the same type. Every other type, such as dates and floats, becomes text.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
         Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in
@@ -62,8 +72,6 @@ class Points(NamedTuple):
         A line about the coordinate system of the places, if it was not named; a line about places that are so far from
         every vertex that they are probably wrong; a line about places that have a nearer vertex outside the largest
         strongly connected component; and a line about equal ids. None if there is no such line.
-    numbered : bool
-        Whether the points were named by integers, or are places without names, which are numbered.
     everywhere : bool
         Whether the points are all vertices of the graph, in their order.
     """
@@ -75,8 +83,16 @@ class Points(NamedTuple):
     on_the_globe: bool | None = None
     unit: str = ""
     warning: str | None = None
-    numbered: bool = False
     everywhere: bool = False
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the names are integers."""
+        return pa.types.is_integer(self.ids.type)
+
+    def texts(self) -> list[str]:
+        """Return the names as text."""
+        return text_of(self.ids).to_pylist()
 
     def take(self, rows: np.ndarray) -> Points:
         """Return the points with these numbers."""
@@ -91,7 +107,7 @@ class Points(NamedTuple):
     def digest(self) -> str:
         """Return a hash of the points, which is equal for equal points."""
         found = hashlib.blake2b(digest_size=16)
-        found.update("\0".join(self.ids.to_pylist()).encode())
+        found.update("\0".join(self.texts()).encode())
         snapped = () if self.snapped is None else (self.snapped,)
         for values in (self.vertices, *snapped, *self.columns.values()):
             found.update(np.ascontiguousarray(values).data)
@@ -197,9 +213,11 @@ def _points_from(
         table = pa.table(dict(zip(axes, given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
-        integers = not isinstance(given, Positions) and np.asarray(given).dtype.kind in "iu"
-        ids = text_of(vertex_names(graph).take(pa.array(vertices)))
-        return Points(ids, vertices, None, {}, numbered=integers)
+        names = vertex_names(graph, vertices)
+        if not isinstance(given, Positions):
+            dtype = np.asarray(given).dtype
+            names = names_as(names, pa.from_numpy_dtype(dtype) if dtype.kind in "iu" else pa.large_string())
+        return Points(names, vertices, None, {})
     chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
@@ -220,7 +238,7 @@ def merged(warnings: Sequence[str]) -> list[str]:
 def every_vertex(graph: Graph) -> Points:
     """Return all vertices as points, without those that were added for turns."""
     count = graph.road_vertices
-    return Points(text_of(vertex_names(graph)[:count]), np.arange(count), None, {}, everywhere=True)
+    return Points(vertex_names(graph, slice(count)), np.arange(count), None, {}, everywhere=True)
 
 
 def points_in_table(
@@ -257,11 +275,11 @@ def _points_in(
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
     if named is not None:
         vertices = column_vertices(table[named], graph, name)
-        own, integers = vertex_names(graph).take(pa.array(vertices)), pa.types.is_integer(table[named].type)
+        own = names_as(vertex_names(graph, vertices), table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
-        ids, whole = row_names(plain, name, own, numbered=integers)
+        ids = row_names(plain, name, own)
         note = repeated(ids, name) if "id" in table.column_names else None
-        return Points(ids, vertices, None, numbers, warning=note, numbered=whole)
+        return Points(ids, vertices, None, numbers, warning=note)
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
@@ -278,11 +296,11 @@ def _points_in(
     refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
     if snap_limit is None:
         refuse_outside(snapped, network, name)
-    ids, whole = row_names(table, name, pa.array(np.arange(1, len(table) + 1)), numbered=True)
+    ids = row_names(table, name, pa.array(np.arange(1, len(table) + 1)))
     texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
     warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
-    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning, whole)
+    return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning)
 
 
 def system_of(given: Any, crs: Any, name: str) -> Any:

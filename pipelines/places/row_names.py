@@ -59,8 +59,8 @@ def by_index(message: str, frame: Any, name: str) -> str:
     return re.sub(rows, lambda m: f"first the rows of index {of(m[1])} and {of(m[2])}", message)
 
 
-def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> tuple[pa.Array, bool]:
-    """Return the names of the rows as text, and whether the names are integers; by default `otherwise` and `numbered`.
+def row_names(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
+    """Return the names of the rows: integers of the type that the table has, or text; by default `otherwise`.
 
     Raises
     ------
@@ -70,14 +70,15 @@ def row_names(table: pa.Table, name: str, otherwise: Any, *, numbered: bool) -> 
     for column in ("id", "name", INDEX):
         if column not in table.column_names:
             continue
-        found = text_of(table[column])
-        empty = pc.equal(pc.utf8_length(found), 0).fill_null(True)
+        found = integers_or_text(table[column])
+        empty = pc.equal(pc.utf8_length(text_of(found)), 0).fill_null(True)
         if column == "name" and (pc.any(empty).as_py() or pc.count_distinct(found).as_py() < len(found)):
             continue
         for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False))[:1].tolist():
-            raise ValueError(f"{name}, row {row + 1}: `{column}` is missing; fill it in or leave the row out")
-        return found, pa.types.is_integer(table[column].type)
-    return text_of(otherwise), numbered
+            known = "the index" if column == INDEX else f"`{column}`"
+            raise ValueError(f"{name}, row {row + 1}: {known} is missing; fill it in or leave the row out")
+        return found
+    return otherwise
 
 
 def repeated(names: pa.Array, name: str) -> str | None:
@@ -97,15 +98,30 @@ def repeated(names: pa.Array, name: str) -> str | None:
     )
 
 
-def names_of_shapes(given: Any, count: int, name: str) -> tuple[pa.Array, bool]:
+def names_of_shapes(given: Any, count: int, name: str) -> pa.Array:
     """Return the names of the rows of a frame, as `row_names` does; of a list, the numbers of the rows from 1."""
-    table = pa.table({"row": np.arange(1, count + 1)})
+    table, numbers = pa.table({"row": np.arange(1, count + 1)}), pa.array(np.arange(1, count + 1))
     for column in getattr(given, "column_names", getattr(given, "columns", ())):
         if (plain := str(column).strip().casefold()) in ("id", "name"):
             values = given[column]
             known = pandas_array(values) if hasattr(values, "iloc") else pa.table(given)[column]
             table = table.append_column(plain, known)
-    return row_names(with_index(table, given), name, table["row"], numbered=True)
+    return row_names(with_index(table, given), name, numbers)
+
+
+def names_as(names: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return names of vertices in the type of a column that names them: integers, or int64 for floats; else text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = pa.int64() if pa.types.is_floating(kind) else kind
+    return text_of(names).cast(kind) if pa.types.is_integer(kind) else text_of(names)
+
+
+def integers_or_text(column: Any) -> pa.Array:
+    """Return a column of integers as it is, and every other column as text."""
+    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(found.type):
+        found = found.dictionary_decode()
+    return found if pa.types.is_integer(found.type) else text_of(found)
 
 
 def text_of(column: Any) -> pa.Array:

@@ -117,15 +117,14 @@ class Reach:
         import shapely
 
         factor = self.limits.given[-1] / self.limits.in_network[-1]
-        names = np.array(vertex_names(self.graph).to_pylist(), object)
-        if self._junctions is not None:
-            names = names[self._junctions.of(np.arange(self.graph.n))]
+        roads = slice(None) if self._junctions is None else self._junctions.of(np.arange(self.graph.n))
+        names = vertex_names(self.graph, roads).to_numpy(zero_copy_only=False)
         frames = []
         for name, group in zip(self.names, self._groups, strict=True):
             pieces, cut, _ = self._pieces(group)
             arcs = pieces.arcs
             columns = {
-                "source": np.full(len(arcs), name, object),
+                "source": np.full(len(arcs), name, object if isinstance(name, str) else None),
                 "limit": self.limits.given[pieces.band],
                 "tail": names[self.tails[arcs]],
                 "head": names[self.heads[arcs]],
@@ -166,7 +165,7 @@ class Reach:
 
     def marks(self) -> pa.Table:
         """Return the vertices of the sources, with the labels of a map: their names, or "source" for an unnamed one."""
-        ids = self.points.ids.to_pylist()
+        ids = self.points.texts()
         unnamed = self.points.numbered and ids in (["0"], ["1"])
         vertices = pa.array(self.graph.names(self.points.vertices))
         return pa.table({"vertex": vertices, "id": ["source"] if unnamed else ids})

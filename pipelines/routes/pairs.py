@@ -134,17 +134,17 @@ def table_of_walks(graph: Graph, sources: np.ndarray, targets: np.ndarray, walks
     Vertices are given by their names, and the path of a graph with turns by its vertices in the road network. The unit
     of the weights is metadata of the column distance.
     """
-    names, none = vertex_names(graph), walks.hops < 0
+    none, begins = walks.hops < 0, vertex_names(graph, np.maximum(sources, 0))
     hops, vertices = walks.hops, walks.paths.flatten().to_numpy()
     if (junctions := graph.junctions()) is not None:
         hops, vertices, _ = junctions.roads_of(hops, vertices)
-    flat = names.take(pa.array(vertices))
+    flat = vertex_names(graph, slice(graph.road_vertices)).take(pa.array(vertices))
     lengths = np.where(none, 0, hops + 1)
     path = pa.LargeListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]), flat)
     table = pa.table(
         {
-            "source": names.take(pa.array(sources, mask=sources < 0)),
-            "target": names.take(pa.array(targets)),
+            "source": pc.if_else(pa.array(sources >= 0), begins, pa.scalar(None, begins.type)),
+            "target": vertex_names(graph, targets),
             "distance": pa.array(walks.distances, mask=none),
             "hops": pa.array(hops, mask=none),
             "path": pc.if_else(pa.array(none), pa.scalar(None, path.type), path),

@@ -31,7 +31,9 @@ those in `weights`, and the list `more_weights` describes the arrays `weights_1`
 
 The optional attribute `crs` names the coordinate system, such as "EPSG:25833". Longitudes and latitudes are always
 "EPSG:4326", longitude first. The optional attribute `attribution` names the origin of the data, as its licence asks;
-every picture and map of the graph shows this text.
+every picture and map of the graph shows this text. The optional attribute `integer_labels` is true if the source named
+the vertices by integers: tables then have int64 names. In stores without the attribute, labels are text. The vertices
+that were added for turns have labels of text in any case.
 
 Vertices are numbered from 0 in the order of the file. An undirected edge is stored as two arcs, one in each direction;
 so is an undirected loop. Parallel arcs and loops are kept. The attribute `digest` covers all data that results depend
@@ -77,7 +79,7 @@ from pipelines.stores.schema import (
     open_store,
     recorded_dtype,
 )
-from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames
+from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames, integers_of
 
 OPTIONAL = ("coordinates", "labels", "through", "junctions")
 LINES = ("arc_lines", "line_offsets", "line_points")
@@ -101,6 +103,9 @@ def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, A
         raise TypeError(f"classes of roads are {names!r}")
     optional = frozenset(arrays) & {*OPTIONAL, *LINES, CLASSES}
     texts["road_classes"] = names
+    texts["integer_labels"] = attributes.get("integer_labels", False)
+    if type(texts["integer_labels"]) is not bool:
+        raise TypeError(f"whether labels are integers is {texts['integer_labels']!r}")
     choices = weights_of(attributes, found)
     for each in choices:
         if each.array != "weights":
@@ -166,6 +171,7 @@ class Graph(NamedRows, OpenedStore):
     crs: str  # as recorded; `pipelines.stores.coordinates.coordinate_system` also guesses
     attribution: str  # to be shown with the data, "" for none
     road_classes: tuple[str, ...]  # names of the classes of roads
+    integer_labels: bool  # whether the source named the vertices by integers
     choices: tuple[Weights, ...]  # all weights of the store
     weight_name: str  # of the weights that `weights` returns, "" if they have no name
     weight_array: str
@@ -272,6 +278,14 @@ class Graph(NamedRows, OpenedStore):
     def labels(self) -> np.ndarray | None:
         """Return the names of the vertices in the source, str (n), or None if there are no names."""
         return self._optional("labels")
+
+    def typed(self, labels: np.ndarray) -> np.ndarray:
+        """Return labels as tables have them: int64 if the source named the vertices by integers, else as they are.
+
+        Labels of vertices that were added for turns are text, and so are all labels beside them.
+        """
+        values = integers_of(labels) if self.integer_labels else None
+        return labels if values is None else values
 
     def coordinates(self) -> np.ndarray | None:
         """Return the coordinates of the vertices, float64 (n, 2), or None if there are no coordinates."""

@@ -161,6 +161,7 @@ class GraphWriter:
         self,
         *,
         labels: Sequence[str] | np.ndarray | range | None = None,
+        integer_labels: bool = False,
         coordinates: np.ndarray | None = None,
         through: np.ndarray | None = None,
         junctions: np.ndarray | None = None,
@@ -171,12 +172,14 @@ class GraphWriter:
     ) -> None:
         """Add data of the vertices: labels (n), text or a range of numbers; coordinates (n, 2); through, junctions (n).
 
-        Also add the lines and the classes of the arcs, the name of the coordinate system, and the attribution.
+        Also add the lines and the classes of the arcs, the name of the coordinate system, and the attribution. With
+        `integer_labels`, tables show the labels as int64.
         """
         self._through = through
         if labels is not None:
             self._check_shape("labels", (len(labels),), (self.n,))
             write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
+            self._attrs |= {"integer_labels": True} if integer_labels else {}
         if coordinates is not None:
             self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64, (self.n, 2))
         if through is not None:
@@ -324,7 +327,7 @@ def write_graph(
     with new_graph(path, n=n, m=len(indices), **keywords) as writer:
         writer.append(tails, indices, weights)
         writer.annotate(
-            labels=labels, coordinates=coordinates, through=through, junctions=junctions, lines=lines, classes=classes,
-            crs=crs, attribution=attribution,
+            labels=labels, integer_labels=np.asarray(labels).dtype.kind in "iu", coordinates=coordinates,
+            through=through, junctions=junctions, lines=lines, classes=classes, crs=crs, attribution=attribution,
         )  # fmt: skip
     return open_graph(path)

@@ -55,7 +55,7 @@ class NamedMatrix(OpenedStore, ABC):
 
     @abstractmethod
     def names_along(self, axis: int, part: slice = slice(None)) -> np.ndarray:
-        """Return the names of the rows (axis 0) or columns (axis 1): text, or int64 if the graph has no labels."""
+        """Return the names of the rows (axis 0) or columns (axis 1): text, or int64 if names are integers."""
 
     @abstractmethod
     def find_along(self, axis: int, names: VertexNameList) -> np.ndarray:
@@ -181,7 +181,9 @@ class VertexMatrix(NamedMatrix):
         vertices = np.arange(self.n) if axis else self.row_vertices()
         if vertices is None:
             return np.array(["nearest source"])[part]
-        return np.array(self.named.names(vertices[part])) if "labels" in self.named.optional else vertices[part]
+        if "labels" not in self.named.optional:
+            return vertices[part]
+        return self.named.typed(np.array(self.named.names(vertices[part])))
 
     def find_along(self, axis: int, names: VertexNameList) -> np.ndarray:
         vertices = self.named.vertices(names, self.dimensions[axis])

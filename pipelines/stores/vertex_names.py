@@ -4,6 +4,7 @@
 * In a graph without labels, text is a position as `str(int)` writes it or ``#17``; "01", "+1" and "1_0" mean no vertex.
 * An int means the same as its digits as text: 17 is the label "17", or position 17 in a graph without labels.
 * `positions` marks ints as positions: ``positions([3, 2])`` are the vertices #3 and #2 of any graph.
+* In tables, names are int64 if the source named the vertices by integers or the graph has no labels, else text.
 * Blanks around the text are ignored, unless the text with its blanks is a label.
 * A label such as ``#17`` takes precedence over position 17, if the text is exactly this label.
 """
@@ -28,6 +29,8 @@ UNKNOWN, SEVERAL = -1, -2
 
 _MARKED = re.compile(r"#(0|[1-9][0-9]{0,18})")
 _PLAIN = re.compile(r"#?(0|[1-9][0-9]{0,18})")
+_PLAIN_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_MASK = "the {}s are a mask; give the rows that it selects, as frame[mask], or positions(np.flatnonzero(mask))"
 _NAME = "give a label, or a position if there are no labels, as text or int; or a position as '#17' or positions(17)"
 
 
@@ -210,14 +213,12 @@ class VertexNames:
         """The sorted labels, int64, and their vertices; None unless all are distinct integers in `str(int)` form."""
         labels = self._labels
         assert labels is not None
-        try:
-            values = labels.astype(np.int64)
-        except (ValueError, OverflowError):
+        values = integers_of(labels)
+        if values is None:
             return None
         order = np.argsort(values, kind="stable")
         rising = values[order]
-        canonical = np.array_equal(values.astype(labels.dtype), labels)
-        return (rising, order) if canonical and (rising[1:] > rising[:-1]).all() else None
+        return (rising, order) if (rising[1:] > rising[:-1]).all() else None
 
     def _named(self, entries: np.ndarray | list[str | int]) -> np.ndarray:
         """Return the vertices that text and ints mean; negative if an entry means no vertex, or several vertices."""
@@ -252,6 +253,22 @@ class VertexNames:
         return found[pc.fill_null(coded.indices, len(asked)).to_numpy()]
 
 
+def integers_of(labels: Sequence[str] | np.ndarray) -> np.ndarray | None:
+    """Return labels as int64; None unless each is written as `str(int)` writes a number that fits in int64.
+
+    >>> integers_of(["17", "-3"]).tolist(), integers_of(["17", "007"])
+    ([17, -3], None)
+    """
+    if len(labels) and not _PLAIN_INTEGER.fullmatch(str(labels[0])):
+        return None  # most labels of text end here, so that the others are not read
+    try:
+        texts = pa.array(labels.tolist() if isinstance(labels, np.ndarray) else labels, pa.large_string())
+        values = texts.cast(pa.int64())
+    except ValueError:
+        return None
+    return values.to_numpy() if values.cast(texts.type).equals(texts) else None
+
+
 def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:
     """Return the entries of a list of vertices, as an array if all are integers; raises ValueError if it is no list."""
     if isinstance(given, str | bytes | dict) or not (hasattr(given, "__iter__") or hasattr(given, "__array__")):
@@ -265,7 +282,7 @@ def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:
         if array.dtype.kind in "iu":
             return array
         if array.dtype.kind == "b":
-            raise ValueError(f"the {what}s are a mask; give positions(np.flatnonzero(mask))")
+            raise ValueError(_MASK.format(what))
         given = array.tolist()
     entries = list(given)
     kinds = set(map(type, entries))
@@ -276,6 +293,8 @@ def _entries(what: str, given: Any) -> np.ndarray | list[str | int]:
             return entries
     if kinds == {str}:
         return entries
+    if kinds in ({bool}, {np.bool_}):
+        raise ValueError(_MASK.format(what))
     wrong = [i for i, entry in enumerate(entries) if not _is_name(entry)]
     if wrong:
         i = next((i for i in wrong if _is_missing(entries[i])), wrong[0])  # a missing entry turned ints into floats

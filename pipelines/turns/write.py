@@ -165,6 +165,7 @@ def _write(graph: Graph, out: str | os.PathLike[str], split: Split, source: str,
         writer.append(split.tails[order], split.heads[order], weights)
         writer.annotate(
             labels=None if labels is None else _labels(graph, labels, split),
+            integer_labels=graph.integer_labels,
             coordinates=None if coordinates is None else np.concatenate([coordinates, coordinates[places]]),
             through=None if through.all() else through,
             junctions=junctions.codes,

@@ -34,7 +34,7 @@ from pipelines.formats.graphs.layers import has_geometries, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
-from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
+from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.stores import Graph
@@ -133,7 +133,8 @@ def import_graph(
     unit : unit of the weights, for `tilepath info`; default: the name of their column
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
-        such as GeoPandas writes; with a table, the vertices of a Parquet source or data frame are names by default
+        such as GeoPandas writes; or such a data frame of pandas, whose index may have the nodes; with a table or a
+        frame, the vertices of a Parquet source or data frame are names by default
     turns, angles : turns that are forbidden or cost something, as for `write_turns`; ``turns=True`` takes the turn
         restrictions of OpenStreetMap
     simplify : keep only the lightest of parallel arcs, and drop loops
@@ -386,12 +387,15 @@ def _in_a_layer(source: Any, format: str | None, reader: Callable[..., Any]) -> 
 def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[str] | None) -> np.ndarray:
     """Return the option `coordinates` of `import_graph` as float64 (n, 2); add nodes without a match to `remarks`."""
     source = "coordinates"
-    if is_table(coordinates):
+    if hasattr(coordinates, "iloc"):
+        coordinates = frame_positions(coordinates)
+    elif is_table(coordinates):
         source, coordinates = os.fspath(coordinates), table_positions(coordinates)
     if isinstance(coordinates, str | os.PathLike):
         return read_positions(coordinates, n)
     if isinstance(coordinates, Mapping):
         names = list(map(str, range(n)) if labels is None else labels)
+        coordinates = {str(name): place for name, place in coordinates.items()}
         if n and coordinates and coordinates.keys().isdisjoint(names):
             raise FormatError(
                 f"{source}: none of its nodes, such as {next(iter(coordinates))!r}, is a vertex of the graph, "

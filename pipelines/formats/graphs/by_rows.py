@@ -70,7 +70,9 @@ def graph_by_rows(
     >>> tilepath.open_graph("rows.zarr").weights().tolist()
     [5, 7, 1]
     """
-    arcs = ArcStream((), directed=directed, labels=labels, weighted=False, weight_unit=unit, source=source)
+    arcs = ArcStream(
+        (), directed=directed, labels=labels, text_labels=True, weighted=False, weight_unit=unit, source=source
+    )
     with sorting(path, arcs, sorted_rows=sorted_rows, overwrite=overwrite) as add:
         rows = GraphRows(add, os.fspath(path), arcs)
         try:

@@ -65,9 +65,12 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
     heads = np.array([indices[v] for _, v, _ in edges], dtype=np.int64)
     values = [value for _, _, value in edges]
     remarks, warnings = [], []
+    known = {name: None for *_, found in source.edges(data=True) for name in found}
+    if weight is not None and edges and weight not in known:
+        attributes = listed(list(map(str, known))) if known else "none"
+        raise FormatError(f"the edges have no attribute {weight!r:.80}; choose another (weight=): {attributes}")
     if weight is None and all(value is None for value in values):
         weights = None
-        known = {name: None for *_, found in source.edges(data=True) for name in found}
         numbers = [str(name) for name in known if _are_numbers(value for *_, value in source.edges(data=name))]
         warnings = unread_numbers(f"the {type(source).__name__}", numbers)
         if known and not warnings:
@@ -87,6 +90,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         classes=partial(lines.stored_classes, source.is_directed()),
         weighted=weights is not None,
         labels=None if all(type(v) is int and v == i for i, v in enumerate(nodes)) else map(str, nodes),
+        text_labels=any(isinstance(node, str) for node in nodes),
         remarks=remarks,
         warnings=warnings,
         coordinates=places,
@@ -169,6 +173,7 @@ def read_igraph(source: Any, weight: str | None = None) -> Iterator[ArcStream]:
         directed=source.is_directed(),
         weighted=weights is not None,
         labels=map(str, source.vs["name"]) if "name" in of_vertices else None,
+        text_labels="name" in of_vertices and any(isinstance(name, str) for name in source.vs["name"]),
         warnings=warnings,
         coordinates=_positions(list(zip(source.vs["x"], source.vs["y"], strict=True))) if placed else None,
         weight_unit=weight or "",

@@ -87,6 +87,7 @@ def read_layers(
         directed=each,
         weight_dtype=weights.dtype,
         labels=ends.labels,
+        text_labels=any(_numbers(roads.column(name, "columns")) is None for name in ends.columns),
         coordinates=ends.places,
         lines=lambda simplify, sorted_rows: roads.lines(arcs, simplify, sorted_rows),
         classes=lambda simplify, sorted_rows: roads.classes(arcs, simplify, sorted_rows),

@@ -101,6 +101,7 @@ def stream_of_batches(
         source=name,
         base=base,
         n=n,
+        text_labels=not all(map(pa.types.is_integer, ends)),
         weighted=len(columns) > 2,
         weight_dtype=None if len(columns) == 2 else _weight_dtype(name, columns[2]),
         weight_unit="" if len(columns) == 2 else columns[2].name,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +12,20 @@ from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.dimacs import read_coordinates
 from pipelines.formats.graphs.tntp import read_nodes
 
-IDS = ("osmid", "id", "node", "name", "label", "__index_level_0__")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INDEX = "__index_level_0__"  # the stored index of a data frame
+IDS = ("osmid", "id", "node", "name", "label", INDEX)
 AXES = (("x", "y"), ("lon", "lat"))
+KNOWN = (*IDS, *AXES[0], *AXES[1])
 TABLES = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 def is_table(source: object) -> bool:
-    """Return True if `source` is the path of a table of nodes."""
+    """Return True if `source` is the path of a table of nodes, or a data frame of pandas."""
+    if hasattr(source, "iloc"):
+        return True
     return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(TABLES)
 
 
@@ -26,26 +35,43 @@ def read_positions(source: str | os.PathLike[str], n: int) -> np.ndarray:
     return read_nodes(source, n) if tntp else read_coordinates(source, n)
 
 
+def frame_positions(frame: Any) -> dict[str, tuple[float, float]]:
+    """Return the position of each node in a data frame of pandas, as `table_positions` reads its file."""
+    from pipelines.files.tables import pandas_array, pandas_table
+
+    known = [column for column in KNOWN if column in frame.columns]
+    table = pandas_table(frame[known]).append_column(INDEX, pandas_array(frame.index))
+    try:
+        return _positions_in(table, "coordinates", list(map(str, frame.columns)))
+    except ValueError as error:
+        raise FormatError(str(error)) from error
+
+
 def table_positions(source: str | os.PathLike[str]) -> dict[str, tuple[float, float]]:
     """Return the position of each node in a table.
 
     The table has the columns x and y, or lon and lat. The node is in the first of the columns osmid, id, node, name and
     label that the table has, or in the stored index of a data frame.
     """
-    from pipelines.files.tables import column_names, column_numbers, read_columns
+    from pipelines.files.tables import column_names, read_columns
 
     name = os.fspath(source)
-    known = (*IDS, *AXES[0], *AXES[1])
     try:
-        table = read_columns(name, known, known)
-        ids = next((column for column in IDS if column in table.column_names), None)
-        axes = next((axes for axes in AXES if {*axes} <= {*table.column_names}), None)
-        if ids is None or axes is None:
-            raise FormatError(
-                f"{name}: positions are in columns x and y or lon and lat, and nodes in one of {', '.join(IDS[:-1])}; "
-                f"columns are {', '.join(column_names(name))}; rename them"
-            )
-        places = [column_numbers(table, axis, name, optional=True).tolist() for axis in axes]
+        return _positions_in(read_columns(name, KNOWN, KNOWN), name, column_names(name))
     except (ValueError, FileNotFoundError) as error:
         raise FormatError(str(error)) from error
+
+
+def _positions_in(table: pa.Table, name: str, columns: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the position of each node in the table `name`, whose file or frame has `columns`."""
+    from pipelines.files.tables import column_numbers
+
+    ids = next((column for column in IDS if column in table.column_names), None)
+    axes = next((axes for axes in AXES if {*axes} <= {*table.column_names}), None)
+    if ids is None or axes is None:
+        raise FormatError(
+            f"{name}: positions are in columns x and y or lon and lat, and nodes in one of {', '.join(IDS[:-1])}; "
+            f"columns are {', '.join(columns)}; rename them"
+        )
+    places = [column_numbers(table, axis, name, optional=True).tolist() for axis in axes]
     return dict(zip(map(str, table[ids].to_pylist()), zip(*places, strict=True), strict=True))

@@ -141,6 +141,7 @@ def _stream(
             stream.known = max(stream.known, int(tails.max()) + 1)
             arcs = heads >= 0
             weights = _weights([part[i] for i in np.flatnonzero(arcs).tolist()], where) if weighted else None
+            stream.text_labels = vertices.by_text
             yield tails[arcs], heads[arcs], weights
 
     weighted = bool(ahead) and ahead[-1][3] is not _NONE
@@ -153,6 +154,7 @@ class _Vertices:
 
     def __init__(self, names: Names | None, base: int, n: int | None, where: Callable[[Any], str]):
         self.names, self._base, self._n, self._where = names, base, n, where
+        self.by_text = False  # whether a vertex was named by text
 
     def index(self, place: Any, name: Any) -> int:
         """Return the index of a vertex; `place` is for messages."""
@@ -160,6 +162,7 @@ class _Vertices:
             if self.names is None:
                 fault = f"{name!r:.80} is text among whole numbers; pass labels=True if vertices have names"
                 raise FormatError(f"{self._where(place)}: {fault}")
+            self.by_text = True
             return self.names.index(name)
         try:
             number = operator.index(name)

@@ -76,7 +76,7 @@ def test_closed_vertices_and_both_directions_of_edges(tmp_path, client):
     store = store_arcs(tmp_path / "g", 4, tails, heads, np.ones(8), np.float32, directed=False, through=through)
     table = link_flows(client, store, pd.DataFrame({"origin": [0, 2], "destination": [2, 0], "amount": [5, 1]}))
     flow = {(a, b): f for a, b, f in zip(*(table[name].to_pylist() for name in table.column_names), strict=True) if f}
-    assert flow == {("0", "3"): 5, ("3", "2"): 5, ("2", "3"): 1, ("3", "0"): 1}
+    assert flow == {(0, 3): 5, (3, 2): 5, (2, 3): 1, (3, 0): 1}
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_a_store_has_arcs_from_junction_to_junction(load, weight):
     expected, graph = expected_arcs(nodes, ways, "bike"), load(nodes, ways, profile="bike", weight=weight)
     tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
     along = arcs_of(graph.lines(), graph.coordinates(), tails, graph.indices(), graph.labels(), nodes)
+    assert graph.integer_labels
     column = 2 if weight == "time" else 1
     found = sorted(zip(along, graph.weights().tolist(), strict=True))
     assert found == [(arc[0], pytest.approx(arc[column], rel=1e-6)) for arc in expected]

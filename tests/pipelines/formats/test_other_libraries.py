@@ -83,6 +83,10 @@ def test_a_graph_of_osmnx(load):
     assert remarks == [
         "edges have no attribute 'weight', so each arc counts 1; other attributes are highway, oneway, osmid (weight=)"
     ]
+    with pytest.raises(
+        FormatError, match=re.escape("no attribute 'traveltime'; choose another (weight=): highway, one")
+    ):
+        load(named, weight="traveltime")
 
 
 def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
@@ -94,6 +98,7 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
     for source in graph, tmp_path / "city.graphml":
         found = load(source, weight="length")
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
+        assert found.integer_labels
         assert load(source, weight="length", attribution="").attribution == ""
         assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
     roads = load(graph, weight="length")
@@ -166,6 +171,8 @@ def test_the_two_tables_of_geopandas(load, tmp_path):
     graph = load(tmp_path / "edges.parquet", weight="length", coordinates=tmp_path / "nodes.parquet")
     check_streets(graph)
     check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"))
+    check_streets(load(edges, weight="length", coordinates=nodes[::-1]))  # by the index, not by the order of rows
+    check_streets(load(edges, weight="length", coordinates=nodes[["x", "y"]][::-1].reset_index()))
     nodes.iloc[1:].to_parquet(tmp_path / "fewer.parquet")
     pd.concat([nodes, nodes.iloc[:1].rename(index={nodes.index[0]: 7})]).to_parquet(tmp_path / "more.parquet")
     for name, told in (
@@ -241,6 +248,8 @@ def test_a_table_of_nodes_without_positions(load, tmp_path):
     pq.write_table(pa.table({"osmid": [1], "lon": [0.5]}), tmp_path / "nodes.parquet")
     with pytest.raises(FormatError, match=re.escape("columns are osmid, lon; rename them")):
         load(pd.DataFrame({"u": [1], "v": [1]}), coordinates=tmp_path / "nodes.parquet")
+    with pytest.raises(FormatError, match=re.escape("columns are osmid, lon; rename them")):
+        load(pd.DataFrame({"u": [1], "v": [1]}), coordinates=pd.DataFrame({"osmid": [1], "lon": [0.5]}))
     with pytest.raises(FormatError, match="the dict is empty"):
         load({})
 

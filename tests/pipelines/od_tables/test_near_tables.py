@@ -171,9 +171,10 @@ def test_several_reductions_and_limits_give_a_column_each(source, tmp_path, ever
     found = od(source, origins, jobs, within="30,70s", unit="s", **options)
     singles = {
         f"{how.replace(':', '_')}_{limit}": od(source, origins, jobs, within=limit, reduce=how).iloc[:, 1]
-        for how in options["reduce"]
+        for how in options["reduce"][:3]
         for limit in (30, 70)
     }
+    singles["min"] = od(source, origins, jobs, within=70, reduce="min")["min"]  # within 30 it is equal or missing
     pd.testing.assert_frame_equal(found[["origin"]].assign(**singles), found)
     assert not found["sum_jobs_30"].equals(found["sum_jobs_70"])
     minutes = od(

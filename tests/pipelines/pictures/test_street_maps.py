@@ -187,7 +187,7 @@ def test_a_table_of_distances_colours_the_vertices(city, tmp_path):
     away = od(store, ["7"], [*map(str, range(100))], also={"hops": np.ones(graph.m, np.int64)})
     assert drawn(graph, values=away).values[:100].tolist() == away["travel_time"].tolist()
     assert drawn(graph, values=away, column="hops").values[:100].tolist() == away["hops"].tolist()
-    with pytest.raises(ValueError, match="row 1: .*there is no vertex 'north'.* name them, not places"):
+    with pytest.raises(ValueError, match=r"row 1: .*there is no vertex 'north'.* od\(network, None, places\)"):
         drawn(graph, values=od(store, schools, ["7"]))
 
 

@@ -83,9 +83,9 @@ def test_equal_ids_are_said_once_and_ids_may_be_of_several_types(ring):
         assert found["origin"].unique().tolist() == ["a", "7"]
         assert sum("not alone" in str(each.message) for each in caught) == 1
     named = pd.DataFrame({"vertex": [2, 0], "id": [5, 5]})
-    with pytest.warns(UserWarning, match="first the rows of index 0 and 1 with '5'"):
+    with pytest.warns(UserWarning, match="first the rows of index 0 and 1 with 5"):
         od(ring, named, [0])
-    with pytest.raises(ValueError, match="with '5'; .* since pairs name origins by their ids"):
+    with pytest.raises(ValueError, match="with 5; .* since pairs name origins by their ids"):
         od(ring, named, pairs=pd.DataFrame({"origin": [5], "destination": [0]}))
 
 
@@ -108,3 +108,10 @@ def test_messages_name_the_label_of_the_row_and_files_that_are_missing(ring, tmp
         od(ring, tmp_path / "none.csv", [0])
     with pytest.raises(ValueError, match=r"tables .*parquet.* and layers .*.gpkg.*give a list of names: \['0'\]"):
         od(ring, "0", [0])
+
+
+def test_messages_do_not_show_the_internal_name_of_the_index(ring):
+    with pytest.raises(ValueError, match="the origins, index None: the index is missing; fill it in"):
+        od(ring, PLACES.set_axis(["a", None, "b"]), [0])
+    with pytest.raises(ValueError, match="no column `seats`; its columns are x, y$"):
+        od(ring, [0], PLACES, reduce="sum:seats")

@@ -102,7 +102,7 @@ def test_the_named_system_is_that_of_places_which_do_not_say_theirs(roads, degre
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tables = [criticality(roads["named"], each, lonlat, crs=3857) for each in (road, tuple(road[0]), list(web[:1]))]
-    assert tables[0].iloc[:, 1:3].to_numpy().tolist() == [["0", "2"]]
+    assert tables[0].iloc[:, 1:3].to_numpy().tolist() == [[0, 2]]
     for table in tables[1:]:
         pd.testing.assert_frame_equal(table, tables[0])
     with pytest.warns(UserWarning, match="the origins, the destinations: taken for longitudes") as caught:

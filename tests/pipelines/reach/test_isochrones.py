@@ -154,7 +154,7 @@ def test_streets_are_cut_where_the_time_ends(cross):
     assert edges.crs == "EPSG:25833"
     assert edges.attrs == {"unit": "s"}
     # The place is moved to the crossing, although the end of the one-way street is not in the component.
-    north = edges[(edges["tail"] == "0") & (edges["head"] == "2")].sort_values("begin")
+    north = edges[(edges["tail"] == 0) & (edges["head"] == 2)].sort_values("begin")
     assert north.geometry.to_wkt().tolist() == [
         "LINESTRING (0 0, 0 30)",
         "LINESTRING (0 30, 0 50, 0 60)",
@@ -162,7 +162,7 @@ def test_streets_are_cut_where_the_time_ends(cross):
     ]
     assert north[["limit", "begin", "end"]].to_numpy().tolist() == [[3, 0, 3], [6, 3, 6], [100, 6, 10]]
     assert (edges["end"] <= edges["limit"]).all()
-    south = edges[(edges["tail"] == "0") & (edges["head"] == "4")]
+    south = edges[(edges["tail"] == 0) & (edges["head"] == 4)]
     assert south.geometry.iloc[0].coords[0] == (0, 0)  # against its line
 
 
@@ -282,7 +282,7 @@ def test_closed_vertices_are_reached_and_left_only_by_those_who_start_there(tmp_
     graph = write_graph(
         tmp_path / "g", np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1, 1]), coordinates=places, through=through
     )
-    for source, arcs in ("0", [("0", "1")]), ("1", [("1", "2")]):
+    for source, arcs in ("0", [(0, 1)]), ("1", [(1, 2)]):
         edges = tilepath.isochrones(graph, source, 9, kind="edges")
         assert list(zip(edges["tail"], edges["head"], strict=True)) == arcs
 
