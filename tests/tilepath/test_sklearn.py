@@ -27,8 +27,7 @@ from pipelines.som.cells import cell_colours
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import KINDS
 from pipelines.stores.samples import write_samples
-from tilepath.sklearn import SelfOrganizingMap
-from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
+from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
 
 
 # The checks fit some hundred maps; small ones and few epochs find the same faults.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from pipelines.files.figures import figure_class
 from pipelines.som import cells
@@ -27,7 +28,7 @@ from pipelines.som.pictures import (
 ON_FIGURES = ("planes", "tree", "curve")
 
 
-def needed(kind: str, X: Any, y: Any) -> str | None:
+def _needed(kind: str, X: Any, y: Any) -> str | None:
     """Return the attribute of the estimator that a picture needs in addition to the codebook."""
     if kind == "clusters":
         return "unit_clusters_"
@@ -48,6 +49,8 @@ def plot(
     cmap: str | None,
 ) -> Any:
     """Draw a fitted map, as `tilepath.sklearn.SelfOrganizingMap.plot` describes."""
+    cure = "call cluster first" if kind == "clusters" else "pass the samples as X"
+    check_is_fitted(som, _needed(kind, X, y), msg=f"This %(name)s lacks what the picture shows; {cure}")
     if kind not in (*KINDS, "plane"):
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join([*KINDS, 'plane'])}")
     if kind in OF_SAMPLES and X is None:
@@ -57,9 +60,9 @@ def plot(
     check_style(kind, scaled, size, cmap)
     if axes is not None and size is not None:
         raise ValueError("size is for a new figure; leave out axes or size")
-    samples = som._take(X, None, som.grid_).values if kind in OF_SAMPLES else None
+    samples = som._take(X).values if kind in OF_SAMPLES else None
     units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
-    names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
+    names = list(map(str, som._columns()))
     values, scales = (
         som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
         som._scales() if scaled else (),
