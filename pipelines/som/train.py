@@ -14,6 +14,7 @@ from distributed import Client
 from gpuops.options import whole
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
+from pipelines.som import defaults
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
@@ -48,17 +49,17 @@ def train_som(
     hexagonal: bool | None = None,
     toroidal: bool | None = None,
     metric: str | None = None,
-    kernel: str = "gaussian",
-    epochs: int = 20,
+    kernel: str = defaults.KERNEL,
+    epochs: int = defaults.EPOCHS,
     sigma: float | None = None,
-    sigma_end: float = 1.0,
-    schedule: str = "linear",
-    initial: str | np.ndarray | Codebook | os.PathLike[str] = "pca",
-    seed: int = 0,
+    sigma_end: float = defaults.SIGMA_END,
+    schedule: str = defaults.SCHEDULE,
+    initial: str | np.ndarray | Codebook | os.PathLike[str] = defaults.INITIAL,
+    seed: int = defaults.SEED,
     tolerance: float | None = None,
     online: bool = False,
-    rate: float = 0.5,
-    rate_end: float = 0.01,
+    rate: float = defaults.RATE,
+    rate_end: float = defaults.RATE_END,
     keep_codebooks: int | None = None,
     resident: bool | None = None,
     piece_rows: int | None = None,
@@ -150,7 +151,7 @@ def train_som(
     samples = open_samples(samples)
     initial = _opened(initial)
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
-    metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
+    metric = metric or (initial.metric if isinstance(initial, Codebook) else defaults.METRIC)
     check_coordination(coordination)
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
     epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from gpuops.som.grid import Grid
+from pipelines.som import defaults
 from pipelines.som.epoch import check_kernel, learn_online
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, check_rates, first_sigma, settled, sigma_schedule
@@ -122,19 +123,19 @@ class SelfOrganizingMap(TrainedMap):
     _: KW_ONLY
     hexagonal: bool = False
     toroidal: bool = False
-    metric: str = "euclidean"
-    kernel: str = "gaussian"
-    epochs: int = 20
+    metric: str = defaults.METRIC
+    kernel: str = defaults.KERNEL
+    epochs: int = defaults.EPOCHS
     sigma: float | None = None
-    sigma_end: float = 1.0
-    schedule: str = "linear"
-    initial: Any = "pca"
+    sigma_end: float = defaults.SIGMA_END
+    schedule: str = defaults.SCHEDULE
+    initial: Any = defaults.INITIAL
     tolerance: float | None = None
     missing: bool = False
     device: str = "auto"
     online: bool = False
-    rate: float = 0.5
-    rate_end: float = 0.01
+    rate: float = defaults.RATE
+    rate_end: float = defaults.RATE_END
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
