@@ -1,7 +1,7 @@
 """Defaults of a training, for `train_som`, `tilepath som train` and the estimators.
 
 The sides of the grid, the first radius and the metric follow from other options if they are not given:
-`pipelines.som.start.usual_sides`, `pipelines.som.schedule.first_sigma`, the map of `initial`. This module imports
+`pipelines.som.start.usual_sides`, `pipelines.som.schedule.first_and_last`, the map of `initial`. This module imports
 nothing, as `--help` shows the defaults.
 """
 

@@ -18,7 +18,7 @@ from pipelines.som import defaults
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_and_last, sigma_schedule
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
@@ -156,8 +156,7 @@ def train_som(
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
     epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)
     keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
-    sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    radii, rates = first_and_last(grid, sigma, sigma_end), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None

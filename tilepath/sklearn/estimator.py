@@ -14,7 +14,7 @@ from gpuops.som.grid import Grid
 from pipelines.som import defaults
 from pipelines.som.epoch import check_kernel, learn_online
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, check_rates, first_sigma, settled, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, check_rates, first_and_last, settled, sigma_schedule
 from pipelines.som.shard import Piece
 from pipelines.som.start import usual_sides
 from tilepath.sklearn.samples import CheckedSamples, checked
@@ -224,14 +224,10 @@ class SelfOrganizingMap(TrainedMap):
         grid = Grid(rows, columns, bool(self.hexagonal), bool(self.toroidal))
         return grid, self._sigmas(grid)
 
-    def _radii(self, grid: Grid) -> tuple[float, float]:
-        """Return the radius of the neighbourhood in the first and in the last epoch, in units of the grid."""
-        last = float(self.sigma_end)
-        return (first_sigma(grid.rows, grid.columns, last) if self.sigma is None else float(self.sigma)), last
-
     def _sigmas(self, grid: Grid) -> list[float]:
         """Return the radius of the neighbourhood in every epoch that is planned."""
-        return sigma_schedule(int(self.epochs), *self._radii(grid), self.schedule, self.tolerance)
+        radii = first_and_last(grid, self.sigma, self.sigma_end)
+        return sigma_schedule(int(self.epochs), *radii, self.schedule, self.tolerance)
 
     def _past_sigmas(self) -> list[float]:
         """Return the radius of the neighbourhood in every epoch that is done."""

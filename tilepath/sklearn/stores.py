@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from pipelines.som.schedule import first_and_last
 from pipelines.stores.scaling import Scaling
 
 
@@ -135,7 +136,7 @@ def _options(som: Any) -> dict[str, Any]:
         "metric": som._metric(),
         "kernel": som.kernel,
         "epochs": int(som.epochs),
-        "sigma": list(som._radii(som.grid_)),
+        "sigma": list(first_and_last(som.grid_, som.sigma, som.sigma_end)),
         "schedule": som.schedule,
         "initial": initial,
         "tolerance": None if som.tolerance is None else float(som.tolerance),
