@@ -91,14 +91,12 @@ def draw_tree(
     reach = 0.5 * (np.median(lengths) if len(lengths) else 1.0)
     radii = reach * np.maximum(np.sqrt(hits / max(hits.max(), 1)), 0.25)
     axes.add_collection(LineCollection(list(places[links]), colors="0.55", linewidths=1, zorder=1))
-    entries = []
+    entries: list[Any] = []
     if clusters is not None:
-        numbers = np.unique(clusters)
-        palette = cells.cluster_colours(len(numbers))
-        own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
+        palette, place, entries = cells.colours_of_clusters(clusters)
+        own = np.eye(len(palette), dtype=np.int64)[place]
         rings = radii if voted is None else radii + 0.3 * reach  # a margin around the pies
         cells.draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
-        entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
     if voted is not None:
         vote, names = voted
         colour_of, of_labels = _colours_of_labels(vote, names, True)

@@ -265,7 +265,9 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
         assert shown.voted is not None
         draw_labels(axes, grid, shown.voted, pies=kind == "pies", text=text)
     elif kind == "clusters" and clusters is not None:
-        _draw_clusters(axes, grid, clusters)
+        palette, place, entries = cells.colours_of_clusters(clusters)
+        cells.draw_colours(axes, grid, np.array(palette)[place])
+        cells.draw_legend(axes, entries)
     else:
         _draw_heights(axes, shown, kind)
     if text and kind not in OF_LABELS and clusters is not None:
@@ -296,15 +298,6 @@ def plain_text(figure: Any) -> None:
     """Show dollar signs in names as they are."""
     for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
         words.set_parse_math(False)
-
-
-def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
-    """Draw cells in the colours of their clusters, with a legend."""
-    numbers = np.unique(clusters[clusters >= 0])
-    palette = cells.cluster_colours(len(numbers))
-    place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
-    cells.draw_colours(axes, grid, np.array([*palette, cells.rgba(cells.EMPTY)])[place])
-    cells.draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
 
 
 def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
