@@ -174,7 +174,7 @@ def picture_map(
         cmap=cmap,
     )
     with figure_file(path, overwrite, tight=True, dpi=dpi) as figure:
-        draw_map(figure, shown, kind, title, columns, text)
+        draw_map(figure, shown, kind, title, [_number(codebook, name) for name in columns or ()], text)
     return figure
 
 
@@ -237,12 +237,11 @@ class MapView:
 
 
 def draw_map(
-    figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[str] | None = None, text: bool = False
+    figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[int] = (), text: bool = False
 ) -> None:
-    """Draw a map on an empty figure of matplotlib; for parameters and errors see `picture_map`."""
-    of_cells: list[Any] = []
+    """Draw a map on an empty figure of matplotlib; `columns` are the planes to draw, by default all."""
     if kind == "planes":
-        of_cells = _draw_planes(figure, shown, _chosen(shown, columns), title)
+        _draw_planes(figure, shown, columns or _all_columns(shown), title)
     elif kind == "curve":
         _draw_curve(figure, shown, title)
     elif kind == "tree":
@@ -252,8 +251,6 @@ def draw_map(
         figure.set_size_inches(*cells.picture_size(shown.grid, *(shown.size or (6.2, 9))))
         axes = figure.add_axes((0, 0, 1, 1))
         draw_cells_of(axes, shown, kind, title, text)
-    for axes in of_cells:
-        _draw_over(axes, shown)
     plain_text(figure)
 
 
@@ -276,16 +273,11 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
     _draw_over(axes, shown)
 
 
-def draw_plane(axes: Any, shown: MapView, column: int, title: str) -> None:
-    """Draw the values of the units in one column, on axes of matplotlib."""
-    axes.set_title(title, fontsize=10)
-    _draw_column(axes, shown, column)
-    _draw_over(axes, shown)
-
-
-def _draw_column(axes: Any, shown: MapView, column: int) -> Any:
+def draw_plane(axes: Any, shown: MapView, column: int, title: str, fontsize: int = 10) -> Any:
     """Draw the values of the units in one column; return the axes of the colour bar, which names their scale."""
+    axes.set_title(title, fontsize=fontsize)
     drawn = cells.draw_cells(axes, shown.grid, shown.values[:, column], shown.cmap or "viridis")
+    _draw_over(axes, shown)
     return cells.colour_bar(axes, drawn, label=shown.scales[column] if shown.scales else "").ax
 
 
@@ -352,7 +344,7 @@ def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
     return mapping.units(start, stop)[:, 0]
 
 
-def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> list[Any]:
+def _draw_planes(figure: Any, shown: MapView, chosen: Sequence[int], name: str) -> None:
     across = len(chosen) if len(chosen) <= 3 else math.ceil(math.sqrt(len(chosen)))
     down = -(-len(chosen) // across)
     grid = shown.grid
@@ -365,20 +357,16 @@ def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> l
     whole_x, whole_y = step_x * (across - 1) + width, step_y * (down - 1) + height
     figure.set_size_inches(whole_x, whole_y)
     figure.suptitle(name, fontsize=10, y=1 + 0.35 / whole_y, va="bottom")
-    drawn = []
     for place, column in enumerate(chosen):
         row, left = place // across, place % across * step_x
         axes = figure.add_axes(
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
-        axes.set_title(shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
-        bar = _draw_column(axes, shown, column)
+        bar = draw_plane(axes, shown, column, shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
         bar.tick_params(labelsize=6)
         for axis in (bar.xaxis, bar.yaxis):
             axis.get_offset_text().set_fontsize(6)
             axis.label.set_fontsize(6)
-        drawn.append(axes)
-    return drawn
 
 
 def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
@@ -402,14 +390,15 @@ def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
     axes.legend(handles=[errors, sigmas], fontsize=8)
 
 
-def _chosen(shown: MapView, columns: Sequence[str] | None) -> list[int]:
-    if columns:
-        for name in columns:
-            if name not in shown.columns:
-                raise ValueError(f"{shown.name}: there is no column {name!r}; it has {', '.join(shown.columns)}")
-        return [list(shown.columns).index(name) for name in columns]
+def _number(codebook: Codebook, column: str) -> int:
+    if column not in codebook.columns:
+        raise ValueError(f"{codebook.path}: there is no column {column!r}; it has {', '.join(codebook.columns)}")
+    return codebook.columns.index(column)
+
+
+def _all_columns(shown: MapView) -> Sequence[int]:
     if len(shown.columns) > MOST_PLANES:
         raise ValueError(
             f"{shown.name} has {len(shown.columns)} columns; name up to {MOST_PLANES} of them (columns, --column)"
         )
-    return list(range(len(shown.columns)))
+    return range(len(shown.columns))

@@ -63,22 +63,16 @@ def plot(
     samples = som._take(X).values if kind in OF_SAMPLES else None
     units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
     names = list(map(str, som._columns()))
-    values, scales = (
-        som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
-        som._scales() if scaled else (),
-    )
-    shown = names
+    chosen: list[int] = []
     if kind == "planes" and column is not None:
         chosen = [_column(names, som, each) for each in (column if isinstance(column, list | tuple) else [column])]
-        shown, values = [names[number] for number in chosen], values[:, chosen]
-        scales = [scales[number] for number in chosen] if len(scales) else scales
     view = MapView(
         grid=som.grid_,
         metric=som._metric(),
         units=som.codebook_,
-        columns=shown,
-        values=values,
-        scales=scales,
+        columns=names,
+        values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
+        scales=som._scales() if scaled else (),
         hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
         errors=som.quantization_errors_,
         sigmas=som._past_sigmas(),
@@ -93,7 +87,7 @@ def plot(
 
         if kind in ON_FIGURES:
             figure = pyplot.figure(FigureClass=figure_class(tight=True))
-            draw_map(figure, view, kind, TITLES[kind] if title is None else title, text=text)
+            draw_map(figure, view, kind, TITLES[kind] if title is None else title, chosen, text)
             return figure
         # Inches of the cells, with room for the title, and for a colour bar or a legend on the right.
         width, height = cells.picture_size(som.grid_, *(size or (5.0, 4.4)))
