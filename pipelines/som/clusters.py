@@ -156,21 +156,21 @@ def basins(
             basin[unit] = unit
             continue
         own = basin[unit] = int(basin[min(wet, key=lambda other: rank[other])])
-        for beside in basin[wet].tolist():
-            if flood.top(beside) != flood.top(own):
-                out, _ = flood.unite(own, beside)
-                passes.append((float(heights[unit] - heights[out]), own, beside))
+        for other in basin[wet].tolist():
+            if flood.top(other) != flood.top(own):
+                out, _ = flood.unite(own, other)
+                passes.append((float(heights[unit] - heights[out]), own, other))
     # The shallowest basins are merged first; of basins with equal depth, the basin that overflowed first.
     passes.sort(key=lambda met: met[0])
-    counted = np.zeros(grid.units, bool)
-    counted[basin if within is None else basin[within]] = True
-    left = np.count_nonzero(counted)
+    counting = np.zeros(grid.units, bool)
+    counting[basin if within is None else basin[within]] = True
+    left = np.count_nonzero(counting)
     if clusters is None:
-        merged = _Overflows(rank, counted)
+        merged = _Overflows(rank, counting)
         clusters = _by_gap([depth for depth, a, b in passes if merged.unite(a, b)[1]])
     elif clusters > left:
         raise ValueError(f"the landscape of this map has {left} basins for clusters; choose no more clusters")
-    merged = _Overflows(rank, counted)
+    merged = _Overflows(rank, counting)
     for _, a, b in passes:
         if left == clusters:
             break
@@ -181,8 +181,8 @@ def basins(
 class _Overflows:
     """Basins that overflow into deeper basins: a union-find over lowest units, and whether each set is counted."""
 
-    def __init__(self, rank: np.ndarray, counted: np.ndarray):
-        self._rank, self._counted = rank, counted.copy()
+    def __init__(self, rank: np.ndarray, counting: np.ndarray):
+        self._rank, self._counting = rank, counting.copy()
         self._deeper = np.arange(len(rank))
 
     def top(self, a: int) -> int:
@@ -195,8 +195,8 @@ class _Overflows:
     def unite(self, a: int, b: int) -> tuple[int, bool]:
         """Merge two basins; returns the basin that overflowed into the other, and whether both were counted."""
         into, out = sorted((self.top(a), self.top(b)), key=lambda lowest: self._rank[lowest])
-        both = bool(self._counted[into] and self._counted[out])
-        self._counted[into] |= self._counted[out]
+        both = bool(self._counting[into] and self._counting[out])
+        self._counting[into] |= self._counting[out]
         self._deeper[out] = into
         return out, both
 

@@ -38,9 +38,9 @@ def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.nda
     (M,) float64 array, in the units of the values; 0 where a unit has no neighbours
     """
     sums, counts = np.zeros(grid.units), np.zeros(grid.units, np.int64)
-    for beside in grid.neighbours().T:
-        there = beside >= 0
-        sums[there] += distances_of_rows(units[there], units[beside[there]], metric)
+    for neighbours in grid.neighbours().T:
+        there = neighbours >= 0
+        sums[there] += distances_of_rows(units[there], units[neighbours[there]], metric)
         counts[there] += 1
     return sums / np.maximum(counts, 1)
 

@@ -163,13 +163,13 @@ def _load(attempt: str, codebook: Codebook) -> None:
 
 def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
-    facts, units = held(attempt)
+    codebook, units = held(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     weights = samples.weights(start, stop)
     for piece in Shard(samples, start, stop, max(1, PIECE_BYTES // samples.row_bytes), False, array_library()).pieces():
-        nearest, distances = best_matching_units(piece.values, units, facts.metric, top, samples.missing)
+        nearest, distances = best_matching_units(piece.values, units, codebook.metric, top, samples.missing)
         found.append((to_host(nearest).reshape(-1, top), to_host(distances).reshape(-1, top)))
     of_units, distances = map(np.concatenate, zip(*found, strict=True))
     out.write(start, of_units, distances, weights)

@@ -176,11 +176,10 @@ def train_som(
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     disk = _disk_bytes(grid.units * samples.d * samples.dtype.itemsize, len(sigmas), keep_codebooks)
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
+    how: dict[str, Any] = {"resident": resident, "piece_rows": piece_rows, "few": few, "online": online}
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
-        return make_som_plan(
-            samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, few=few, alone=online
-        )
+        return make_som_plan(samples, grid.units, facts, disk_bytes=disk, **how)
 
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
