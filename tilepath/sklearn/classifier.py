@@ -85,13 +85,13 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
                 f"y has no class in row {int(np.argmin(known))} (from 0); leave out the samples without a class, such "
                 "as by keep = y.notna(); fit(X[keep], y[keep])"
             )
-        _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
+        _, y = validate_data(self, X, y, ensure_all_finite=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         super().fit(X)
-        samples = self._take(X)
         self._vote(self.labels_, codes)
         if self.lvq_epochs:
+            samples = self._take(X)
             self._finish(samples, self._moved(samples.values, codes), self.quantization_errors_)
             self._vote(self.labels_, codes)
         return self
