@@ -145,6 +145,9 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         """Return the share of the samples whose class is predicted correctly."""
         return ClassifierMixin.score(self, X, y, sample_weight)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "unit_classes_")
+
     def _votes(self) -> tuple[np.ndarray, np.ndarray]:
         wide = {"i": np.int64, "u": np.int64, "f": np.float64}.get(self.classes_.dtype.kind)
         return self.classes_ if wide is None else self.classes_.astype(wide), self.vote_.shares(len(self.classes_))

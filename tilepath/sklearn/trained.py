@@ -251,6 +251,9 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Return the classes of a classifier, and the samples of each class of each unit; None for a plain map."""
         return None
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "codebook_")  # by default a fit counts that failed after it had counted the columns
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = bool(self.missing)
