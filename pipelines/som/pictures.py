@@ -61,6 +61,7 @@ TITLES = {
 KINDS = tuple(TITLES)
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
+WITH_SAMPLES = (*OF_LABELS, *OF_SAMPLES, "tree")
 OF_HITS = ("hits", "tree")
 OF_NUMBERS = ("umatrix", *OF_SAMPLES, "hits", "plane", "planes")
 WITHOUT_CELLS = ("tree", "curve")
@@ -97,8 +98,8 @@ def picture_map(
     columns : names of the columns to show (planes); all by default
     scaled : show values as they were trained, on a scale that the colour bars name (planes)
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
-    samples : samples or the path of their store: for labels, by default the samples of the mapping; for densities, by
-        default the samples of the training
+    samples : samples or the path of their store, for labels and densities; by default the samples of the mapping. A
+        density without a mapping shows the samples of the training.
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
     text : write labels into the cells (labels, pies), or else the numbers of clusters; on large maps, once into each
         patch of equal cells
@@ -150,7 +151,7 @@ def picture_map(
         raise ValueError("trajectories are of the samples of a mapping store; name it (mapping, --mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
-        samples = mapping.samples() if samples is None and kind in OF_LABELS else samples
+        samples = mapping.samples() if samples is None and kind in WITH_SAMPLES else samples
     if title is None:
         joined = ", edges joined" if grid.toroidal else ""
         title = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
