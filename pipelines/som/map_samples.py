@@ -119,7 +119,7 @@ def map_samples(
                 "samples are converted to the map's"
             )
         shown.note(plan.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(Placing, codebook, scaled)
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(Matching, codebook, scaled)
     return open_mapping(out)
 
 
@@ -139,20 +139,20 @@ def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk
     return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
 
 
-class Placing(RowsAttempt):
+class Matching(RowsAttempt):
     """An attempt to search the chunks that are left."""
 
     out: MappingWriter
     kind, unit = "som-map", "samples"
 
-    def __init__(self, run: Run, members: list[str], before: Placing | None, codebook: Codebook, samples: Samples):
+    def __init__(self, run: Run, members: list[str], before: Matching | None, codebook: Codebook, samples: Samples):
         super().__init__(run, members, before)
         self.codebook, self.samples = codebook, samples
 
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.codebook),
-            lambda worker, start: self.submit(_place, worker, self.samples, self.out, start),
+            lambda worker, start: self.submit(_match, worker, self.samples, self.out, start),
         )
 
 
@@ -161,7 +161,7 @@ def _load(attempt: str, codebook: Codebook) -> None:
     keep(attempt, (codebook, array_library().asarray(codebook.units())))
 
 
-def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
+def _match(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
     codebook, units = held(attempt)
     top = min(2, len(units))
