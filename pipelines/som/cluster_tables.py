@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipelines.files.tables import check_output, column_names, read_columns, write_table
 from pipelines.som.clusters import cluster_units
-from pipelines.som.pictures import learned_rows
+from pipelines.som.heights import samples_of_density
 from pipelines.som.tables import places, write_units
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
@@ -72,7 +72,7 @@ def cluster_map(
         metric=codebook.metric,
         linkage=linkage,
         adjacent=adjacent,
-        samples=learned_rows(codebook, samples) if method == "immersion" else None,
+        samples=samples_of_density(codebook, samples) if method == "immersion" else None,
         seed=seed,
     )
 

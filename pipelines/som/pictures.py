@@ -36,7 +36,7 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.som import cells
 from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import vote_of_mapping
-from pipelines.som.heights import p_matrix, u_matrix, u_star
+from pipelines.som.heights import p_matrix, samples_of_density, u_matrix, u_star
 from pipelines.som.labelled_pictures import NamedVote, draw_labels, draw_tree
 
 if TYPE_CHECKING:  # the estimator draws without stores
@@ -67,7 +67,6 @@ OF_NUMBERS = ("umatrix", *OF_SAMPLES, "hits", "plane", "planes")
 WITHOUT_CELLS = ("tree", "curve")
 MOST_PLANES = 64  # most planes drawn unless the user names the columns
 MOST_LETTERS = 36  # most letters of the name of a plane
-MOST_SAMPLES = 20_000  # most samples in a density
 
 
 def picture_map(
@@ -167,7 +166,7 @@ def picture_map(
         errors=codebook.quantization_errors,
         sigmas=codebook.sigmas,
         voted=NamedVote(*vote_of_mapping(mapping, samples)) if labelled else None,
-        samples=learned_rows(codebook, samples) if kind in OF_SAMPLES else None,
+        samples=samples_of_density(codebook, samples) if kind in OF_SAMPLES else None,
         clusters=clusters,
         ways=[] if mapping is None else [_way(mapping, *rows) for rows in ways],
         name=codebook.path,
@@ -314,27 +313,6 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
         if kind == "ustar":
             values, colours, what = u_star(walls, values), "bone_r", "U*: distance to the neighbours, less where dense"
         cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.cmap or colours), label=what)
-
-
-def learned_rows(codebook: Codebook, samples: Samples | str | os.PathLike[str] | None) -> np.ndarray:
-    """Return up to `MOST_SAMPLES` samples, evenly spread over the rows, on the scale of the map.
-
-    Raises
-    ------
-    ValueError
-        Values are missing.
-    """
-    from pipelines.stores.samples import open_samples
-
-    samples = codebook.samples() if samples is None else open_samples(samples)
-    samples = samples.in_scaling(codebook.scaling)
-    blocks = min(100, -(-samples.n // MOST_SAMPLES) * 100 if samples.n > MOST_SAMPLES else 1)
-    rows = samples.n if blocks == 1 else MOST_SAMPLES // blocks
-    starts = np.linspace(0, samples.n - rows, blocks).astype(np.int64).tolist()
-    values = np.concatenate([samples.values(start, start + rows) for start in starts])
-    if np.isnan(values).any():
-        raise ValueError(f"{samples.path} has missing values; a density needs samples without missing values")
-    return values
 
 
 def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
