@@ -245,8 +245,7 @@ def draw_map(
     elif kind == "curve":
         _draw_curve(figure, shown, title)
     elif kind == "tree":
-        assert shown.hits is not None
-        draw_tree(figure, shown.units, shown.metric, shown.hits, shown.voted, shown.clusters, title, shown.size)
+        draw_tree(figure, shown, title)
     else:
         figure.set_size_inches(*cells.picture_size(shown.grid, *(shown.size or (6.2, 9))))
         axes = figure.add_axes((0, 0, 1, 1))

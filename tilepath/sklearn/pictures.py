@@ -43,7 +43,7 @@ def plot(
     X: Any,
     y: Any,
     text: bool,
-    title: str | None,
+    title: Any,
     scaled: bool,
     size: tuple[float, float] | None,
     cmap: str | None,
@@ -60,12 +60,16 @@ def plot(
     check_style(kind, scaled, size, cmap)
     if axes is not None and size is not None:
         raise ValueError("size is for a new figure; leave out axes or size")
+    title = TITLES.get(kind) if title is None else title
     samples = som._take(X).values if kind in OF_SAMPLES else None
-    units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
+    units, hits = getattr(som, "labels_", None), getattr(som, "hits_", None)
+    if X is not None and kind in (*OF_HITS, *OF_LABELS):
+        units = som._units(X)
+        hits = np.bincount(units, minlength=som.grid_.units)
     names = list(map(str, som._columns()))
     chosen: list[int] = []
     if kind == "planes" and column is not None:
-        chosen = [_column(names, som, each) for each in (column if isinstance(column, list | tuple) else [column])]
+        chosen = [_column(som, each) for each in (column if isinstance(column, list | tuple) else [column])]
     view = MapView(
         grid=som.grid_,
         metric=som._metric(),
@@ -73,7 +77,7 @@ def plot(
         columns=names,
         values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
         scales=som._scales() if scaled else (),
-        hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
+        hits=None if hits is None else hits.ravel(),
         errors=som.quantization_errors_,
         sigmas=som._past_sigmas(),
         voted=_voted(som, kind, units, y),
@@ -87,7 +91,7 @@ def plot(
 
         if kind in ON_FIGURES:
             figure = pyplot.figure(FigureClass=figure_class(tight=True))
-            draw_map(figure, view, kind, TITLES[kind] if title is None else title, chosen, text)
+            draw_map(figure, view, kind, title, chosen, text)
             return figure
         # Inches of the cells, with room for the title, and for a colour bar or a legend on the right.
         width, height = cells.picture_size(som.grid_, *(size or (5.0, 4.4)))
@@ -95,26 +99,22 @@ def plot(
         figure = pyplot.figure(figsize=(whole_x, whole_y), FigureClass=figure_class(tight=True))
         axes = figure.add_axes((0.15 / whole_x, 0.15 / whole_y, width / whole_x, height / whole_y))
     if kind == "plane":
-        number = _column(names, som, column)
-        named = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
-        draw_plane(axes, view, number, named if title is None else title)
+        number = _column(som, column)
+        if title is None:
+            title = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
+        draw_plane(axes, view, number, title)
     else:
-        draw_cells_of(axes, view, kind, TITLES[kind] if title is None else title, text)
+        draw_cells_of(axes, view, kind, title, text)
     plain_text(axes.figure)
     return axes
 
 
-def _column(names: list[str], som: Any, column: Any) -> int:
+def _column(som: Any, column: Any) -> int:
     named = list(getattr(som, "feature_names_in_", []))
     column = 0 if column is None else column
     if column not in (named if isinstance(column, str) else range(som.n_features_in_)):
         raise ValueError(f"there is no column {column!r}; X had {', '.join(named) or som.n_features_in_}")
     return named.index(column) if isinstance(column, str) else int(column)
-
-
-def _hits(som: Any, units: np.ndarray | None) -> np.ndarray:
-    """Return the number of samples of each unit, of the training or of the samples whose units are `units`."""
-    return np.asarray(som.hits_).ravel() if units is None else np.bincount(units, minlength=som.grid_.units)
 
 
 def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote | None:
