@@ -110,17 +110,19 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Returns
         -------
         dict
-            ``explained_variance`` (Euclidean maps), ``trustworthiness`` and ``neighbourhood_preservation``: 1 is best.
-            The last two rank the distances of up to 2,000 evenly spread samples, and are left out for fewer than five
-            samples. If values of `X` are missing, only ``quantization_error`` and ``topographic_error``. Of the
-            training samples, `quantization_errors_[-1]` and `topographic_error_` are these two errors.
+            ``explained_variance`` (Euclidean maps, unless all samples are equal), ``trustworthiness`` and
+            ``neighbourhood_preservation``: 1 is best. The last two rank the distances of up to 2,000 evenly spread
+            samples, and are left out for fewer than five samples. If values of `X` are missing, only
+            ``quantization_error`` and ``topographic_error``. Of the training samples, `quantization_errors_[-1]` and
+            `topographic_error_` are these two errors.
         """
         check_is_fitted(self)
         samples = self._take(X)
         if np.isnan(samples.values).any():
             names = ("quantization_error", "topographic_error")
             return dict(zip(names, samples.errors(self.codebook_), strict=True))
-        return map_quality(samples.values, samples.units(self.codebook_), self.codebook_, self.grid_, self._metric())
+        units = samples.units(self.codebook_)
+        return map_quality([(samples.values, units)], len(units), self.codebook_, self.grid_, self._metric())
 
     def cluster(
         self,
