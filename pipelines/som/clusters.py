@@ -57,27 +57,10 @@ def cluster_units(
     ----------
     units : (M, d) float array
     grid : Grid of M units
-    method : one of `METHODS`
-    clusters : int, optional
-        Number of clusters; may be left out for watershed and immersion.
     metric : {"euclidean", "taxicab", "cosine"}
-    linkage : {"ward", "average"}, optional
-        Linkage of the agglomerative method. By default "ward" on Euclidean maps, the only maps it is defined for, else
-        "average".
-    adjacent : bool
-        Merge only clusters that touch on the grid (agglomerative).
     samples : (N, d) array, optional
         Samples on the scale of the units, without missing values (immersion).
-    seed : int
-        Seed of the first means (kmeans).
-
-    Raises
-    ------
-    ImportError
-        Scikit-learn is missing; the message says how to install it.
-    ValueError
-        The method is unknown, an option does not go with the method, or the map cannot have that many clusters, as it
-        has too few units, different units or basins.
+    method, clusters, linkage, adjacent, seed : as for `pipelines.cluster_map`, which also lists the errors
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose {', '.join(METHODS)}")

@@ -1,12 +1,8 @@
 """Self-organizing maps of samples in memory, as estimators of scikit-learn (the extra `sklearn`).
 
 `pipelines.train_som` trains a map with stores and workers; these estimators train it with an array on one device. Both
-use the same functions for the steps, so the same samples and options yield the same codebook, bit by bit:
-
-1. Check the samples; extremes and means of the columns                         `tilepath.sklearn.samples`, `MapJob`
-2. The first codebook                                                           `pipelines.som.start`
-3. Epochs: search, sums, smoothing                                              `accumulate`, `learn`, `learn_online`
-4. Quantization and topographic error of the last codebook                      `survey`
+use the same functions for the steps (`pipelines.som.start`, `pipelines.som.epoch`), so the same samples and options
+yield the same codebook, bit by bit.
 
 `estimator` has the parameters and the training, `trained` what a trained map answers, `classifier` classes of samples.
 """

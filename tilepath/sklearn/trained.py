@@ -136,7 +136,7 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Cluster the units. Returns the cluster of each unit, (M,) int32, and keeps it as `unit_clusters_`.
 
         For the clusters of samples, write ``som.unit_clusters_[som.predict(X)]``. Parameters and errors are those of
-        `pipelines.som.clusters.cluster_units`; `X` are samples for the method "immersion".
+        `pipelines.cluster_map`; `X` are samples for the method "immersion".
         """
         from pipelines.som.clusters import cluster_units  # its messages import zarr
 
@@ -180,15 +180,8 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         y : (N,) array
             The label of every sample, for "labels" and "pies", and optionally for "tree". A sample whose label is
             missing, as NaN or None, does not vote. The classifier has labels.
-        text : bool
-            Write labels or the numbers of clusters into the cells.
-        title : str, optional
-        scaled : bool
-            Show the scaled values ("plane", "planes"), for a map that was trained with scaled samples.
-        size : (width, height), optional
-            Inches in which the map, each plane, or the picture without cells must fit.
-        cmap : str, optional
-            Name of a colour map of matplotlib, for pictures of numbers.
+        text, title, scaled, size, cmap
+            As for `pipelines.picture_map`; "plane" takes what "planes" takes.
 
         Returns
         -------
