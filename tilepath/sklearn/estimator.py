@@ -237,8 +237,7 @@ class SelfOrganizingMap(TrainedMap):
         if samples.weights is not None:
             raise ValueError("online training cannot use weights; leave them out, or train in batches")
         check_rates(self.rate, self.rate_end)
-        radii = (sigmas[0], float(self.sigma_end))
-        rates = (float(self.rate), float(self.rate_end))
+        radii, rates = (sigmas[0], float(self.sigma_end)), (float(self.rate), float(self.rate_end))
         return OnlineSteps(samples.job.n, int(self.epochs), radii, rates, self.schedule, self._seed())
 
     def _to_learn(self, X: Any, sample_weight: Any, grid: Grid, reset: bool) -> CheckedSamples:
@@ -249,8 +248,7 @@ class SelfOrganizingMap(TrainedMap):
 
     def _forget(self, *attributes: str) -> None:
         for name in attributes:
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
 
     def _check_types(self) -> None:
         for parameter in fields(self):

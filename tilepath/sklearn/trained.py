@@ -30,20 +30,15 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     piece_bytes = PIECE_BYTES  # bytes of samples that are searched at a time
     cpu_block, gpu_block = CPU_BLOCK, GPU_BLOCK
 
+    # Parameters and attributes that the subclass sets.
     metric: str
     kernel: str
     missing: bool
     device: str
     random_state: Any
-
-    codebook_: np.ndarray
     grid_: Grid
     n_iter_: int
-    quantization_errors_: list[float]
-    topographic_error_: float | None
-    labels_: np.ndarray
-    hits_: np.ndarray
-    unit_clusters_: np.ndarray
+
     scaling_: Scaling | None = None
 
     def predict(self, X: Any) -> np.ndarray:
