@@ -70,9 +70,9 @@ if TYPE_CHECKING:
     from pipelines.som.cluster_tables import cluster_map as cluster_map
     from pipelines.som.cluster_tables import read_clusters as read_clusters
     from pipelines.som.cluster_tables import write_clusters as write_clusters
+    from pipelines.som.map_samples import map_samples as map_samples
     from pipelines.som.mapping_quality import mapping_quality as mapping_quality
     from pipelines.som.pictures import picture_map as picture_map
-    from pipelines.som.place import map_samples as map_samples
     from pipelines.som.predictions import Prediction as Prediction
     from pipelines.som.predictions import predict_labels as predict_labels
     from pipelines.som.tables import export_map as export_map

@@ -98,6 +98,17 @@ def cluster_colours(count: int) -> list[Any]:
     return [table[i % len(table)] for i in range(count)]
 
 
+def colours_of_clusters(clusters: np.ndarray) -> tuple[list[Any], np.ndarray, list[tuple[Any, str]]]:
+    """Return colours, the place among them of the colour of each unit, and the entries of a legend.
+
+    The last colour is the grey of units in no cluster, whose number in `clusters` (M) is -1.
+    """
+    numbers = np.unique(clusters[clusters >= 0])
+    palette = [*cluster_colours(len(numbers)), rgba(EMPTY)]
+    place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
+    return palette, place, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
+
+
 def rgba(colour: Any) -> Any:
     """Return a colour of Matplotlib as four numbers."""
     from matplotlib.colors import to_rgba

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipelines.files.tables import check_output, column_names, read_columns, write_table
 from pipelines.som.clusters import cluster_units
-from pipelines.som.pictures import learned_rows
+from pipelines.som.heights import samples_of_density
 from pipelines.som.tables import places, write_units
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
@@ -26,7 +26,7 @@ def cluster_map(
     samples: Samples | str | os.PathLike[str] | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """Return the cluster of every unit of a codebook store (see `pipelines.som.clusters.cluster_units`).
+    """Return the cluster of every unit of a codebook store; `pipelines.som.clusters` describes the methods.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def cluster_map(
     clusters : int, optional
         Number of clusters; may be left out for watershed and immersion.
     linkage : {"ward", "average"}, optional
-        Linkage of the agglomerative method; by default "ward" on Euclidean maps, else "average".
+        Linkage of the agglomerative method. By default "ward" on Euclidean maps, the only maps it is defined for, else
+        "average".
     adjacent : bool
         Merge only clusters that touch on the grid (agglomerative).
     samples : Samples or path of a samples store, optional
@@ -55,8 +56,8 @@ def cluster_map(
     pipelines.stores.StoreError
         The samples are no longer where they were (immersion).
     ValueError
-        The method is unknown, an option does not go with the method, the map cannot have that many clusters, or samples
-        have missing values (immersion).
+        The method is unknown, an option does not go with the method, the map cannot have that many clusters, as it has
+        too few units, different units or basins, or samples have missing values (immersion).
 
     Examples
     --------
@@ -72,7 +73,7 @@ def cluster_map(
         metric=codebook.metric,
         linkage=linkage,
         adjacent=adjacent,
-        samples=learned_rows(codebook, samples) if method == "immersion" else None,
+        samples=samples_of_density(codebook, samples) if method == "immersion" else None,
         seed=seed,
     )
 

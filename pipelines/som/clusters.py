@@ -57,27 +57,10 @@ def cluster_units(
     ----------
     units : (M, d) float array
     grid : Grid of M units
-    method : one of `METHODS`
-    clusters : int, optional
-        Number of clusters; may be left out for watershed and immersion.
     metric : {"euclidean", "taxicab", "cosine"}
-    linkage : {"ward", "average"}, optional
-        Linkage of the agglomerative method. By default "ward" on Euclidean maps, the only maps it is defined for, else
-        "average".
-    adjacent : bool
-        Merge only clusters that touch on the grid (agglomerative).
     samples : (N, d) array, optional
         Samples on the scale of the units, without missing values (immersion).
-    seed : int
-        Seed of the first means (kmeans).
-
-    Raises
-    ------
-    ImportError
-        Scikit-learn is missing; the message says how to install it.
-    ValueError
-        The method is unknown, an option does not go with the method, or the map cannot have that many clusters, as it
-        has too few units, different units or basins.
+    method, clusters, linkage, adjacent, seed : as for `pipelines.cluster_map`, which also lists the errors
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose {', '.join(METHODS)}")
@@ -156,21 +139,21 @@ def basins(
             basin[unit] = unit
             continue
         own = basin[unit] = int(basin[min(wet, key=lambda other: rank[other])])
-        for beside in basin[wet].tolist():
-            if flood.top(beside) != flood.top(own):
-                out, _ = flood.unite(own, beside)
-                passes.append((float(heights[unit] - heights[out]), own, beside))
+        for other in basin[wet].tolist():
+            if flood.top(other) != flood.top(own):
+                out, _ = flood.unite(own, other)
+                passes.append((float(heights[unit] - heights[out]), own, other))
     # The shallowest basins are merged first; of basins with equal depth, the basin that overflowed first.
     passes.sort(key=lambda met: met[0])
-    counted = np.zeros(grid.units, bool)
-    counted[basin if within is None else basin[within]] = True
-    left = np.count_nonzero(counted)
+    counting = np.zeros(grid.units, bool)
+    counting[basin if within is None else basin[within]] = True
+    left = np.count_nonzero(counting)
     if clusters is None:
-        merged = _Overflows(rank, counted)
+        merged = _Overflows(rank, counting)
         clusters = _by_gap([depth for depth, a, b in passes if merged.unite(a, b)[1]])
     elif clusters > left:
         raise ValueError(f"the landscape of this map has {left} basins for clusters; choose no more clusters")
-    merged = _Overflows(rank, counted)
+    merged = _Overflows(rank, counting)
     for _, a, b in passes:
         if left == clusters:
             break
@@ -181,8 +164,8 @@ def basins(
 class _Overflows:
     """Basins that overflow into deeper basins: a union-find over lowest units, and whether each set is counted."""
 
-    def __init__(self, rank: np.ndarray, counted: np.ndarray):
-        self._rank, self._counted = rank, counted.copy()
+    def __init__(self, rank: np.ndarray, counting: np.ndarray):
+        self._rank, self._counting = rank, counting.copy()
         self._deeper = np.arange(len(rank))
 
     def top(self, a: int) -> int:
@@ -195,8 +178,8 @@ class _Overflows:
     def unite(self, a: int, b: int) -> tuple[int, bool]:
         """Merge two basins; returns the basin that overflowed into the other, and whether both were counted."""
         into, out = sorted((self.top(a), self.top(b)), key=lambda lowest: self._rank[lowest])
-        both = bool(self._counted[into] and self._counted[out])
-        self._counted[into] |= self._counted[out]
+        both = bool(self._counting[into] and self._counting[out])
+        self._counting[into] |= self._counting[out]
         self._deeper[out] = into
         return out, both
 

@@ -14,13 +14,24 @@ u_star    U (1 - (P - mean P) / (max P - mean P)): no walls in dense regions, fu
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import distances_of_rows, distances_to_all
 
+if TYPE_CHECKING:  # the estimator draws without stores
+    from pipelines.stores.codebook import Codebook
+    from pipelines.stores.samples import Samples
+
 PARETO_QUANTILE = 0.18  # quantile of the distances between samples that is the Pareto radius of one cluster
 PAIRED = 1000  # samples whose distances give the Pareto radius
+MOST_SAMPLES, SAMPLE_BLOCKS = (
+    20_000,
+    100,
+)  # most samples in a density, and the blocks of rows they are in if there are more
 BLOCK = 1 << 22  # values in a block of the computation, samples x units x dimensions
 
 
@@ -38,9 +49,9 @@ def u_matrix(units: np.ndarray, grid: Grid, metric: str = "euclidean") -> np.nda
     (M,) float64 array, in the units of the values; 0 where a unit has no neighbours
     """
     sums, counts = np.zeros(grid.units), np.zeros(grid.units, np.int64)
-    for beside in grid.neighbours().T:
-        there = beside >= 0
-        sums[there] += distances_of_rows(units[there], units[beside[there]], metric)
+    for neighbours in grid.neighbours().T:
+        there = neighbours >= 0
+        sums[there] += distances_of_rows(units[there], units[neighbours[there]], metric)
         counts[there] += 1
     return sums / np.maximum(counts, 1)
 
@@ -90,6 +101,26 @@ def pareto_radius(samples: np.ndarray, metric: str = "euclidean", clusters: int 
     distances = distances_to_all(samples[rows], samples[rows], metric)
     between = distances[np.triu_indices(len(rows), 1)]
     return float(np.quantile(between, PARETO_QUANTILE / clusters)) if len(between) else 0.0
+
+
+def samples_of_density(codebook: Codebook, samples: Samples | str | os.PathLike[str] | None) -> np.ndarray:
+    """Return up to `MOST_SAMPLES` samples, evenly spread over the rows, on the scale of the map.
+
+    Raises
+    ------
+    ValueError
+        Values are missing.
+    """
+    from pipelines.stores.samples import open_samples
+
+    samples = codebook.samples() if samples is None else open_samples(samples)
+    samples = samples.in_scaling(codebook.scaling)
+    blocks, rows = (1, samples.n) if samples.n <= MOST_SAMPLES else (SAMPLE_BLOCKS, MOST_SAMPLES // SAMPLE_BLOCKS)
+    starts = np.linspace(0, samples.n - rows, blocks).astype(np.int64).tolist()
+    values = np.concatenate([samples.values(start, start + rows) for start in starts])
+    if np.isnan(values).any():
+        raise ValueError(f"{samples.path} has missing values; a density needs samples without missing values")
+    return values
 
 
 def u_star(walls: np.ndarray, density: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ self-organizing maps for visualization and interpretation of cytometry data", Cy
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from gpuops.som.metrics import distances_to_all
 from pipelines.som import cells
 from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import Vote, natural_order
+
+if TYPE_CHECKING:
+    from pipelines.som.pictures import MapView
 
 MOST_NODES = 1000  # most nodes of a tree that is laid out
 
@@ -66,39 +69,30 @@ def _colours_of_labels(vote: Vote, names: list[str], all_of_them: bool = False) 
     return colour_of, entries
 
 
-def draw_tree(
-    figure: Any,
-    units: np.ndarray,
-    metric: str,
-    hits: np.ndarray,
-    voted: NamedVote | None,
-    clusters: np.ndarray | None,
-    name: str,
-    size: tuple[float, float] | None = None,
-) -> None:
+def draw_tree(figure: Any, shown: MapView, title: str) -> None:
     """Draw the minimum spanning tree of the units; the area of a node grows with its hits.
 
     Labels are drawn as pies, and clusters as coloured discs, which are wider than the pies if there are labels.
     """
     from matplotlib.collections import LineCollection
 
-    links = spanning_tree(units, metric)
-    places = tree_layout(units, links)
-    figure.set_size_inches(*(size or (7, 7)))
+    voted, clusters, hits = shown.voted, shown.clusters, shown.hits
+    assert hits is not None
+    links = spanning_tree(shown.units, shown.metric)
+    places = tree_layout(shown.units, links)
+    figure.set_size_inches(*(shown.size or (7, 7)))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_title(name, fontsize=10)
+    axes.set_title(title, fontsize=10)
     lengths = np.sqrt(((places[links[:, 0]] - places[links[:, 1]]) ** 2).sum(axis=1))
     reach = 0.5 * (np.median(lengths) if len(lengths) else 1.0)
     radii = reach * np.maximum(np.sqrt(hits / max(hits.max(), 1)), 0.25)
     axes.add_collection(LineCollection(list(places[links]), colors="0.55", linewidths=1, zorder=1))
-    entries = []
+    entries: list[Any] = []
     if clusters is not None:
-        numbers = np.unique(clusters)
-        palette = cells.cluster_colours(len(numbers))
-        own = np.eye(len(numbers), dtype=np.int64)[np.searchsorted(numbers, clusters)]
+        palette, place, entries = cells.colours_of_clusters(clusters)
+        own = np.eye(len(palette), dtype=np.int64)[place]
         rings = radii if voted is None else radii + 0.3 * reach  # a margin around the pies
         cells.draw_pies(axes, places, own, rings, palette, edge="0.3")  # an edge, as the discs are pale on white
-        entries += [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())]
     if voted is not None:
         vote, names = voted
         colour_of, of_labels = _colours_of_labels(vote, names, True)

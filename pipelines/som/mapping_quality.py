@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from pipelines.som.quality import kept_neighbours, ranked_rows, refuse_missing
+from pipelines.som.quality import map_quality
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
@@ -66,28 +66,11 @@ def measured_quality(
         left_out["topographic_error"] = "the mapping has one unit of each sample, not two"
     if scaled.missing:
         return found, left_out | dict.fromkeys(OF_VALUES, "values of the samples are missing")
-    units, rows = codebook.units().astype(np.float64), ranked_rows(mapping.n)
-    centre = np.array(scaled.means)  # any point among the samples would do: it keeps the sums small
-    left = squares = 0.0
-    sums = np.zeros(codebook.d)
-    ranked = []
-    for start, stop in mapping.ranges():
-        values, nearest = scaled.values(start, stop), mapping.units(start, stop)[:, 0]
-        refuse_missing(values)
-        within = rows[(rows >= start) & (rows < stop)] - start
-        ranked.append((values[within], nearest[within]))
-        apart = values - centre
-        left += float(((values - units[nearest]) ** 2).sum())
-        squares += float((apart * apart).sum())
-        sums += apart.sum(axis=0)
-    whole = squares - float((sums * sums).sum()) / mapping.n
-    if codebook.metric == "euclidean" and whole > 0:
-        found["explained_variance"] = 1 - left / whole
-    else:
+    pieces = ((scaled.values(*rows), mapping.units(*rows)[:, 0]) for rows in mapping.ranges())
+    found |= map_quality(pieces, mapping.n, codebook.units(), codebook.grid, codebook.metric)
+    if "explained_variance" not in found:
         why = "all samples are equal" if codebook.metric == "euclidean" else f"the metric is {codebook.metric}"
         left_out["explained_variance"] = why
-    samples_ranked, units_ranked = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
-    found |= kept_neighbours(samples_ranked, units_ranked, codebook.grid, codebook.metric)
     few = [name for name in OF_VALUES[1:] if name not in found]
     return found, left_out | dict.fromkeys(few, "the samples are too few")
 

@@ -36,7 +36,7 @@ from pipelines.files.figures import figure_file, shortened
 from pipelines.som import cells
 from pipelines.som.cell_texts import draw_text
 from pipelines.som.classes import vote_of_mapping
-from pipelines.som.heights import p_matrix, u_matrix, u_star
+from pipelines.som.heights import p_matrix, samples_of_density, u_matrix, u_star
 from pipelines.som.labelled_pictures import NamedVote, draw_labels, draw_tree
 
 if TYPE_CHECKING:  # the estimator draws without stores
@@ -61,12 +61,12 @@ TITLES = {
 KINDS = tuple(TITLES)
 OF_LABELS = ("labels", "pies")
 OF_SAMPLES = ("pmatrix", "ustar")
+WITH_SAMPLES = (*OF_LABELS, *OF_SAMPLES, "tree")
 OF_HITS = ("hits", "tree")
 OF_NUMBERS = ("umatrix", *OF_SAMPLES, "hits", "plane", "planes")
 WITHOUT_CELLS = ("tree", "curve")
 MOST_PLANES = 64  # most planes drawn unless the user names the columns
 MOST_LETTERS = 36  # most letters of the name of a plane
-MOST_SAMPLES = 20_000  # most samples in a density
 
 
 def picture_map(
@@ -97,8 +97,8 @@ def picture_map(
     columns : names of the columns to show (planes); all by default
     scaled : show values as they were trained, on a scale that the colour bars name (planes)
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)
-    samples : samples or the path of their store: for labels, by default the samples of the mapping; for densities, by
-        default the samples of the training
+    samples : samples or the path of their store, for labels and densities; by default the samples of the mapping. A
+        density without a mapping shows the samples of the training.
     clusters : (M) int array, the cluster of every unit, -1 for none; outlined in every picture with cells
     text : write labels into the cells (labels, pies), or else the numbers of clusters; on large maps, once into each
         patch of equal cells
@@ -150,7 +150,7 @@ def picture_map(
         raise ValueError("trajectories are of the samples of a mapping store; name it (mapping, --mapping)")
     if mapping is not None:
         mapping.check_codebook(codebook)
-        samples = mapping.samples() if samples is None and kind in OF_LABELS else samples
+        samples = mapping.samples() if samples is None and kind in WITH_SAMPLES else samples
     if title is None:
         joined = ", edges joined" if grid.toroidal else ""
         title = f"{Path(codebook.path).name}: {TITLES[kind]}, {grid.rows:,} x {grid.columns:,} units{joined}"
@@ -166,7 +166,7 @@ def picture_map(
         errors=codebook.quantization_errors,
         sigmas=codebook.sigmas,
         voted=NamedVote(*vote_of_mapping(mapping, samples)) if labelled else None,
-        samples=learned_rows(codebook, samples) if kind in OF_SAMPLES else None,
+        samples=samples_of_density(codebook, samples) if kind in OF_SAMPLES else None,
         clusters=clusters,
         ways=[] if mapping is None else [_way(mapping, *rows) for rows in ways],
         name=codebook.path,
@@ -174,7 +174,7 @@ def picture_map(
         cmap=cmap,
     )
     with figure_file(path, overwrite, tight=True, dpi=dpi) as figure:
-        draw_map(figure, shown, kind, title, columns, text)
+        draw_map(figure, shown, kind, title, [_number(codebook, name) for name in columns or ()], text)
     return figure
 
 
@@ -237,23 +237,19 @@ class MapView:
 
 
 def draw_map(
-    figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[str] | None = None, text: bool = False
+    figure: Any, shown: MapView, kind: str, title: str, columns: Sequence[int] = (), text: bool = False
 ) -> None:
-    """Draw a map on an empty figure of matplotlib; for parameters and errors see `picture_map`."""
-    of_cells: list[Any] = []
+    """Draw a map on an empty figure of matplotlib; `columns` are the planes to draw, by default all."""
     if kind == "planes":
-        of_cells = _draw_planes(figure, shown, _chosen(shown, columns), title)
+        _draw_planes(figure, shown, columns or _all_columns(shown), title)
     elif kind == "curve":
         _draw_curve(figure, shown, title)
     elif kind == "tree":
-        assert shown.hits is not None
-        draw_tree(figure, shown.units, shown.metric, shown.hits, shown.voted, shown.clusters, title, shown.size)
+        draw_tree(figure, shown, title)
     else:
         figure.set_size_inches(*cells.picture_size(shown.grid, *(shown.size or (6.2, 9))))
         axes = figure.add_axes((0, 0, 1, 1))
         draw_cells_of(axes, shown, kind, title, text)
-    for axes in of_cells:
-        _draw_over(axes, shown)
     plain_text(figure)
 
 
@@ -265,7 +261,9 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
         assert shown.voted is not None
         draw_labels(axes, grid, shown.voted, pies=kind == "pies", text=text)
     elif kind == "clusters" and clusters is not None:
-        _draw_clusters(axes, grid, clusters)
+        palette, place, entries = cells.colours_of_clusters(clusters)
+        cells.draw_colours(axes, grid, np.array(palette)[place])
+        cells.draw_legend(axes, entries)
     else:
         _draw_heights(axes, shown, kind)
     if text and kind not in OF_LABELS and clusters is not None:
@@ -274,16 +272,11 @@ def draw_cells_of(axes: Any, shown: MapView, kind: str, title: str, text: bool =
     _draw_over(axes, shown)
 
 
-def draw_plane(axes: Any, shown: MapView, column: int, title: str) -> None:
-    """Draw the values of the units in one column, on axes of matplotlib."""
-    axes.set_title(title, fontsize=10)
-    _draw_column(axes, shown, column)
-    _draw_over(axes, shown)
-
-
-def _draw_column(axes: Any, shown: MapView, column: int) -> Any:
+def draw_plane(axes: Any, shown: MapView, column: int, title: str, fontsize: int = 10) -> Any:
     """Draw the values of the units in one column; return the axes of the colour bar, which names their scale."""
+    axes.set_title(title, fontsize=fontsize)
     drawn = cells.draw_cells(axes, shown.grid, shown.values[:, column], shown.cmap or "viridis")
+    _draw_over(axes, shown)
     return cells.colour_bar(axes, drawn, label=shown.scales[column] if shown.scales else "").ax
 
 
@@ -296,15 +289,6 @@ def plain_text(figure: Any) -> None:
     """Show dollar signs in names as they are."""
     for words in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
         words.set_parse_math(False)
-
-
-def _draw_clusters(axes: Any, grid: Grid, clusters: np.ndarray) -> None:
-    """Draw cells in the colours of their clusters, with a legend."""
-    numbers = np.unique(clusters[clusters >= 0])
-    palette = cells.cluster_colours(len(numbers))
-    place = np.where(clusters >= 0, np.searchsorted(numbers, clusters), len(numbers))
-    cells.draw_colours(axes, grid, np.array([*palette, cells.rgba(cells.EMPTY)])[place])
-    cells.draw_legend(axes, [(palette[i], f"cluster {number}") for i, number in enumerate(numbers.tolist())])
 
 
 def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
@@ -330,27 +314,6 @@ def _draw_heights(axes: Any, shown: MapView, kind: str) -> None:
         cells.colour_bar(axes, cells.draw_cells(axes, grid, values, shown.cmap or colours), label=what)
 
 
-def learned_rows(codebook: Codebook, samples: Samples | str | os.PathLike[str] | None) -> np.ndarray:
-    """Return up to `MOST_SAMPLES` samples, evenly spread over the rows, on the scale of the map.
-
-    Raises
-    ------
-    ValueError
-        Values are missing.
-    """
-    from pipelines.stores.samples import open_samples
-
-    samples = codebook.samples() if samples is None else open_samples(samples)
-    samples = samples.in_scaling(codebook.scaling)
-    blocks = min(100, -(-samples.n // MOST_SAMPLES) * 100 if samples.n > MOST_SAMPLES else 1)
-    rows = samples.n if blocks == 1 else MOST_SAMPLES // blocks
-    starts = np.linspace(0, samples.n - rows, blocks).astype(np.int64).tolist()
-    values = np.concatenate([samples.values(start, start + rows) for start in starts])
-    if np.isnan(values).any():
-        raise ValueError(f"{samples.path} has missing values; a density needs samples without missing values")
-    return values
-
-
 def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
     if not 0 <= start < stop <= mapping.n:
         raise ValueError(
@@ -359,7 +322,7 @@ def _way(mapping: Mapping, start: int, stop: int) -> np.ndarray:
     return mapping.units(start, stop)[:, 0]
 
 
-def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> list[Any]:
+def _draw_planes(figure: Any, shown: MapView, chosen: Sequence[int], name: str) -> None:
     across = len(chosen) if len(chosen) <= 3 else math.ceil(math.sqrt(len(chosen)))
     down = -(-len(chosen) // across)
     grid = shown.grid
@@ -372,20 +335,16 @@ def _draw_planes(figure: Any, shown: MapView, chosen: list[int], name: str) -> l
     whole_x, whole_y = step_x * (across - 1) + width, step_y * (down - 1) + height
     figure.set_size_inches(whole_x, whole_y)
     figure.suptitle(name, fontsize=10, y=1 + 0.35 / whole_y, va="bottom")
-    drawn = []
     for place, column in enumerate(chosen):
         row, left = place // across, place % across * step_x
         axes = figure.add_axes(
             (left / whole_x, (whole_y - row * step_y - height) / whole_y, width / whole_x, height / whole_y)
         )
-        axes.set_title(shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
-        bar = _draw_column(axes, shown, column)
+        bar = draw_plane(axes, shown, column, shortened(shown.columns[column], MOST_LETTERS), fontsize=8)
         bar.tick_params(labelsize=6)
         for axis in (bar.xaxis, bar.yaxis):
             axis.get_offset_text().set_fontsize(6)
             axis.label.set_fontsize(6)
-        drawn.append(axes)
-    return drawn
 
 
 def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
@@ -409,14 +368,15 @@ def _draw_curve(figure: Any, shown: MapView, name: str) -> None:
     axes.legend(handles=[errors, sigmas], fontsize=8)
 
 
-def _chosen(shown: MapView, columns: Sequence[str] | None) -> list[int]:
-    if columns:
-        for name in columns:
-            if name not in shown.columns:
-                raise ValueError(f"{shown.name}: there is no column {name!r}; it has {', '.join(shown.columns)}")
-        return [list(shown.columns).index(name) for name in columns]
+def _number(codebook: Codebook, column: str) -> int:
+    if column not in codebook.columns:
+        raise ValueError(f"{codebook.path}: there is no column {column!r}; it has {', '.join(codebook.columns)}")
+    return codebook.columns.index(column)
+
+
+def _all_columns(shown: MapView) -> Sequence[int]:
     if len(shown.columns) > MOST_PLANES:
         raise ValueError(
             f"{shown.name} has {len(shown.columns)} columns; name up to {MOST_PLANES} of them (columns, --column)"
         )
-    return list(range(len(shown.columns)))
+    return range(len(shown.columns))

@@ -77,11 +77,11 @@ def make_som_plan(
     resident: bool | None = None,
     piece_rows: int | None = None,
     few: bool = False,
-    alone: bool = False,
+    online: bool = False,
 ) -> SomPlan:
     """Deal the samples to the workers; with `resident` None, they stay in memory if they fit.
 
-    With `few` or `alone` the first worker gets all samples; with `alone` as one piece, which stays in memory.
+    With `few` or `online` the first worker gets all samples; with `online` as one piece, which stays in memory.
 
     Raises
     ------
@@ -90,9 +90,9 @@ def make_som_plan(
         streamed samples.
     """
     bounds = tuple(samples.n * part // len(facts) for part in range(len(facts) + 1))  # parts of equal size
-    if few or alone:
+    if few or online:
         bounds = (0, *[samples.n] * len(facts))
-    if alone:
+    if online:
         piece_rows, resident = samples.n, True
     rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
     # The codebook; sums and counts in int64, in float64, and of two workers to be added; the slots of the ring, and the
@@ -115,9 +115,9 @@ def make_som_plan(
 
     if resident is None:
         resident = needs(True).fits(facts)
-    plan = SomPlan(bounds, rows, resident, needs(resident), alone)
+    plan = SomPlan(bounds, rows, resident, needs(resident), online)
     cure = "Use a smaller map, or smaller pieces (piece_rows, --piece-rows)"
-    if alone:
+    if online:
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (resident=False, --streamed)"

@@ -22,6 +22,8 @@ J. Venna, S. Kaski, "Neighborhood preservation in nonlinear projection methods: 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gpuops import batched_shortest_distances, search_graph
@@ -34,19 +36,19 @@ NEIGHBOURS = 10  # nearest samples, k in the formulas; fewer if 3 k + 2 exceeds 
 
 
 def map_quality(
-    samples: np.ndarray,
-    units: np.ndarray,
+    pieces: Iterable[tuple[np.ndarray, np.ndarray]],
+    n: int,
     codebook: np.ndarray,
     grid: Grid,
     metric: str = "euclidean",
 ) -> dict[str, float]:
-    """Return the measures that are defined for the metric and the number of samples, by name.
+    """Return the measures that are defined for the metric and the samples, by name.
 
     Parameters
     ----------
-    samples : (N, d) float array without missing values
-    units : (N,) int array
-        Best matching units of the samples.
+    pieces : pairs of a (k, d) float array of samples without missing values, and a (k,) int array of their best
+        matching units
+    n : number of all samples
     codebook : (M, d) float array
     grid : Grid of M units
     metric : {"euclidean", "taxicab", "cosine"}
@@ -54,33 +56,43 @@ def map_quality(
     Returns
     -------
     dict
-        Numbers without a unit; 1 is perfect.
+        Numbers without a unit; 1 is perfect. The explained variance is left out if all samples are equal.
 
     Raises
     ------
     ValueError
         Values are missing.
     """
-    refuse_missing(samples)
-    found: dict[str, float] = {}
-    if metric == "euclidean":
-        found["explained_variance"] = explained_variance(samples, units, codebook)
-    rows = ranked_rows(len(samples))
-    return found | kept_neighbours(samples[rows], units[rows], grid, metric)
+    codebook, rows = codebook.astype(np.float64), _ranked_rows(n)
+    left = squares = done = 0
+    sums = centre = np.zeros(codebook.shape[1])
+    ranked = []
+    for samples, units in pieces:
+        if np.isnan(samples).any():
+            raise ValueError(
+                "samples have missing values, which these measures are not defined for; leave such rows out"
+            )
+        within = rows[(rows >= done) & (rows < done + len(samples))] - done
+        ranked.append((samples[within], units[within]))
+        if metric == "euclidean":
+            centre = centre if done else samples[0].astype(np.float64)  # keeps the sums small
+            apart = samples - centre
+            left += ((samples - codebook[units]) ** 2).sum()
+            squares += (apart * apart).sum()
+            sums = sums + apart.sum(axis=0)
+        done += len(samples)
+    whole = squares - (sums * sums).sum() / n
+    found = {"explained_variance": float(1 - left / whole)} if whole > 0 else {}
+    values, units = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
+    return found | _kept_neighbours(values, units, grid, metric)
 
 
-def refuse_missing(samples: np.ndarray) -> None:
-    """Raise ValueError if a value is missing."""
-    if np.isnan(samples).any():
-        raise ValueError("samples have missing values, which these measures are not defined for; leave such rows out")
-
-
-def ranked_rows(n: int) -> np.ndarray:
+def _ranked_rows(n: int) -> np.ndarray:
     """Return up to `RANKED` rows of n samples, evenly spread, int64: the rows whose distances are ranked."""
     return np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
 
 
-def kept_neighbours(samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str) -> dict[str, float]:
+def _kept_neighbours(samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str) -> dict[str, float]:
     """Return trustworthiness and neighbourhood preservation of `samples` (n, d) with best matching `units` (n).
 
     All pairs of the samples are ranked. The result is empty if there are too few samples for one neighbour.
@@ -94,21 +106,6 @@ def kept_neighbours(samples: np.ndarray, units: np.ndarray, grid: Grid, metric: 
         "trustworthiness": _kept(in_data, on_grid, k),
         "neighbourhood_preservation": _kept(on_grid, in_data, k, ties=in_data),
     }
-
-
-def explained_variance(samples: np.ndarray, units: np.ndarray, codebook: np.ndarray) -> float:
-    """Return the share of the variance of the samples that their units explain; NaN if all samples are equal.
-
-    Parameters
-    ----------
-    samples : (N, d) float array without missing values
-    units : (N,) int array
-    codebook : (M, d) float array
-    """
-    values = samples.astype(np.float64)
-    left = ((values - codebook[units].astype(np.float64)) ** 2).sum()
-    whole = ((values - values.mean(axis=0)) ** 2).sum()
-    return float(1 - left / whole) if whole else float("nan")
 
 
 def error_with_paths(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.options import one_of, whole
+from gpuops.som.grid import Grid
 
 SCHEDULES = ("linear", "exponential")
 
@@ -106,6 +107,10 @@ def fall(part: Any, first: float, last: float, schedule: str) -> Any:
     return first + (last - first) * part if schedule == "linear" else first * (last / first) ** part
 
 
-def first_sigma(rows: int, columns: int, last: float) -> float:
-    """Return the default radius of the first epoch: half of the longer side of the grid, but at least `last`."""
-    return max(max(rows, columns) / 2, last)
+def first_and_last(grid: Grid, sigma: float | None, sigma_end: float) -> tuple[float, float]:
+    """Return the radius of the first and of the last epoch, in units of the grid.
+
+    By default the first is half of the longer side of the grid, but at least the last.
+    """
+    last = float(sigma_end)
+    return max(max(grid.rows, grid.columns) / 2, last) if sigma is None else float(sigma), last

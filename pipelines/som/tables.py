@@ -16,7 +16,6 @@ A file is written whole or not at all. The table of samples is written in pieces
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping as Mapping_
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ def write_units(
     path: str | os.PathLike[str],
     *,
     samples: Samples | str | os.PathLike[str] | None = None,
-    of_units: Mapping_[str, pa.Array] | None = None,
+    of_units: dict[str, pa.Array] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a row for each sample of a mapping.
@@ -140,7 +139,7 @@ def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
     return open_codebook(path) if schema == "codebook/1" else open_mapping(path)
 
 
-def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_units: Mapping_[str, pa.Array]) -> pa.Table:
+def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_units: dict[str, pa.Array]) -> pa.Table:
     """Return the rows of the table of samples from `start` to `stop` (excluded)."""
     units, distances = mapping.units(start, stop), mapping.distances(start, stop)
     columns: dict[str, Any] = {"row": np.arange(start, stop)}

@@ -14,10 +14,11 @@ from distributed import Client
 from gpuops.options import whole
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import check_metric
+from pipelines.som import defaults
 from pipelines.som.epoch import MapJob, check_kernel
 from pipelines.som.plan import SomPlan, are_few, epochs_together, make_som_plan
 from pipelines.som.resolution import refuse_unresolved
-from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_sigma, sigma_schedule
+from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_and_last, sigma_schedule
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import SCHEMA, Codebook, create_codebook, open_codebook, resume_codebook
@@ -48,17 +49,17 @@ def train_som(
     hexagonal: bool | None = None,
     toroidal: bool | None = None,
     metric: str | None = None,
-    kernel: str = "gaussian",
-    epochs: int = 20,
+    kernel: str = defaults.KERNEL,
+    epochs: int = defaults.EPOCHS,
     sigma: float | None = None,
-    sigma_end: float = 1.0,
-    schedule: str = "linear",
-    initial: str | np.ndarray | Codebook | os.PathLike[str] = "pca",
-    seed: int = 0,
+    sigma_end: float = defaults.SIGMA_END,
+    schedule: str = defaults.SCHEDULE,
+    initial: str | np.ndarray | Codebook | os.PathLike[str] = defaults.INITIAL,
+    seed: int = defaults.SEED,
     tolerance: float | None = None,
     online: bool = False,
-    rate: float = 0.5,
-    rate_end: float = 0.01,
+    rate: float = defaults.RATE,
+    rate_end: float = defaults.RATE_END,
     keep_codebooks: int | None = None,
     resident: bool | None = None,
     piece_rows: int | None = None,
@@ -150,13 +151,12 @@ def train_som(
     samples = open_samples(samples)
     initial = _opened(initial)
     grid = _grid(initial, samples.n, rows, columns, hexagonal, toroidal)
-    metric = metric or (initial.metric if isinstance(initial, Codebook) else "euclidean")
+    metric = metric or (initial.metric if isinstance(initial, Codebook) else defaults.METRIC)
     check_coordination(coordination)
     _check_options(samples, metric, kernel, piece_rows, rate, rate_end, online)
     epochs, seed = whole("epochs", epochs, 1), whole("seed", seed, 0, 2**64 - 1)
     keep_codebooks = None if keep_codebooks is None else whole("keep_codebooks", keep_codebooks, 1, 2**63 - 1)
-    sigma = first_sigma(grid.rows, grid.columns, sigma_end) if sigma is None else float(sigma)
-    radii, rates = (sigma, float(sigma_end)), (rate, rate_end)
+    radii, rates = first_and_last(grid, sigma, sigma_end), (rate, rate_end)
     sigmas = sigma_schedule(epochs, *radii, schedule, tolerance)
     given, beginning = _first_codebook(initial, samples, grid, seed)
     steps = OnlineSteps(samples.n, epochs, radii, rates, schedule, seed) if online else None
@@ -176,11 +176,10 @@ def train_som(
     refuse_unresolved(job, lambda *rows: (samples.values(*rows), samples.weights(*rows)), samples.path, samples.columns)
     disk = _disk_bytes(grid.units * samples.d * samples.dtype.itemsize, len(sigmas), keep_codebooks)
     few = are_few(samples, grid.units) or (writer is not None and writer.together > 1)
+    how: dict[str, Any] = {"resident": resident, "piece_rows": piece_rows, "few": few, "online": online}
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
-        return make_som_plan(
-            samples, grid.units, facts, disk_bytes=disk, resident=resident, piece_rows=piece_rows, few=few, alone=online
-        )
+        return make_som_plan(samples, grid.units, facts, disk_bytes=disk, **how)
 
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)

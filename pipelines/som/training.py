@@ -159,8 +159,8 @@ class Training(Attempt):
         judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))
         errors = [*self.errors, judged.quantization_error(self.job, unit)]
-        apart = judged.topographic_error(self.job)
-        self.out.finish(self.committed, errors, apart, np.sum([part.hits for part in found], axis=0))
+        hits = np.sum([part.hits for part in found], axis=0)
+        self.out.finish(self.committed, errors, judged.topographic_error(self.job), hits)
 
 
 # The tasks.

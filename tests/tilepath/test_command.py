@@ -1,6 +1,7 @@
 """The command `tilepath` as a user calls it, on a real file and on mistakes."""
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -384,6 +385,27 @@ def test_no_option_takes_nan():
         with pytest.raises(click.BadParameter, match="'nan' is not a number"):
             option.type.convert("nan", option, None)
         assert option.type.convert("-2.5", option, None) == -2.5
+
+
+def test_a_training_has_the_same_defaults_wherever_it_is_asked_for():
+    """In the help of the command, and in the signatures of `train_som` and of both estimators."""
+    from pipelines import train_som
+    from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
+
+    page = CliRunner().invoke(cli.tilepath, ["som", "train", "--help"]).output
+    of_options = re.findall(r"^  --([a-z-]+)(.*?)(?=^  -|^$)", page, re.DOTALL | re.MULTILINE)
+    helps = {name.replace("-", "_"): " ".join(text.split()) for name, text in of_options}
+    compared = set()
+    for call in train_som, SelfOrganizingMap, SelfOrganizingMapClassifier:
+        defaults = {name: found.default for name, found in inspect.signature(call).parameters.items()}
+        for name in {*helps} & {*defaults}:
+            if defaults[name] is None or defaults[name] is False:
+                assert "[default:" not in helps[name], (call, name)
+            else:
+                shown = rf"(\[default: \(?|, else ){re.escape(str(defaults[name]))}[;.)\]]"
+                assert re.search(shown, helps[name]), (call, name)
+                compared.add(name)
+    assert compared >= {"kernel", "epochs", "sigma_end", "schedule", "initial", "rate", "rate_end", "metric", "seed"}
 
 
 def test_choices_are_those_of_the_library():

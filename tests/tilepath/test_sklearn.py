@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from pipeline_fixtures import cloud
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -27,8 +28,7 @@ from pipelines.som.cells import cell_colours
 from pipelines.som.clusters import cluster_units
 from pipelines.som.pictures import KINDS
 from pipelines.stores.samples import write_samples
-from tilepath.sklearn import SelfOrganizingMap
-from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
+from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
 
 
 # The checks fit some hundred maps; small ones and few epochs find the same faults.
@@ -304,6 +304,17 @@ def test_what_hides_the_others_is_named():
     values[17, 2] = np.nan
     found = SelfOrganizingMap(3, 3, missing=True).fit(values)
     assert np.ptp(found.codebook_, axis=0).min() > 1
+
+
+@pytest.mark.parametrize("kind", [SelfOrganizingMap, SelfOrganizingMapClassifier])
+def test_a_fit_that_failed_leaves_no_fitted_map(kind):
+    values = cloud(20)
+    values[3, 1] = np.nan
+    som = kind(2, 2)
+    with pytest.raises(ValueError, match="NaN"):
+        som.fit(values, np.arange(20) % 2)
+    with pytest.raises(NotFittedError):
+        som.predict(cloud(20))
 
 
 def test_errors_name_the_cure():

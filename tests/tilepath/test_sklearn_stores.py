@@ -14,8 +14,7 @@ from pipelines import export_map, import_samples, map_samples, open_codebook, pi
 from pipelines.stores import StoreError
 from tilepath import cli
 from tilepath.cli.describe import store_info
-from tilepath.sklearn import SelfOrganizingMap
-from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
+from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
 
 X = load_iris().data
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]

@@ -128,26 +128,18 @@ def export(store: str, file: str, **options: Any) -> None:
 def plot(
     codebook: str,
     image: str,
-    mapping: str | None,
-    samples: str | None,
     clusters: str | None,
     ways: tuple[str, ...],
     size: str | None,
     **options: Any,
 ) -> None:
     """Draw MAP to IMAGE (.png, .pdf or .svg)."""
-    from pipelines import open_codebook, open_mapping, open_samples, picture_map, read_clusters
+    from pipelines import picture_map, read_clusters
 
-    opened = open_codebook(codebook)
-    units = None if mapping is None else open_mapping(mapping)
-    where = samples or (units and units.samples_path)
-    wanted = options["kind"] in ("labels", "pies", "tree", "pmatrix", "ustar")
     picture_map(
-        opened,
+        codebook,
         image,
-        mapping=units,
-        samples=open_samples(where) if where and wanted else None,
-        clusters=None if clusters is None else read_clusters(clusters, opened),
+        clusters=None if clusters is None else read_clusters(clusters, codebook),
         ways=[_rows(way) for way in ways],
         size=None if size is None else _size(size),
         **options,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pipelines.som import defaults
 from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import Pages
 from tilepath.cli.maps import cluster, export, plot, predict, quality
@@ -164,17 +165,21 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--metric",
     type=click.Choice(["euclidean", "taxicab", "cosine"]),
-    help="Metric that finds best matching units; by default as in --from, else euclidean.",
+    help=f"Metric that finds best matching units; by default as in --from, else {defaults.METRIC}.",
 )
 @click.option(
     "--kernel",
     type=click.Choice(["gaussian", "bubble", "mexican_hat", "linear"]),
-    default="gaussian",
+    default=defaults.KERNEL,
     show_default=True,
     help="Neighbourhood function.",
 )
 @click.option(
-    "--epochs", type=click.IntRange(min=1), default=20, show_default=True, help="Number of epochs in which sigma falls."
+    "--epochs",
+    type=click.IntRange(min=1),
+    default=defaults.EPOCHS,
+    show_default=True,
+    help="Number of epochs in which sigma falls.",
 )
 @click.option(
     "--sigma", type=NUMBER, help="Radius of the neighbourhood in the first epoch; by default half of the longer side."
@@ -182,21 +187,21 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--sigma-end",
     type=NUMBER,
-    default=1.0,
+    default=defaults.SIGMA_END,
     show_default=True,
     help="Radius of the neighbourhood in the last of --epochs.",
 )
 @click.option(
     "--schedule",
     type=click.Choice(["linear", "exponential"]),
-    default="linear",
+    default=defaults.SCHEDULE,
     show_default=True,
     help="How sigma falls from epoch to epoch.",
 )
 @click.option(
     "--initial",
     type=click.Choice(["pca", "random"]),
-    show_default="pca",
+    show_default=defaults.INITIAL,
     help="First codebook: the plane of the two principal components, or randomly chosen samples.",
 )
 @click.option(
@@ -208,7 +213,7 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
 @click.option(
     "--seed",
     type=int,
-    default=0,
+    default=defaults.SEED,
     show_default=True,
     help="Seed of the samples drawn for --initial random and of the order of --online.",
 )
@@ -219,8 +224,10 @@ def generate(kind: str, store: str, dtype: str, overwrite: bool, **options: Any)
     "at most --epochs more epochs.",
 )
 @click.option("--online", is_flag=True, help="Learn from one sample after another, on the first worker's CPU.")
-@click.option("--rate", type=NUMBER, default=0.5, show_default=True, help="First learning rate of --online.")
-@click.option("--rate-end", type=NUMBER, default=0.01, show_default=True, help="Last learning rate of --online.")
+@click.option("--rate", type=NUMBER, default=defaults.RATE, show_default=True, help="First learning rate of --online.")
+@click.option(
+    "--rate-end", type=NUMBER, default=defaults.RATE_END, show_default=True, help="Last learning rate of --online."
+)
 @click.option(
     "--keep-codebooks",
     type=click.IntRange(min=1),
@@ -245,7 +252,7 @@ def train(samples: str, out: str, open_client: OpenClient, given: str | None, **
     opened, initial = open_samples(samples), options.pop("initial")
     if given is not None and initial is not None:
         raise click.UsageError("--initial and --from both choose the first codebook; give one of them")
-    options["initial"] = (initial or "pca") if given is None else open_codebook(given)
+    options["initial"] = (initial or defaults.INITIAL) if given is None else open_codebook(given)
     with open_client() as client:
         codebook = train_som(client, opened, out, progress=True, **options)
     click.echo(codebook.describe())

@@ -405,10 +405,13 @@ def test_where_cells_are_small_each_patch_of_a_cluster_has_its_number_once(tmp_p
 
 
 def test_pale_discs_of_clusters_have_edges_in_a_tree(tmp_path, made):
-    codebook, samples, mapping = made(Grid(3, 4))
+    codebook, _, mapping = made(Grid(3, 4), labels=["a", "b"] * 20)
     clusters = np.arange(12, dtype=np.int32) % 3
-    picture_map(codebook, tmp_path / "x.svg", "tree", mapping=mapping, samples=samples, clusters=clusters)
+    clusters[5] = -1  # in no cluster
+    figure = picture_map(codebook, tmp_path / "x.svg", "tree", mapping=mapping, clusters=clusters)
     assert "stroke: #4c4c4c" in (tmp_path / "x.svg").read_text()
+    entries = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert entries == ["cluster 0", "cluster 1", "cluster 2", "a", "b"]  # of the samples of the mapping
 
 
 def test_walls_are_named_by_their_metric(tmp_path, made):

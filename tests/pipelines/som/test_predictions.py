@@ -12,7 +12,7 @@ from pipelines import map_samples, open_codebook, open_mapping, open_samples, pr
 from pipelines.som.predictions import Prediction
 from pipelines.stores import StoreError
 from tilepath import cli
-from tilepath.sklearn_classifier import SelfOrganizingMapClassifier
+from tilepath.sklearn import SelfOrganizingMapClassifier
 
 
 def blobs(seed, n):

@@ -11,7 +11,7 @@ from sklearn.manifold import trustworthiness
 from gpuops.som.grid import Grid
 from pipelines import map_samples, mapping_quality, train_som, write_samples
 from pipelines.som.mapping_quality import mapping_errors
-from pipelines.som.quality import explained_variance, map_quality
+from pipelines.som.quality import map_quality
 from pipelines.stores import StoreError
 from tilepath import cli
 
@@ -21,7 +21,7 @@ def test_trustworthiness_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     samples, grid = rng.normal(size=(60, 3)), Grid(1, 4000)
     units = rng.choice(4000, 60, replace=False)
-    found = map_quality(samples, units, rng.normal(size=(4000, 3)), grid)
+    found = map_quality([(samples, units)], 60, rng.normal(size=(4000, 3)), grid)
     where = grid.positions()[units]
     assert found["trustworthiness"] == pytest.approx(trustworthiness(samples, where, n_neighbors=10), abs=2e-3)
     assert found["neighbourhood_preservation"] == pytest.approx(
@@ -32,20 +32,21 @@ def test_trustworthiness_is_that_of_scikit_learn():
 def test_a_map_that_keeps_all_distances_is_perfect():
     grid = Grid(6, 7)
     units = np.arange(42)
-    found = map_quality(grid.positions(), units, grid.positions(), grid)
+    found = map_quality([(grid.positions(), units)], 42, grid.positions(), grid)
     assert found == pytest.approx({name: 1.0 for name in found})
     assert len(found) == 3
 
 
 def test_units_at_the_mean_explain_nothing():
     samples = np.random.default_rng(1).normal(size=(50, 4))
-    assert explained_variance(samples, np.zeros(50, int), samples.mean(axis=0)[None]) == pytest.approx(0)
-    assert np.isnan(explained_variance(np.ones((3, 2)), np.zeros(3, int), np.ones((1, 2))))
+    found = map_quality([(samples, np.zeros(50, int))], 50, samples.mean(axis=0)[None], Grid(1, 1))
+    assert found["explained_variance"] == pytest.approx(0)
+    assert map_quality([(np.full((3, 2), 0.1), np.zeros(3, int))], 3, np.ones((1, 2)), Grid(1, 1)) == {}
 
 
 def test_missing_values_are_refused():
     with pytest.raises(ValueError, match="leave such rows out"):
-        map_quality(np.array([[np.nan]]), np.zeros(1, int), np.zeros((1, 1)), Grid(1, 1))
+        map_quality([(np.array([[np.nan]]), np.zeros(1, int))], 1, np.zeros((1, 1)), Grid(1, 1))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "taxicab"])
@@ -60,7 +61,11 @@ def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch
     mapping = map_samples(client, codebook, samples, tmp_path / "p")
     assert len([*mapping.ranges()]) > 1
     scaled = samples.in_scaling(codebook.scaling).values()
-    expected = map_quality(scaled, mapping.units()[:, 0], codebook.units(), codebook.grid, metric)
+    units = mapping.units()[:, 0]
+    expected = map_quality([(scaled, units)], 450, codebook.units(), codebook.grid, metric)
+    if metric == "euclidean":
+        left = ((scaled - codebook.units()[units]) ** 2).sum()
+        assert expected["explained_variance"] == pytest.approx(1 - left / (450 * scaled.var(axis=0).sum()))
     found = mapping_quality(tmp_path / "p")
     assert found == pytest.approx(mapping_errors(mapping) | expected)
     assert ("explained_variance" in found) == (metric == "euclidean")

@@ -11,7 +11,7 @@ from pipelines import all_pairs_shortest_paths, generate, single_source_shortest
 from pipelines.formats.graphs import import_graph
 from pipelines.formats.samples import import_samples
 from pipelines.generators.random_graphs import RMat
-from pipelines.som.place import map_samples
+from pipelines.som.map_samples import map_samples
 from pipelines.som.train import train_som
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook

@@ -119,7 +119,7 @@ def map_samples(
                 "samples are converted to the map's"
             )
         shown.note(plan.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(Placing, codebook, scaled)
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(Matching, codebook, scaled)
     return open_mapping(out)
 
 
@@ -139,20 +139,20 @@ def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk
     return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
 
 
-class Placing(RowsAttempt):
+class Matching(RowsAttempt):
     """An attempt to search the chunks that are left."""
 
     out: MappingWriter
     kind, unit = "som-map", "samples"
 
-    def __init__(self, run: Run, members: list[str], before: Placing | None, codebook: Codebook, samples: Samples):
+    def __init__(self, run: Run, members: list[str], before: Matching | None, codebook: Codebook, samples: Samples):
         super().__init__(run, members, before)
         self.codebook, self.samples = codebook, samples
 
     def run(self) -> None:
         self.deal(
             lambda worker: self.submit(_load, worker, self.codebook),
-            lambda worker, start: self.submit(_place, worker, self.samples, self.out, start),
+            lambda worker, start: self.submit(_match, worker, self.samples, self.out, start),
         )
 
 
@@ -161,15 +161,15 @@ def _load(attempt: str, codebook: Codebook) -> None:
     keep(attempt, (codebook, array_library().asarray(codebook.units())))
 
 
-def _place(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
+def _match(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
-    facts, units = held(attempt)
+    codebook, units = held(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     weights = samples.weights(start, stop)
     for piece in Shard(samples, start, stop, max(1, PIECE_BYTES // samples.row_bytes), False, array_library()).pieces():
-        nearest, distances = best_matching_units(piece.values, units, facts.metric, top, samples.missing)
+        nearest, distances = best_matching_units(piece.values, units, codebook.metric, top, samples.missing)
         found.append((to_host(nearest).reshape(-1, top), to_host(distances).reshape(-1, top)))
     of_units, distances = map(np.concatenate, zip(*found, strict=True))
     out.write(start, of_units, distances, weights)

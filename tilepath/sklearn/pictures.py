@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from pipelines.files.figures import figure_class
 from pipelines.som import cells
@@ -27,7 +28,7 @@ from pipelines.som.pictures import (
 ON_FIGURES = ("planes", "tree", "curve")
 
 
-def needed(kind: str, X: Any, y: Any) -> str | None:
+def _needed(kind: str, X: Any, y: Any) -> str | None:
     """Return the attribute of the estimator that a picture needs in addition to the codebook."""
     if kind == "clusters":
         return "unit_clusters_"
@@ -42,12 +43,14 @@ def plot(
     X: Any,
     y: Any,
     text: bool,
-    title: str | None,
+    title: Any,
     scaled: bool,
     size: tuple[float, float] | None,
     cmap: str | None,
 ) -> Any:
     """Draw a fitted map, as `tilepath.sklearn.SelfOrganizingMap.plot` describes."""
+    cure = "call cluster first" if kind == "clusters" else "pass the samples as X"
+    check_is_fitted(som, _needed(kind, X, y), msg=f"This %(name)s lacks what the picture shows; {cure}")
     if kind not in (*KINDS, "plane"):
         raise ValueError(f"there is no picture {kind!r}; choose {', '.join([*KINDS, 'plane'])}")
     if kind in OF_SAMPLES and X is None:
@@ -57,26 +60,24 @@ def plot(
     check_style(kind, scaled, size, cmap)
     if axes is not None and size is not None:
         raise ValueError("size is for a new figure; leave out axes or size")
-    samples = som._take(X, None, som.grid_).values if kind in OF_SAMPLES else None
-    units = som._units(X) if X is not None and kind in (*OF_HITS, *OF_LABELS) else getattr(som, "labels_", None)
-    names = [str(name) for name in getattr(som, "feature_names_in_", range(som.n_features_in_))]
-    values, scales = (
-        som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
-        som._scales() if scaled else (),
-    )
-    shown = names
+    title = TITLES.get(kind) if title is None else title
+    samples = som._take(X).values if kind in OF_SAMPLES else None
+    units, hits = getattr(som, "labels_", None), getattr(som, "hits_", None)
+    if X is not None and kind in (*OF_HITS, *OF_LABELS):
+        units = som._units(X)
+        hits = np.bincount(units, minlength=som.grid_.units)
+    names = list(map(str, som._columns()))
+    chosen: list[int] = []
     if kind == "planes" and column is not None:
-        chosen = [_column(names, som, each) for each in (column if isinstance(column, list | tuple) else [column])]
-        shown, values = [names[number] for number in chosen], values[:, chosen]
-        scales = [scales[number] for number in chosen] if len(scales) else scales
+        chosen = [_column(som, each) for each in (column if isinstance(column, list | tuple) else [column])]
     view = MapView(
         grid=som.grid_,
         metric=som._metric(),
         units=som.codebook_,
-        columns=shown,
-        values=values,
-        scales=scales,
-        hits=_hits(som, units if X is not None else None) if kind in OF_HITS else None,
+        columns=names,
+        values=som.codebook_ if scaled else som._in_units_of_source(som.codebook_),
+        scales=som._scales() if scaled else (),
+        hits=None if hits is None else hits.ravel(),
         errors=som.quantization_errors_,
         sigmas=som._past_sigmas(),
         voted=_voted(som, kind, units, y),
@@ -90,7 +91,7 @@ def plot(
 
         if kind in ON_FIGURES:
             figure = pyplot.figure(FigureClass=figure_class(tight=True))
-            draw_map(figure, view, kind, TITLES[kind] if title is None else title, text=text)
+            draw_map(figure, view, kind, title, chosen, text)
             return figure
         # Inches of the cells, with room for the title, and for a colour bar or a legend on the right.
         width, height = cells.picture_size(som.grid_, *(size or (5.0, 4.4)))
@@ -98,26 +99,22 @@ def plot(
         figure = pyplot.figure(figsize=(whole_x, whole_y), FigureClass=figure_class(tight=True))
         axes = figure.add_axes((0.15 / whole_x, 0.15 / whole_y, width / whole_x, height / whole_y))
     if kind == "plane":
-        number = _column(names, som, column)
-        named = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
-        draw_plane(axes, view, number, named if title is None else title)
+        number = _column(som, column)
+        if title is None:
+            title = names[number] if hasattr(som, "feature_names_in_") else f"column {number}"
+        draw_plane(axes, view, number, title)
     else:
-        draw_cells_of(axes, view, kind, TITLES[kind] if title is None else title, text)
+        draw_cells_of(axes, view, kind, title, text)
     plain_text(axes.figure)
     return axes
 
 
-def _column(names: list[str], som: Any, column: Any) -> int:
+def _column(som: Any, column: Any) -> int:
     named = list(getattr(som, "feature_names_in_", []))
     column = 0 if column is None else column
     if column not in (named if isinstance(column, str) else range(som.n_features_in_)):
         raise ValueError(f"there is no column {column!r}; X had {', '.join(named) or som.n_features_in_}")
     return named.index(column) if isinstance(column, str) else int(column)
-
-
-def _hits(som: Any, units: np.ndarray | None) -> np.ndarray:
-    """Return the number of samples of each unit, of the training or of the samples whose units are `units`."""
-    return np.asarray(som.hits_).ravel() if units is None else np.bincount(units, minlength=som.grid_.units)
 
 
 def _voted(som: Any, kind: str, units: np.ndarray | None, y: Any) -> NamedVote | None:

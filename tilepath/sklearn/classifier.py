@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pipelines.som.classes import Vote, count_votes, known_labels, nearest_voters, vote_of_shares
-from pipelines.stores.codebook import open_codebook
-from tilepath.sklearn import TYPES, SelfOrganizingMap
-from tilepath.sklearn_annotated import as_table
-from tilepath.sklearn_stores import load as load_map
-
-# Imported after tilepath.sklearn, whose error tells how to install scikit-learn if it is missing.
-from sklearn.base import ClassifierMixin  # isort: skip
-from sklearn.utils.multiclass import check_classification_targets  # isort: skip
-from sklearn.utils.validation import check_is_fitted, validate_data  # isort: skip
+from tilepath.sklearn.annotated import as_table
+from tilepath.sklearn.estimator import SelfOrganizingMap
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
     """A self-organizing map that predicts classes: the class of a sample is the commonest class in its unit.
 
@@ -63,37 +60,10 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
     ['low', 'high']
     """
 
-    _types = TYPES | {"lvq_epochs": ((Integral,), "an integer"), "lvq_rate": ((Real,), "a number")}
+    lvq_epochs: int = 0
+    lvq_rate: float = 0.03
 
-    def __init__(
-        self,
-        rows: int | None = None,
-        columns: int | None = None,
-        *,
-        lvq_epochs: int = 0,
-        lvq_rate: float = 0.03,
-        hexagonal: bool = False,
-        toroidal: bool = False,
-        metric: str = "euclidean",
-        kernel: str = "gaussian",
-        epochs: int = 20,
-        sigma: float | None = None,
-        sigma_end: float = 1.0,
-        schedule: str = "linear",
-        initial: Any = "pca",
-        tolerance: float | None = None,
-        missing: bool = False,
-        device: str = "auto",
-        online: bool = False,
-        rate: float = 0.5,
-        rate_end: float = 0.01,
-        random_state: Any = None,
-    ):
-        options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.lvq_epochs, self.lvq_rate = options.pop("lvq_epochs"), options.pop("lvq_rate")
-        super().__init__(**options)
-
-    def fit(self, X: Any, y: Any) -> SelfOrganizingMapClassifier:  # type: ignore[override]
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Train a map, let its samples of the classes y (N) vote, and move the units by LVQ1 if asked for."""
         self._check_types()
         if self.lvq_epochs < 0 or not 0 < self.lvq_rate < 1:
@@ -115,24 +85,26 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
                 f"y has no class in row {int(np.argmin(known))} (from 0); leave out the samples without a class, such "
                 "as by keep = y.notna(); fit(X[keep], y[keep])"
             )
-        _, y = validate_data(self, X, y, ensure_all_finite=False, skip_check_array=False, dtype=None)
+        _, y = validate_data(self, X, y, ensure_all_finite=False, dtype=None)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         super().fit(X)
-        samples = self._take(X, None, self.grid_)
         self._vote(self.labels_, codes)
         if self.lvq_epochs:
+            samples = self._take(X)
             self._finish(samples, self._moved(samples.values, codes), self.quantization_errors_)
             self._vote(self.labels_, codes)
         return self
 
     @classmethod
-    def load(cls, path: Any, *, device: str = "auto") -> SelfOrganizingMapClassifier:
+    def load(cls, path: Any, *, device: str = "auto") -> Self:
         """Return the classifier that `save` wrote to a codebook store.
 
         Maps of `tilepath som train` have no classes: load a `SelfOrganizingMap`, or predict the labels of samples by
         `tilepath som predict`. For further errors, and for what is not restored, see `SelfOrganizingMap.load`.
         """
+        from pipelines.stores.codebook import open_codebook  # which imports zarr
+
         stored = open_codebook(path)
         votes = stored.votes()
         if votes is None:
@@ -140,7 +112,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
                 f"{stored.path} holds no classes, since it was not saved by a classifier; load a SelfOrganizingMap, or "
                 "predict labels with `tilepath som predict`"
             )
-        loaded: SelfOrganizingMapClassifier = load_map(cls, stored, device)
+        loaded = super().load(stored, device=device)
         if "lvq" in stored.options:
             loaded.lvq_epochs, loaded.lvq_rate = stored.options["lvq"]
         loaded.classes_ = votes[0]
@@ -172,6 +144,9 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # type: ignore[override]
         """Return the share of the samples whose class is predicted correctly."""
         return ClassifierMixin.score(self, X, y, sample_weight)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "unit_classes_")
 
     def _votes(self) -> tuple[np.ndarray, np.ndarray]:
         wide = {"i": np.int64, "u": np.int64, "f": np.float64}.get(self.classes_.dtype.kind)
