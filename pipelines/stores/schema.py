@@ -34,12 +34,6 @@ CHUNK_BYTES = 4 << 20
 MOST_COMPRESSED = 1 << 16  # no codec compresses a chunk to a smaller part
 SMALL_BYTES = 1 << 30  # arrays that fit into the memory of any machine
 TEXT = np.dtypes.StringDType()
-# Schemas of before tilepath 0.1.0 that are not read any more, and the commands that make stores in their place.
-REPLACED = {
-    "boundary/1": "tilepath hierarchy GRAPH STORE",
-    "distances/1": "tilepath apsp GRAPH STORE",
-    "matrix/1": "tilepath od STORE OUT.zarr --origins FILE",
-}
 
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
@@ -126,11 +120,6 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
     """Return the error for a store of a schema that this version does not know."""
-    if schema in REPLACED:
-        return StoreError(
-            f"{path}: a store of schema {schema}, made before tilepath 0.1.0, which does not read it any more; make a "
-            f"store of the same graph with `{REPLACED[schema]}`"
-        )
     return StoreError(
         f"{path}: a store of schema {schema!r}, which this version of tilepath does not know; use the version that "
         "made it, or make the store again"

@@ -78,19 +78,11 @@ def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, opened, wor
 
 
 @pytest.mark.parametrize("read", [kind_of, partial(export_store, out="x.csv")])
-@pytest.mark.parametrize(
-    ("schema", "says"),
-    [
-        ("boundary/1", "made before tilepath 0.1.0, .*; make .* `tilepath hierarchy GRAPH STORE`"),
-        ("distances/1", "made before tilepath 0.1.0, .*; make .* `tilepath apsp GRAPH STORE`"),
-        ("matrix/1", "made before tilepath 0.1.0, .*; make .* `tilepath od STORE OUT.zarr --origins FILE`"),
-        ("x/9", "which this version of tilepath does not know; use the version that made it, or make the store again"),
-        ("", "which this version of tilepath does not know; use the version that made it, or make the store again"),
-    ],
-)
-def test_a_store_of_a_former_schema_names_the_command_that_replaces_it(tmp_path, read, schema, says):
+@pytest.mark.parametrize("schema", ["distances/1", "x/9", ""])
+def test_a_store_of_an_unknown_schema_has_to_be_made_again(tmp_path, read, schema):
     zarr.open_group(tmp_path / "s", mode="w").attrs["schema"] = schema
-    with pytest.raises(StoreError, match=f"of schema '?{schema}'?, {says}$"):
+    says = "which this version of tilepath does not know; use the version that made it, or make the store again"
+    with pytest.raises(StoreError, match=f"of schema '{schema}', {says}$"):
         read(tmp_path / "s")
     with pytest.raises(StoreError, match=says):
         open_store(tmp_path / "s", "paths/1")
