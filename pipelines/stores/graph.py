@@ -51,13 +51,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import zarr
 
+from gpuops.csr import equal_ranges
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
 from pipelines.stores.generated_names import generator_of
@@ -487,19 +487,6 @@ class Graph(NamedRows, OpenedStore):
 
     def _optional(self, name: str) -> np.ndarray | None:
         return self._array(name)[:] if name in self.optional else None
-
-
-def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the vertices into `count` ranges with numbers of arcs as equal as whole vertices allow.
-
-    >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
-    [(0, 1), (1, 4)]
-    """
-    n = len(indptr) - 1
-    goals = np.arange(1, count) * (int(indptr[-1]) / count)
-    inner = np.searchsorted(indptr, goals, side="left").clip(0, n)
-    edges = [0, *inner.tolist(), n]
-    return list(pairwise(edges))
 
 
 def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
