@@ -20,7 +20,7 @@ def array_library() -> Any:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """Return a contiguous array on the host.
+    """Return a contiguous array on the host, for large transfers; `gpuops.arrays.on_host` is for small ones.
 
     An array of a GPU is copied to page-locked memory, which CuPy pools and the GPU writes directly.
     """
