@@ -120,6 +120,10 @@ def write_cloud(
     >>> tilepath.write_cloud(cloud, "small cloud.zarr").n
     20
     """
+    if not isinstance(cloud, PointCloud):
+        raise ValueError(
+            f"cloud is a {type(cloud).__name__}; pass a cloud, such as tilepath.PointCloud(kind='blobs', n=1000)"
+        )
     step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
     with new_samples(path, columns=names, labelled=True, source=str(cloud), **facts) as writer:

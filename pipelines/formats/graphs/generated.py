@@ -65,6 +65,10 @@ def generate(
     >>> tilepath.generate(tilepath.synthetic_graph("grid", rows=3, columns=4), "small grid.zarr").n
     12
     """
+    if not isinstance(graph, SyntheticGraph):
+        raise ValueError(
+            f"graph is a {type(graph).__name__}; pass a graph, such as tilepath.synthetic_graph('rmat', scale=9)"
+        )
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:
         raise ValueError(
