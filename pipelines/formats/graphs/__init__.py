@@ -165,11 +165,10 @@ def import_graph(
     >>> imported["Pisa"]
     ['Rome', 'Genoa']
     """
-    given = dict(locals())
-    source = given["source"] = list(source) if isinstance(source, Iterator) else source
+    source = list(source) if isinstance(source, Iterator) else source
     _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
-    options = {
+    options: dict[str, Any] = {
         "weight": weight,
         "columns": columns,
         "layer": layer,
@@ -203,7 +202,8 @@ def import_graph(
         arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if also:
-            arcs.more_weights = partial(_more_weights, given)
+            again = partial(import_graph, source, format=format, memory=memory, **options)
+            arcs.more_weights = partial(_more_weights, again, also, columns)
         if crs is not None and reader is not read_layers:  # which converts coordinates by itself
             arcs.crs = recorded_name(crs)
         if attribution is not None:
@@ -286,21 +286,25 @@ def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simpl
     return rows
 
 
-def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> dict[str, tuple[np.ndarray, str]]:
-    """Import the source again for each name in `also`, with the options `given`; return the weights and their units."""
+def _more_weights(
+    again: Callable[..., Graph],
+    also: Sequence[str],
+    columns: Sequence[str | int] | None,
+    simplify: bool,
+    sorted_rows: bool,
+) -> dict[str, tuple[np.ndarray, str]]:
+    """Import the source `again` for each name in `also`; return the weights and their units."""
     if simplify:
         raise FormatError(
             "with simplify (--simplify), other arcs would be the lightest for other weights; leave simplify or also "
             "(--also) out"
         )
-    columns, found = given["columns"], {}
-    options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
-    options["columns"] = None if columns is None else columns[:2]
+    ends, found = None if columns is None else columns[:2], {}
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
-        for i, (name, unit) in enumerate(map(_with_unit, given["also"])):
+        for i, (name, unit) in enumerate(map(_with_unit, also)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first import warns of the same
-                graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+                graph = again(os.path.join(folder, str(i)), weight=name, columns=ends, sorted_rows=sorted_rows)
             found[name] = graph.weights(), unit or graph.weight_unit
     return found
 
