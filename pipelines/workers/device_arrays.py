@@ -10,7 +10,9 @@ import numpy as np
 
 def array_library() -> Any:
     """Return CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
-    from pipelines.workers.attempts import has_gpu  # imported here, as it needs distributed and arrays in memory do not
+    from pipelines.workers.resident_state import (
+        has_gpu,  # imported here, as it needs distributed and arrays in memory do not
+    )
 
     if not has_gpu():
         return np
