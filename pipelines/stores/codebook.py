@@ -212,7 +212,7 @@ class SamplesInMemory:
 class CodebookWriter(StoreWriter):
     """A codebook store that is being trained; `keep` is the number of last codebooks to keep, None for all."""
 
-    declared, command = DECLARED, "som train {samples[path]}"
+    declared, command, unit = DECLARED, "som train {samples[path]}", "epochs"
 
     epochs: int
     options: dict[str, Any]

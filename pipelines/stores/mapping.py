@@ -152,7 +152,7 @@ class Mapping(TableStore, FinishedStore, OpenedStore):
 class MappingWriter(RowsWriter):
     """A mapping store that is being written."""
 
-    declared, command = DECLARED, "som map {codebook[path]} {samples[path]}"
+    declared, command, unit = DECLARED, "som map {codebook[path]} {samples[path]}", "samples"
 
     grid: Grid
     codebook: dict[str, Any]  # recorded facts about the map
@@ -176,9 +176,6 @@ class MappingWriter(RowsWriter):
                         f"{self.path}: from row {start} on {name} are negative or not finite; map the samples again"
                     )
         return ("that every entry is valid",)
-
-
-begun_mapping = MappingWriter.begun
 
 
 def rows_of_chunk(samples: Samples, codebook: Codebook) -> int:
@@ -220,7 +217,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
     StoreError
         The store was begun with other samples or another map.
     """
-    begun = begun_mapping(path)
+    begun = MappingWriter.begun(path)
     if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
         raise StoreError(f"{path}: was begun with another map than {codebook.path}; name the right one or start over")
     return MappingWriter.resume(path, samples)

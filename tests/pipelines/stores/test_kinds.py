@@ -33,22 +33,13 @@ def opened(monkeypatch):
     return names
 
 
-def test_every_module_of_a_schema_is_registered_with_what_the_registry_calls():
-    schemas = {}
-    for name in MODULES:
-        module = import_module(f"pipelines.stores.{name}")
-        if name == str(getattr(module, "SCHEMA", "")).partition("/")[0]:
-            schemas[module.SCHEMA] = module
-    assert list(schemas) == sorted(KINDS)
-    for schema, module in schemas.items():
-        name = schema.partition("/")[0]
-        assert callable(getattr(module, f"open_{name}"))
-        grows = any(
-            isinstance(c, type) and issubclass(c, StoreWriter) and c is not StoreWriter for c in vars(module).values()
-        )
-        assert grows == bool(KINDS[schema].unit), schema
-        for verb in ("create", "resume", "begun") if grows else ():
-            assert callable(getattr(module, f"{verb}_{name}"))
+def test_every_schema_and_every_writer_is_registered():
+    modules = [import_module(f"pipelines.stores.{name}") for name in MODULES]
+    assert sorted(KINDS) == sorted({m.DECLARED.name for m in modules if hasattr(m, "DECLARED")})
+    writers = {c for m in modules for c in vars(m).values() if isinstance(c, type) and issubclass(c, StoreWriter)}
+    assert {each.writer for each in KINDS.values()} - {""} == {
+        f"{c.__module__.rpartition('.')[2]}:{c.__name__}" for c in writers if hasattr(c, "declared")
+    }
 
 
 def test_labels_are_opened_once_however_many_vertices_are_named(tmp_path, opened):
