@@ -205,7 +205,7 @@ def check_array(
         last = tuple((size - 1) // max(1, chunk) for size, chunk in zip(array.shape, array.chunks, strict=True))
         place, key = os.path.join(path, name), array.metadata.encode_chunk_key(last)
         if not os.path.isfile(os.path.join(place, key)):
-            raise StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
+            raise missing_chunk(place, key)
         if os.path.getsize(os.path.join(place, key)) * MOST_COMPRESSED < math.prod(array.chunks) * array.dtype.itemsize:
             raise StoreError(f"{place}: the chunk {key} is far smaller than its array says; recreate the store")
 
@@ -213,6 +213,11 @@ def check_array(
 def no_array(path: Any, name: str) -> StoreError:
     """Return the error for an array that is missing in a store."""
     return StoreError(f"{path}: the array `{name}` is missing; the store is damaged; recreate it")
+
+
+def missing_chunk(place: str | os.PathLike[str], key: str) -> StoreError:
+    """Return the error for a chunk that is missing in the array at `place`."""
+    return StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
 
 
 def attribute(path: Any, group: zarr.Group, name: str) -> Any:
