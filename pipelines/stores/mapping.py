@@ -168,7 +168,8 @@ class MappingWriter(RowsWriter):
         return {}  # `resume_mapping` compares the maps
 
     def check_values(self) -> tuple[str, ...]:
-        arrays = [_array(self.path, name, self.grid) for name in self.arrays]
+        within = {"units": (0, self.grid.units - 1)}
+        arrays = [StoredArray(self.path, name, within.get(name)) for name in self.arrays]
         for start, _units, distances, *weights in row_blocks(arrays, self.rows_done()):
             for name, values in (("weights", weights), ("distances", [distances])):
                 if any(not ((found >= 0) & (found < np.inf)).all() for found in values):
@@ -251,7 +252,3 @@ def open_mapping(store: Mapping | str | os.PathLike[str]) -> Mapping:
     if isinstance(store, Mapping):
         return store
     return view(Mapping, MappingWriter.read_finished(store))
-
-
-def _array(path: str, name: str, grid: Grid) -> StoredArray:
-    return StoredArray(path, name, within=(0, grid.units - 1) if name == "units" else None)
