@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_sort import default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_spool import ARC_BYTES, VERTEX_BYTES
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.generators import PIECE, edge_pieces
 from pipelines.generators.grids import Grid
