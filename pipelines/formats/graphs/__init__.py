@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,14 +36,14 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
+from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.place import hidden_folder, refuse_existing, refuse_inputs
+from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.stores.units import meant_by, no_unit, symbol_of
-from pipelines.turns.angles import AngleCostsLike, read_angle_costs
-from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
-from pipelines.turns.write import add_turns
+from pipelines.turns.angles import AngleCostsLike
+from pipelines.turns.table import TurnsLike
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -216,9 +215,9 @@ def import_graph(
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
         turns = None if turns is False else turns
-        arcs.remarks += _of_restrictions(arcs, turns)
+        arcs.remarks += unobeyed_restrictions(arcs, turns)
         if turns is not None or angles is not None:
-            graph = _write_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
+            graph = write_with_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
             _tell(arcs, report)
             return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
@@ -238,52 +237,6 @@ def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
     if arcs.coordinates is None:
         return []
     return [warning for warning in [poorly_joined(arcs.source, graph.indptr(), graph.indices())] if warning]
-
-
-def _write_turns(
-    path: str | os.PathLike[str],
-    arcs: ArcStream,
-    turns: TurnsLike | bool | None,
-    angles: AngleCostsLike | None,
-    simplify: bool,
-    sorted_rows: bool,
-    overwrite: bool,
-    memory: int | None,
-) -> Graph:
-    """Write the arcs of a stream as a graph with turns, by way of a graph without turns beside it."""
-    if turns is True and arcs.turns is None:
-        raise FormatError(f"{arcs.source}: has no restrictions of turns; give a table of turns (turns, --turns TABLE)")
-    if not sorted_rows:
-        raise ValueError("turns need sorted rows; leave out sorted_rows=False (--unsorted)")
-    beside = Path(path).absolute().parent
-    beside.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(".turns-", beside) as folder:
-        plain = write_sorted(Path(folder, "graph"), arcs, simplify=simplify, memory=memory)
-        try:
-            rows = None if turns is None else _rows_of_turns(turns, arcs, plain, simplify)
-            by_angles = None if angles is None else read_angle_costs(angles, plain)
-            return add_turns(plain, path, rows, by_angles, source=arcs.source, overwrite=overwrite)
-        except ValueError as error:
-            if plain.path not in str(error):
-                raise
-            raise FormatError(str(error).replace(plain.path, arcs.source)) from error
-
-
-def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[str]:
-    """Return a remark on restrictions of turns that the store will lack, if there are any."""
-    if not arcs.turn_restrictions or turns is True:
-        return []
-    found = counted(arcs.turn_restrictions, "turn restriction")
-    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use turns=True (--turns)"]
-
-
-def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:
-    if turns is not True:
-        return read_turns(turns, plain)
-    assert arcs.turns is not None
-    rows = forbidden_turns(arcs.source, arcs.turns(simplify, True), plain)
-    arcs.remarks.append(f"{arcs.source}: forbids {counted(len(rows.vias), 'turn')}")
-    return rows
 
 
 def _more_weights(
