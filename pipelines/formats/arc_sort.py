@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -95,17 +94,11 @@ def sorting(
         coordinates = arcs.coordinates(n, names) if callable(arcs.coordinates) else arcs.coordinates
         through = arcs.through(n) if callable(arcs.through) else arcs.through
         m = spool.m if not simplify else sum(heads.size for _, _, heads, _ in spool.rows(simplify, sorted_rows))
-        facts: dict[str, Any] = {
-            "directed": arcs.directed,
-            "input_edges": spool.m if arcs.directed else spool.m // 2,
-            "simplified": simplify,
-            "sorted_rows": sorted_rows,
-            "weight_unit": arcs.weight_unit,
-            "weight_name": arcs.weight_name,
-            "source": arcs.source,
-        }
-        facts["weight_dtype"] = spool.weight_dtype if arcs.weighted else None
-        with new_graph(path, n=n, m=m, overwrite=overwrite, **facts) as writer:
+        with new_graph(
+            path, n=n, m=m, weight_dtype=spool.weight_dtype if arcs.weighted else None, directed=arcs.directed,
+            input_edges=spool.m if arcs.directed else spool.m // 2, simplified=simplify, sorted_rows=sorted_rows,
+            weight_unit=arcs.weight_unit, weight_name=arcs.weight_name, source=arcs.source, overwrite=overwrite,
+        ) as writer:  # fmt: skip
             for rows in spool.rows(simplify, sorted_rows):
                 writer.append_rows(*rows)
             lines = None if arcs.lines is None else arcs.lines(simplify, sorted_rows)
