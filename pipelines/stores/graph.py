@@ -60,10 +60,10 @@ import zarr
 from gpuops.csr import equal_ranges
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
-from pipelines.stores.generated_names import generator_of
+from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
-from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
+from pipelines.stores.named_weights import Weights, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
@@ -492,7 +492,7 @@ class Graph(NamedRows, OpenedStore):
 def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
-    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
+    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.graph_names`).
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ from pipelines.stores.durable import DurableStore
 from pipelines.stores.errors import StoreError as StoreError
 from pipelines.stores.errors import disk_errors as disk_errors
 from pipelines.stores.errors import raise_if_of_system, read_errors
+from pipelines.stores.graph_names import weights_named_in
 from pipelines.stores.kinds import KINDS, Kind
-from pipelines.stores.named_weights import weights_named_in
 from pipelines.stores.settled import settled
 
 CHUNK_BYTES = 4 << 20
@@ -89,7 +89,7 @@ def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
 def store_schema(path: str | os.PathLike[str]) -> str:
     """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema.
 
-    A path may name weights of a graph store (`pipelines.stores.named_weights`).
+    A path may name weights of a graph store (`pipelines.stores.graph_names`).
     """
     path, weights = weights_named_in(path)
     found = str(settled(path, lambda: _declared(path, "r"))[1])
