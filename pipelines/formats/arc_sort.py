@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuops.memory import available_memory
-from pipelines.files.layers import FROM_WEB_MERCATOR, is_web_mercator, to_degrees
+from pipelines.files.coordinate_systems import FROM_WEB_MERCATOR, is_web_mercator, to_degrees
 from pipelines.formats.arc_spool import Spool
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError

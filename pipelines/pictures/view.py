@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.analysis.structure import out_and_in_degrees
+from pipelines.files.coordinate_systems import metres_of
 from pipelines.files.figures import in_words
-from pipelines.files.layers import metres_of
 from pipelines.pictures.drawing import (
     BLUE,
     CLOSED,

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import READ, is_geoparquet, recorded_name
+from pipelines.files.coordinate_systems import recorded_name
+from pipelines.files.layers import READ, is_geoparquet
 from pipelines.formats.arc_sort import write_sorted
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
