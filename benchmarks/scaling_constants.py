@@ -16,8 +16,9 @@ from distributed import Client
 
 from benchmarks.harness import Bench
 from gpuops import floyd_warshall
-from pipelines.workers.attempts import Attempt, ResidentState, clear, held, keep, workers_of
+from pipelines.workers.attempts import Attempt, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.resident_state import ResidentState, clear, held, keep
 from pipelines.workers.rings import Card, Ring, Token
 from pipelines.workers.signals import Signals, SignalsCard, wait_until
 

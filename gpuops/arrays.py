@@ -45,7 +45,7 @@ def like(array: Any, values: np.ndarray) -> Any:
 
 
 def on_host(array: Any) -> np.ndarray:
-    """Return an array of NumPy or CuPy as a NumPy array."""
+    """Return an array of NumPy or CuPy as a NumPy array; that of CuPy is copied to pageable memory."""
     return array.get() if is_cupy(array) else array
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuops.faces import imported, offered_names
 from pipelines.stores.displays import PICTURES
-from pipelines.stores.generated_names import OPENERS
+from pipelines.stores.graph_names import OPENERS
 
 if TYPE_CHECKING:
     from gpuops.certificates import Certificate as Certificate

@@ -12,9 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines.workers import attempts, exchange, executors
-from pipelines.workers.attempts import WorkersChanged, held
+from pipelines.workers import exchange, executors, resident_state
+from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.executors import ByScheduler
+from pipelines.workers.resident_state import held
 from pipelines.workers.rings import Card, SlotReused, Token
 from pipelines.workers.stage_graph import StageGraph
 
@@ -136,9 +137,9 @@ class Cluster:
 
 def once(task, arguments):
     value = task(*arguments)
-    ending, attempts.get_worker().ending = attempts.get_worker().ending, []
+    ending, resident_state.get_worker().ending = resident_state.get_worker().ending, []
     for work in ending:
-        for _ in range(attempts.get_worker().cluster.random.randrange(1, 30)):
+        for _ in range(resident_state.get_worker().cluster.random.randrange(1, 30)):
             yield True
         work()
     return value
@@ -149,7 +150,7 @@ def played_list(attempt, first, tasks, limit, _after):
     state = held(attempt)
     own = state.tasks
     own.extend(first, tasks)
-    patience = attempts.get_worker().cluster.random.randrange(1, 40)
+    patience = resident_state.get_worker().cluster.random.randrange(1, 40)
     while not own.empty:
         if own.ready():
             own.step(state)
@@ -267,7 +268,7 @@ def played(cluster, patch, make, out, *arguments):
     """
     patch.setattr(PlayedAttempt, "cluster", cluster)
     run = SimpleNamespace(client=None, out=out, shown=shown())
-    for module in attempts, executors:
+    for module in resident_state, executors:
         patch.setattr(module, "get_worker", lambda: cluster.now)
     patch.setattr(exchange, "_array", _array)
     before = None
@@ -282,7 +283,7 @@ def played(cluster, patch, make, out, *arguments):
 
 
 def _array(attempt, token, on_host, _after):
-    attempts.get_worker().synchronize()
+    resident_state.get_worker().synchronize()
     taken = held(attempt).ring.take(token)
     return taken() if callable(taken) else taken
 

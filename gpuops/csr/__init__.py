@@ -186,11 +186,16 @@ def row_starts(vertices: Any, n: int) -> Any:
 
 
 def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the rows into at most `count` ranges of about equally many arcs: pairs (first row, last row + 1)."""
+    """Cut the rows into `count` ranges, with numbers of arcs as equal as whole rows allow; a range may be empty.
+
+    Returns
+    -------
+    list of pairs
+        The first row, and the last row + 1.
+    """
     n, m = len(indptr) - 1, int(indptr[-1])
     cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
-    edges = [0, *cuts.tolist(), n]
-    return [(a, b) for a, b in pairwise(edges) if a < b]
+    return list(pairwise([0, *cuts.tolist(), n]))
 
 
 def _half(array: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import library_of
+from gpuops.arrays import library_of, on_host
 from gpuops.errors import NotEulerianError
 
 SHOWN = 3  # vertices named in a message
@@ -109,7 +109,7 @@ def odd_edge(indptr: Any, indices: Any, start: int | None) -> VirtualEdge | None
     NotEulerianError
         More than two vertices have odd degrees, or the degree of `start` is even.
     """
-    odd = _on_host(library_of(indptr).flatnonzero(library_of(indptr).diff(indptr) % 2))
+    odd = on_host(library_of(indptr).flatnonzero(library_of(indptr).diff(indptr) % 2))
     if not len(odd):
         return None
     if len(odd) != 2:
@@ -154,14 +154,14 @@ def _insert(indptr: Any, indices: Any, arcs: list[tuple[int, int]]) -> tuple[Any
 
 def _begin_of(found: Any, arcs: int | tuple[int, int]) -> int:
     """Return the offset of the circuit whose first arc is `arcs`, or one of `arcs`."""
-    firsts = _on_host(found.arcs[library_of(found.arcs).asarray(found.offsets[:-1])])
+    firsts = on_host(found.arcs[library_of(found.arcs).asarray(found.offsets[:-1])])
     return int(found.offsets[int(np.flatnonzero(np.isin(firsts, arcs))[0])])
 
 
 def _nonzero(surplus: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the vertices with a surplus other than 0, and their surpluses, on the host."""
     vertices = library_of(surplus).flatnonzero(surplus)
-    return _on_host(vertices), _on_host(surplus[vertices])
+    return on_host(vertices), on_host(surplus[vertices])
 
 
 def _ends_of(vertices: np.ndarray, surplus: np.ndarray) -> tuple[int, int] | None:
@@ -170,10 +170,6 @@ def _ends_of(vertices: np.ndarray, surplus: np.ndarray) -> tuple[int, int] | Non
         return None
     first, last = vertices[np.argsort(-surplus)].tolist()
     return first, last
-
-
-def _on_host(array: Any) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 def _count(vertices: np.ndarray, one: str, several: str) -> str:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import library_of
+from gpuops.arrays import library_of, on_host
 from gpuops.errors import NotEulerianError
-from gpuops.euler.balance import _on_host, refuse_odd
+from gpuops.euler.balance import refuse_odd
 from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels, half_of
 
 
@@ -63,7 +63,7 @@ def orient(indptr: Any, indices: Any, path: bool = False) -> Orientation:
     """
     xp = library_of(indices)
     m = len(indices)
-    odd = _on_host(xp.flatnonzero(xp.diff(indptr) % 2))
+    odd = on_host(xp.flatnonzero(xp.diff(indptr) % 2))
     if len(odd):
         refuse_odd(indptr, odd, "an Euler circuit of an undirected graph needs even degrees", path)
     tails = csr.tails(indptr, m, indices.dtype)

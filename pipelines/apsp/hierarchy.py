@@ -46,10 +46,11 @@ from pipelines.stores.hierarchy import (
     resume_hierarchy,
 )
 from pipelines.stores.schema import disk_errors
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, duration
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 

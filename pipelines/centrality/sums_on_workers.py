@@ -16,9 +16,10 @@ from distributed import Future
 from gpuops.centrality import GROUP, Betweenness, Summation
 from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
 from pipelines.stores import Graph
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import Needs, WorkerFacts
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt
 
 TASKS = 8  # tasks for each worker, so that all workers end at about the same time

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.files.layers import check_layers, line_lengths, metres_of, need_geopandas, write_layers
+from pipelines.files.coordinate_systems import line_lengths, metres_of
+from pipelines.files.layers import check_layers, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.stores import Graph

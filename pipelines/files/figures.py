@@ -17,8 +17,8 @@ import numpy as np
 from gpuops.extras import install
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.stores.schema import counted
+from pipelines.stores.units import is_time, symbol_of
 
-TIME = re.compile(r"ms|s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|days?|.*time.*|.*duration.*")
 MOST_DPI = 1200
 SUFFIXES = (".svg", ".png", ".pdf")
 IMAGE = re.compile(r"(data:image/png;base64,\s*)([A-Za-z0-9+/=\s]+)")  # within an SVG file
@@ -126,11 +126,10 @@ def title_of_distances(unit: str) -> str:
     >>> title_of_distances("s"), title_of_distances("km"), title_of_distances("")
     ('travel time [s]', 'distance [km]', 'distance')
     """
-    quantity = "travel time" if TIME.fullmatch(unit.lower()) else "distance"
+    quantity = "travel time" if is_time(unit) else "distance"
     return quantity + (f" [{unit}]" if unit else "")
 
 
-SECONDS = re.compile(r"s|secs?|seconds?")
 WORDS = {"ms": "milliseconds", "min": "minutes", "mins": "minutes", "h": "hours", "m": "metres", "km": "kilometres"}
 LONG = 180  # a scale of this many seconds or more is in minutes
 
@@ -141,9 +140,9 @@ def in_words(unit: str, source: str, values: np.ndarray) -> tuple[float, str]:
     >>> in_words("s", "a", np.array([0, 600.0])), in_words("km", "a", np.array([2.0]))
     ((0.016666666666666666, 'Travel time from a, minutes'), (1.0, 'Distance from a, kilometres'))
     """
-    quantity = "Travel time" if TIME.fullmatch(unit.lower()) else "Distance"
+    quantity = "Travel time" if is_time(unit) else "Distance"
     factor, word = 1.0, WORDS.get(unit, unit)
-    if SECONDS.fullmatch(unit.lower()):
+    if symbol_of(unit) == "s":
         known = values[np.isfinite(values)]
         factor, word = (1 / 60, "minutes") if known.size and known.max() > LONG else (1.0, "seconds")
     return factor, f"{quantity} from {source}" + (f", {word}" if word else "")

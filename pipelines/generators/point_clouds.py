@@ -108,11 +108,11 @@ class PointCloud:
 
 
 def write_cloud(
-    cloud: PointCloud, path: str | os.PathLike[str], *, piece_values: int = PIECE_VALUES, **facts: Any
+    cloud: PointCloud, path: str | os.PathLike[str], *, piece_values: int = PIECE_VALUES, **keywords: Any
 ) -> Samples:
     """Generate a cloud and write it to a samples store, `piece_values` values at a time. Returns the store, opened.
 
-    `facts` are further keyword arguments of `new_samples`.
+    `keywords` are passed to `new_samples`.
 
     Examples
     --------
@@ -120,9 +120,13 @@ def write_cloud(
     >>> tilepath.write_cloud(cloud, "small cloud.zarr").n
     20
     """
+    if not isinstance(cloud, PointCloud):
+        raise ValueError(
+            f"cloud is a {type(cloud).__name__}; pass a cloud, such as tilepath.PointCloud(kind='blobs', n=1000)"
+        )
     step = max(1, piece_values // cloud.d)
     names = ["x", "y", "z"][: cloud.d] if cloud.d <= 3 else list(map(str, range(cloud.d)))
-    with new_samples(path, columns=names, labelled=True, source=str(cloud), **facts) as writer:
+    with new_samples(path, columns=names, labelled=True, source=str(cloud), **keywords) as writer:
         for start in range(0, cloud.n, step):
             values, labels = cloud.points(start, min(start + step, cloud.n))
             writer.append(values, labels=labels.tolist())

@@ -32,11 +32,12 @@ from pipelines.stores import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
 from pipelines.stores.place import take_place
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run, clear, held, keep
+from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run
 from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.plans import Plan, refusing, run_plan, state
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import clear, held, keep
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,11 @@ from pipelines.hierarchy.plan import answers
 from pipelines.od_tables.blocks import Distances, Reducing
 from pipelines.stores import store_bytes
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt
 
 IN_HAND = 6  # blocks that a worker has at a time, as a GPU takes less time for a block than Dask to hand one out

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pipelines.analysis.structure import out_and_in_degrees
-from pipelines.files.figures import TIME, in_words
-from pipelines.files.layers import metres_of
+from pipelines.files.coordinate_systems import metres_of
+from pipelines.files.figures import in_words
 from pipelines.pictures.drawing import (
     BLUE,
     CLOSED,
@@ -40,6 +40,7 @@ from pipelines.stores.coordinates import are_geographic, coordinate_system
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.lines import points_along
 from pipelines.stores.schema import counted, number
+from pipelines.stores.units import is_time
 
 FAST = (2.0, 3.2), (1.3, 2.2)  # a road this many times as fast as usual has a line of this width, the fastest first
 PALENESS = 0.6  # share of the colour of an area; the rest is white
@@ -99,7 +100,7 @@ class View:
         if picture.streets and classes is not None:
             widths = [CLASS_WIDTHS.get(name.removesuffix("_link"), 1.0) for name in classes.names]
             picture.widths = np.array([*widths, 1.0])[classes.of_arcs[part.arcs]]  # the last is that of no class, -1
-        elif picture.streets and TIME.fullmatch(self.graph.weight_unit.lower()):
+        elif picture.streets and is_time(self.graph.weight_unit):
             picture.widths = _widths(self.lengths, self.graph.weights()[part.arcs])
 
     def numbers(self) -> np.ndarray:
@@ -286,7 +287,7 @@ class View:
         if names is not None:
             factor, scale = in_words(route.unit, "", np.array([route.distance], np.float64))
             about = f"route of {number(round(route.distance * factor, 1))} {scale.partition(', ')[2]}".strip()
-            if self.picture.metres and TIME.fullmatch(route.unit.lower()):
+            if self.picture.metres and is_time(route.unit):
                 about += f", {self.lengths[on].sum() * self.picture.metres / 1000:,.1f} km"
             self.about.append(about)
             self.counts = False

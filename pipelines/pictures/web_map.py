@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from gpuops.extras import install
-from pipelines.files.layers import to_degrees
+from pipelines.files.coordinate_systems import to_degrees
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.pictures.canvas import dots_of
 from pipelines.pictures.colours import arc_colours, node_colours

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pipelines.files.layers import READ, crs_named, is_layer, read_layer
+from pipelines.files.coordinate_systems import crs_named
+from pipelines.files.layers import READ, is_layer, read_layer
 from pipelines.files.tables import (
     DELIMITERS,
     PARQUET,

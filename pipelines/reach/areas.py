@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import to_degrees
+from pipelines.files.coordinate_systems import to_degrees
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.reach.reached import Cut
 from pipelines.stores.graph import DEGREES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipelines.exports.layers import arcs_frame, placed
-from pipelines.files.layers import to_degrees
+from pipelines.files.coordinate_systems import to_degrees
 from pipelines.routes.road_lengths import RoadsAlong
 from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system

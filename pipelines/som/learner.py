@@ -17,9 +17,9 @@ from pipelines.som.schedule import Recipe
 from pipelines.som.shard import Shard
 from pipelines.som.stage_graph import ACCUMULATE, PUBLISH
 from pipelines.stores.codebook import CodebookWriter
-from pipelines.workers.attempts import held
 from pipelines.workers.device_arrays import later
 from pipelines.workers.executors import WorkerList
+from pipelines.workers.resident_state import held
 from pipelines.workers.rings import Ring
 from pipelines.workers.stage_graph import Task
 

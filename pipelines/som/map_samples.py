@@ -30,12 +30,13 @@ from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import CHUNK_BYTES, counted
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_devices, refuse_disk
 from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt
 
 RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed

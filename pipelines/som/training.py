@@ -25,11 +25,12 @@ from pipelines.som.stage_graph import SLOTS, Epochs
 from pipelines.som.start import Products, Steps, pick, principal_plane, products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.stores.samples import Samples
-from pipelines.workers.attempts import Attempt, Run, clear, held, keep
+from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.rings import Card, Ring
 from pipelines.workers.stage_graph import Need
 

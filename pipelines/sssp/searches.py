@@ -31,8 +31,9 @@ from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores import Graph
 from pipelines.validation.bounds import arc_pieces, row_limit
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
 from pipelines.workers.saving import Savers
 

@@ -29,11 +29,12 @@ from pipelines.sssp.plan import SearchPlan
 from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
-from pipelines.workers.attempts import Run, clear, held, keep
+from pipelines.workers.attempts import Run
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler
 from pipelines.workers.interruption import stop_if_asked
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.rings import Card, Token
 from pipelines.workers.stage_graph import Array
 

@@ -212,7 +212,7 @@ class SamplesInMemory:
 class CodebookWriter(StoreWriter):
     """A codebook store that is being trained; `keep` is the number of last codebooks to keep, None for all."""
 
-    declared, command = DECLARED, "som train {samples[path]}"
+    declared, command, unit = DECLARED, "som train {samples[path]}", "epochs"
 
     epochs: int
     options: dict[str, Any]
@@ -283,8 +283,8 @@ class CodebookWriter(StoreWriter):
         with disk_errors(self.path):
             added = {"codebooks": self._places(max(before + 1, kept), epochs)}
             removed = {"codebooks": self._places(oldest, min(before, kept - 1))}
-            facts = {"committed": epochs, "errors": errors, "first_kept": kept}
-            record(self.path, self.owned(), facts, added, removed=removed)
+            attributes = {"committed": epochs, "errors": errors, "first_kept": kept}
+            record(self.path, self.owned(), attributes, added, removed=removed)
             for key in self._places(0, kept - 1):  # includes chunks that a run killed here left behind
                 Path(self.path, "codebooks", key).unlink(missing_ok=True)
 

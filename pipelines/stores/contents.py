@@ -31,7 +31,15 @@ from zarr.storage import LocalStore
 from pipelines.stores.chunk_limits import HEADER_BYTES, ChunkLimits
 from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
 from pipelines.stores.errors import raise_if_of_system, read_errors
-from pipelines.stores.schema import StoreError, brief, checkpoint_codecs, damaged_attributes, no_array, refuse_lost
+from pipelines.stores.schema import (
+    StoreError,
+    brief,
+    checkpoint_codecs,
+    damaged_attributes,
+    missing_chunk,
+    no_array,
+    refuse_lost,
+)
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it
@@ -52,11 +60,6 @@ class _EveryChunk(LocalStore):
         if self.limits is not None and key.startswith("c/"):
             self.limits.check_header(place, found.as_numpy_array()[:HEADER_BYTES].tobytes())
         return found
-
-
-def missing_chunk(place: str | os.PathLike[str], key: str) -> StoreError:
-    """Return the error for a chunk that is missing in the array at `place`."""
-    return StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
 
 
 _DAMAGED = "the store is damaged, perhaps by a chunk of another store; recreate it"
@@ -150,15 +153,6 @@ class StoredArray:
     def _damage(self, what: str) -> Iterator[None]:
         """Turn any error that a decoder raises on damaged bytes into a StoreError; refuse a store that was replaced."""
         try:
-            with self._told(what):
-                yield
-        finally:  # a store that was replaced meanwhile looks damaged
-            if self._seal:
-                refuse_replaced(self._store, self._seal)
-
-    @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
             yield
         except OSError as error:
             raise_if_of_system(error, self._place)
@@ -172,6 +166,9 @@ class StoredArray:
             ) from error
         except Exception as error:
             raise StoreError(f"{self._place}: {what} damaged ({brief(error)}); recreate the store") from error
+        finally:  # a store that was replaced meanwhile looks damaged
+            if self._seal:
+                refuse_replaced(self._store, self._seal)
 
 
 def writable_array(path: str, name: str, *, durable: bool = True) -> zarr.Array[Any]:

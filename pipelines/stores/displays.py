@@ -1,4 +1,4 @@
-"""How a graph shows itself: its first rows as text, and in a notebook its picture or a table of its first rows.
+"""How stores show themselves: their first rows as text, and in a notebook a picture or a table of their first rows.
 
 Only the first rows are read, however large the graph is. The text of a damaged store says what is wrong.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROWS = 6  # rows shown of a graph
 NEIGHBOURS = 8  # neighbours shown in a row
-LETTERS = 24  # letters shown of a name
+LETTERS = 24  # letters shown of a name or a value
 
 # The function that draws a small graph as SVG, or returns None. No store knows how to draw: `pipelines` enters it.
 PICTURES: dict[str, Callable[[Any], str | None]] = {}
@@ -71,6 +71,17 @@ def _list(heads: list[str], more: int) -> str:
 
 def _short(name: str) -> str:
     """Return a name on one line, in quotation marks if it is empty or could be mistaken for several names."""
-    text = "".join(letter if letter.isprintable() else " " for letter in name)
-    text = text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}\u2026"
+    text = on_one_line(name)
     return f'"{text}"' if not text or "," in text or "->" in text else text
+
+
+def on_one_line(text: str) -> str:
+    """Return a text on one line, in at most `LETTERS` letters."""
+    text = "".join(letter if letter.isprintable() else " " for letter in text)
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}\u2026"
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Return a table of text as lines, with its columns aligned at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -53,19 +53,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import zarr
 
+from gpuops.csr import equal_ranges
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
-from pipelines.stores.generated_names import generator_of
+from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
-from pipelines.stores.named_weights import Weights, weights_named_in, weights_of
+from pipelines.stores.named_weights import Weights, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
@@ -503,23 +503,10 @@ class Graph(NamedRows, OpenedStore):
         return self._array(name)[:] if name in self.optional else None
 
 
-def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
-    """Cut the vertices into `count` ranges with numbers of arcs as equal as whole vertices allow.
-
-    >>> equal_ranges(np.array([0, 4, 5, 6, 8]), 2)
-    [(0, 1), (1, 4)]
-    """
-    n = len(indptr) - 1
-    goals = np.arange(1, count) * (int(indptr[-1]) / count)
-    inner = np.searchsorted(indptr, goals, side="left").clip(0, n)
-    edges = [0, *inner.tolist(), n]
-    return list(pairwise(edges))
-
-
 def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
-    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.generated_names`).
+    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.graph_names`).
 
     Parameters
     ----------

@@ -309,7 +309,7 @@ class HierarchyWriter(StoreWriter):
     options : options that a resumed run must repeat
     """
 
-    declared, command = DECLARED, "hierarchy {graph[path]}"
+    declared, command, unit = DECLARED, "hierarchy {graph[path]}", "steps"
 
     dtype: np.dtype
     options: dict[str, Any]

@@ -1,16 +1,14 @@
-"""The registry of schemas: the names of the stores and the commands that make them. A new schema is entered once, here.
+"""The registry of schemas: the names of the stores, the commands that make them, and the functions that open them.
 
-The schema NAME/1 has the module NAME of this package, which is imported when a store is opened. In this module,
-`open_NAME` opens a finished store and returns an object with `describe` and `verify`. For stores that grow, the module
-also has `create_NAME`, `resume_NAME`, and `begun_NAME`, which reads the progress of a store and returns a
-`pipelines.stores.resuming.StoreWriter`.
+Functions and classes of this package are named as MODULE:NAME. Their modules are imported when a store is opened, as
+some import Numba. A new schema is entered once, here.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from pipelines.stores.settled import settled
@@ -27,49 +25,51 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """The facts about a schema that are known without importing its module."""
+    """What is known about a schema without importing its module."""
 
     schema: str
     name: str  # the word before "store" in messages
     made_by: str  # the command that makes such a store
-    unit: str = ""  # unit of progress, unless the writer has an attribute `unit`; "" for stores written in one go
+    opener: str  # the function that opens a finished store; the result has `describe` and `verify`
+    writer: str = ""  # the `pipelines.stores.resuming.StoreWriter`; "" for stores written in one go
 
     def open(self, path: str | os.PathLike[str]) -> Any:
         """Open the finished store at `path`; raises StoreError if it is unfinished or damaged."""
-        return self._function("open")(path)
+        return resolve_name(f"pipelines.stores.{self.opener}")(path)
 
     def begun(self, path: str | os.PathLike[str]) -> Any:
         """Return a writer of the store at `path`, owned by no run, to read its progress or verify the written part."""
-        return self._function("begun")(path)
+        return resolve_name(f"pipelines.stores.{self.writer}").begun(path)
 
     def progress(self, path: str | os.PathLike[str]) -> Progress:
         """Return the progress of the store at `path`."""
-        if not self.unit:
+        if not self.writer:
             return Progress(True, 1, 1, "")
 
         def progress() -> Progress:
             begun = self.begun(path)
             done, total = begun.progress()
-            return Progress(begun.finished, done, total, getattr(begun, "unit", self.unit))
+            return Progress(begun.finished, done, total, begun.unit)
 
         return settled(path, progress, several=True)
-
-    def _function(self, verb: str) -> Any:
-        name = self.schema.partition("/")[0]
-        return getattr(import_module(f"pipelines.stores.{name}"), f"{verb}_{name}")
 
 
 KINDS = {
     kind.schema: kind
     for kind in (
-        Kind("graph/1", "graph", "tilepath import FILE STORE"),
-        Kind("distances/2", "distances", "tilepath apsp GRAPH STORE", "stages"),
-        Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "rows"),
-        Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE", "steps"),
-        Kind("matrix/2", "matrix", "tilepath od STORE OUT.zarr --origins FILE", "rows"),
-        Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE"),
-        Kind("samples/1", "samples", "tilepath som import FILE STORE"),
-        Kind("codebook/1", "map", "tilepath som train SAMPLES STORE", "epochs"),
-        Kind("mapping/1", "mapping", "tilepath som map MAP SAMPLES STORE", "samples"),
+        Kind("graph/1", "graph", "tilepath import FILE STORE", "graph:open_graph"),
+        Kind("distances/2", "distances", "tilepath apsp GRAPH STORE",
+             "distances:open_distances", "distances:DistancesWriter"),
+        Kind("paths/1", "paths", "tilepath sssp GRAPH STORE --source VERTEX", "paths:open_paths", "paths:PathsWriter"),
+        Kind("hierarchy/1", "hierarchy", "tilepath hierarchy GRAPH STORE",
+             "hierarchy:open_hierarchy", "hierarchy:HierarchyWriter"),
+        Kind("matrix/2", "matrix", "tilepath od STORE OUT.zarr --origins FILE",
+             "matrix:open_matrix", "matrix:MatrixWriter"),
+        Kind("circuits/1", "circuits", "tilepath euler GRAPH STORE", "circuits:open_circuits"),
+        Kind("samples/1", "samples", "tilepath som import FILE STORE", "samples:open_samples"),
+        Kind("codebook/1", "map", "tilepath som train SAMPLES STORE",
+             "codebook:open_codebook", "codebook:CodebookWriter"),
+        Kind("mapping/1", "mapping", "tilepath som map MAP SAMPLES STORE",
+             "mapping:open_mapping", "mapping:MappingWriter"),
     )
-}
+}  # fmt: skip

@@ -16,10 +16,10 @@ import numpy as np
 import zarr
 
 from pipelines.stores.chunk_limits import regular_size
-from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, compare_contents, missing_chunk
+from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, compare_contents
 from pipelines.stores.declared import Array
 from pipelines.stores.errors import read_errors
-from pipelines.stores.schema import StoreError, checkpoint_codecs, disk_errors
+from pipelines.stores.schema import StoreError, checkpoint_codecs, disk_errors, missing_chunk
 from pipelines.stores.whole_chunks import WholeChunks
 
 

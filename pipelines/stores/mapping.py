@@ -152,7 +152,7 @@ class Mapping(TableStore, FinishedStore, OpenedStore):
 class MappingWriter(RowsWriter):
     """A mapping store that is being written."""
 
-    declared, command = DECLARED, "som map {codebook[path]} {samples[path]}"
+    declared, command, unit = DECLARED, "som map {codebook[path]} {samples[path]}", "samples"
 
     grid: Grid
     codebook: dict[str, Any]  # recorded facts about the map
@@ -168,7 +168,8 @@ class MappingWriter(RowsWriter):
         return {}  # `resume_mapping` compares the maps
 
     def check_values(self) -> tuple[str, ...]:
-        arrays = [_array(self.path, name, self.grid) for name in self.arrays]
+        within = {"units": (0, self.grid.units - 1)}
+        arrays = [StoredArray(self.path, name, within.get(name)) for name in self.arrays]
         for start, _units, distances, *weights in row_blocks(arrays, self.rows_done()):
             for name, values in (("weights", weights), ("distances", [distances])):
                 if any(not ((found >= 0) & (found < np.inf)).all() for found in values):
@@ -176,9 +177,6 @@ class MappingWriter(RowsWriter):
                         f"{self.path}: from row {start} on {name} are negative or not finite; map the samples again"
                     )
         return ("that every entry is valid",)
-
-
-begun_mapping = MappingWriter.begun
 
 
 def rows_of_chunk(samples: Samples, codebook: Codebook) -> int:
@@ -220,7 +218,7 @@ def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Cod
     StoreError
         The store was begun with other samples or another map.
     """
-    begun = begun_mapping(path)
+    begun = MappingWriter.begun(path)
     if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
         raise StoreError(f"{path}: was begun with another map than {codebook.path}; name the right one or start over")
     return MappingWriter.resume(path, samples)
@@ -254,7 +252,3 @@ def open_mapping(store: Mapping | str | os.PathLike[str]) -> Mapping:
     if isinstance(store, Mapping):
         return store
     return view(Mapping, MappingWriter.read_finished(store))
-
-
-def _array(path: str, name: str, grid: Grid) -> StoredArray:
-    return StoredArray(path, name, within=(0, grid.units - 1) if name == "units" else None)

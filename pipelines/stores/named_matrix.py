@@ -16,8 +16,9 @@ import numpy as np
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.stores.declared import Array
+from pipelines.stores.displays import aligned, on_one_line
 from pipelines.stores.opened import OpenedStore
-from pipelines.stores.schema import TEXT, StoreError
+from pipelines.stores.schema import TEXT
 from pipelines.stores.vertex_names import Positions
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pipelines.stores.vertex_names import VertexNameList
 
 SHOWN = 5  # rows and columns shown of a matrix
-LETTERS = 24  # letters shown of a name
 
 
 class NamedMatrix(OpenedStore, ABC):
@@ -123,17 +123,15 @@ class NamedMatrix(OpenedStore, ABC):
     def __repr__(self) -> str:
         try:
             names, corner = self._corner()
-        except (StoreError, OSError, ValueError) as error:  # a text is for looking into faults, too
+        except (ValueError, OSError) as error:  # a text is for looking into faults, too
             return f"<{self.describe()}>\nvalues cannot be read: {error}"
         table = [["", *names[1]], *([name, *row] for name, row in zip(names[0], corner, strict=True))]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
-        return "\n".join([f"<{self.describe()}>", *lines])
+        return "\n".join([f"<{self.describe()}>", *aligned(table)])
 
     def _repr_html_(self) -> str:
         try:
             names, corner = self._corner()
-        except (StoreError, OSError, ValueError):
+        except (ValueError, OSError):
             return f"<pre>{escape(repr(self))}</pre>"
         head = "".join(f"<th>{escape(name)}</th>" for name in ["", *names[1]])
         body = "".join(
@@ -147,7 +145,7 @@ class NamedMatrix(OpenedStore, ABC):
         first = slice(0, SHOWN)
         values = self.stored("distances")[first, first]
         cells = [["-" if value == outside_infinity(self.dtype) else f"{value:.6g}" for value in row] for row in values]
-        names = [list(map(_short, self.names_along(axis, first))) for axis in (0, 1)]
+        names = [[on_one_line(str(name)) for name in self.names_along(axis, first)] for axis in (0, 1)]
         if self.shape[1] > SHOWN:
             names[1].append("...")
             cells = [[*row, "..."] for row in cells]
@@ -250,8 +248,3 @@ def _listed(given: Any) -> tuple[VertexNameList, bool]:
         return (Positions(given.indices.reshape(1)) if alone else given), alone
     alone = isinstance(given, str) or not np.ndim(given)
     return ([given] if alone else given), alone
-
-
-def _short(name: Any) -> str:
-    text = str(name)
-    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"

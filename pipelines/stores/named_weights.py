@@ -1,18 +1,20 @@
 """The names of the weights of a graph: a store may have several, such as the time, the length and the toll of each arc.
 
-`roads.zarr#length` names the graph with its weights called length, wherever a path names a graph. The weights that a
+`roads.zarr#length` names the graph with its weights called length (`pipelines.stores.graph_names`). The weights that a
 store was imported with are the array `weights`; the others are `weights_1`, `weights_2` and so on. Each has a digest
 of its own, so that a result remembers the weights that it was computed from.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from pipelines.stores.declared import real
+from pipelines.stores.schema import recorded_dtype
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,6 @@ class Weights:
 
 def weights_of(attributes: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Weights, ...]:
     """Return all weights of a graph store, the imported ones first; raises an error if their record is damaged."""
-    from pipelines.stores.declared import real  # these modules use the names of this one
-    from pipelines.stores.schema import recorded_dtype
-
     imported = {"min": found["weight_min"], "max": found["weight_max"], "dtype": str(found["weight_dtype"])}
     imported |= {"name": attributes.get("weight_name", ""), "unit": found["weight_unit"], "digest": found["digest"]}
     listed = [("weights", imported)] if "weights" in found["arrays"] else []
@@ -48,9 +47,3 @@ def weights_of(attributes: Mapping[str, Any], found: Mapping[str, Any]) -> tuple
         if not all(type(text) is str for text in (each.name, each.unit, each.digest)):
             raise TypeError(each)
     return weights
-
-
-def weights_named_in(store: str | os.PathLike[str]) -> tuple[str | os.PathLike[str], str]:
-    """Return the path in a name such as ``roads.zarr#length``, and the name of the weights, "" for none."""
-    path, sign, name = os.fspath(store).rpartition("#")
-    return (path, name) if sign and not os.path.exists(store) and os.path.isdir(path) else (store, "")

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.stores.declared import recorded_origin
-from pipelines.stores.generated_names import generator_of
 from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph_names import generator_of
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import StoreError, open_store
 

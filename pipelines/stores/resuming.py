@@ -27,7 +27,6 @@ from pipelines.stores.contents import (
 )
 from pipelines.stores.declared import Schema, view
 from pipelines.stores.graph import Graph
-from pipelines.stores.kinds import KINDS
 from pipelines.stores.origin import NOWHERE, origin_of
 from pipelines.stores.place import growing_store, standing, take_over, take_place, unfinished
 from pipelines.stores.samples import Samples
@@ -151,8 +150,8 @@ class StoreWriter:
 
     @property
     def unit(self) -> str:
-        """The unit of `progress`."""
-        return KINDS[self.declared.name].unit
+        """The unit of `progress`, in the plural."""
+        raise NotImplementedError
 
     def group(self) -> zarr.Group:
         """Open the store for reading."""
@@ -212,6 +211,8 @@ class RowsWriter(StoreWriter):
     chunk : number of rows of a chunk, which are written together
     arrays : names of the arrays of the store
     """
+
+    unit = "rows"
 
     rows: int
     chunk: int

@@ -92,9 +92,9 @@ class SamplesWriter:
         self._largest_weight = 0.0
         self._moments = Moments(d)
         self._digest = Digest(d, dtype, missing)
-        if self._kind != "none" and self._given is None:
-            self._raw = self._rows("raw", np.dtype(np.float64), d)
-            self._raw_moments = Moments(d)
+        needs_all = self._kind != "none" and self._given is None  # the scaling follows from all rows
+        self._raw = self._rows("raw", np.dtype(np.float64), d) if needs_all else None
+        self._raw_moments = Moments(d)
 
     def _rows(self, name: str, dtype: np.dtype, *columns: int) -> Any:
         from pipelines.stores.whole_chunks import Appender  # imports Dask, which reading does not need
@@ -151,7 +151,7 @@ class SamplesWriter:
             self._labels.append(np.array(codes, np.int32))
         if called is not None and self._ids is not None:
             self._ids.append(called)
-        if self._kind == "none" or self._given is not None:
+        if self._raw is None:
             self._store(values)
         else:
             self._raw_moments.add(values)
@@ -166,7 +166,7 @@ class SamplesWriter:
             raise ValueError(f"{self.source}: all weights are 0; a map needs a sample of positive weight")
         d = len(self.columns)
         scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d, self._transforms)
-        if self._kind != "none" and self._given is None:
+        if self._raw is not None:
             self._raw.finish()
             scaling, raw = self._scaling(self._raw_moments.finish()), self.group["raw"]
             for start in range(0, self.n, self.chunk_rows):

@@ -26,20 +26,14 @@ from pipelines.stores.durable import DurableStore
 from pipelines.stores.errors import StoreError as StoreError
 from pipelines.stores.errors import disk_errors as disk_errors
 from pipelines.stores.errors import raise_if_of_system, read_errors
+from pipelines.stores.graph_names import weights_named_in
 from pipelines.stores.kinds import KINDS, Kind
-from pipelines.stores.named_weights import weights_named_in
 from pipelines.stores.settled import settled
 
 CHUNK_BYTES = 4 << 20
 MOST_COMPRESSED = 1 << 16  # no codec compresses a chunk to a smaller part
 SMALL_BYTES = 1 << 30  # arrays that fit into the memory of any machine
 TEXT = np.dtypes.StringDType()
-# Schemas of before tilepath 0.1.0 that are not read any more, and the commands that make stores in their place.
-REPLACED = {
-    "boundary/1": "tilepath hierarchy GRAPH STORE",
-    "distances/1": "tilepath apsp GRAPH STORE",
-    "matrix/1": "tilepath od STORE OUT.zarr --origins FILE",
-}
 
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
@@ -95,7 +89,7 @@ def distance_options(dtype: np.dtype, unit: str) -> dict[str, Any]:
 def store_schema(path: str | os.PathLike[str]) -> str:
     """Return the schema that a store declares, such as ``"graph/1"``; raises StoreError if it declares no schema.
 
-    A path may name weights of a graph store (`pipelines.stores.named_weights`).
+    A path may name weights of a graph store (`pipelines.stores.graph_names`).
     """
     path, weights = weights_named_in(path)
     found = str(settled(path, lambda: _declared(path, "r"))[1])
@@ -126,11 +120,6 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
     """Return the error for a store of a schema that this version does not know."""
-    if schema in REPLACED:
-        return StoreError(
-            f"{path}: a store of schema {schema}, made before tilepath 0.1.0, which does not read it any more; make a "
-            f"store of the same graph with `{REPLACED[schema]}`"
-        )
     return StoreError(
         f"{path}: a store of schema {schema!r}, which this version of tilepath does not know; use the version that "
         "made it, or make the store again"
@@ -216,7 +205,7 @@ def check_array(
         last = tuple((size - 1) // max(1, chunk) for size, chunk in zip(array.shape, array.chunks, strict=True))
         place, key = os.path.join(path, name), array.metadata.encode_chunk_key(last)
         if not os.path.isfile(os.path.join(place, key)):
-            raise StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
+            raise missing_chunk(place, key)
         if os.path.getsize(os.path.join(place, key)) * MOST_COMPRESSED < math.prod(array.chunks) * array.dtype.itemsize:
             raise StoreError(f"{place}: the chunk {key} is far smaller than its array says; recreate the store")
 
@@ -224,6 +213,11 @@ def check_array(
 def no_array(path: Any, name: str) -> StoreError:
     """Return the error for an array that is missing in a store."""
     return StoreError(f"{path}: the array `{name}` is missing; the store is damaged; recreate it")
+
+
+def missing_chunk(place: str | os.PathLike[str], key: str) -> StoreError:
+    """Return the error for a chunk that is missing in the array at `place`."""
+    return StoreError(f"{place}: the chunk {key} is missing; the store is damaged; recreate it")
 
 
 def attribute(path: Any, group: zarr.Group, name: str) -> Any:

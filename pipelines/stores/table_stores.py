@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from pipelines.stores.displays import aligned, on_one_line
+
 if TYPE_CHECKING:
     import pandas
 
 SHOWN = 5  # rows shown of a table
 MOST_COLUMNS = 12  # columns shown
-LETTERS = 24  # letters shown of a name
 
 Columns = dict[str, Any]  # NumPy or Arrow arrays of equal length, by name
 
@@ -41,10 +42,8 @@ class TableStore(ABC):
             rows = self._first_rows()
         except (ValueError, OSError) as error:  # a text is for looking into faults, too
             return f"<{self.describe()}>\nrows cannot be read: {error}"
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         more = [f"and {self.table_rows - SHOWN:,} more"] if self.table_rows > SHOWN else []
-        return "\n".join([f"<{self.describe()}>", *lines, *more])
+        return "\n".join([f"<{self.describe()}>", *aligned(rows), *more])
 
     def _repr_html_(self) -> str:
         try:
@@ -90,9 +89,7 @@ def as_array(path: str, values: np.ndarray, dtype: Any, copy: bool | None) -> np
 
 def shown(value: Any) -> str:
     """Return a value of a table as text on one line."""
-    text = f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"
+    return on_one_line(f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value))
 
 
 def _values(column: Any) -> np.ndarray:

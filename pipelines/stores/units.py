@@ -30,6 +30,15 @@ def symbol_of(unit: str) -> str | None:
     return _SYMBOLS.get(str(unit).strip().casefold())
 
 
+def is_time(unit: str) -> bool:
+    """Return whether a unit, or the name of a column that is taken for one, says that numbers are times.
+
+    >>> is_time("Mins"), is_time("travel_time"), is_time("km"), is_time("")
+    (True, True, False, False)
+    """
+    return symbol_of(unit) in SECONDS or "time" in unit.lower() or "duration" in unit.lower()
+
+
 def no_unit(unit: str) -> str:
     """Return what a message says of a unit that is not known: the name that is probably meant, and all symbols.
 

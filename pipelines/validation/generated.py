@@ -20,9 +20,10 @@ from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores import Paths
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
-from pipelines.workers.attempts import Attempt, clear, held, keep, retried
+from pipelines.workers.attempts import Attempt, retried
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import clear, held, keep
 
 STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 

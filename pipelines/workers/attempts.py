@@ -1,33 +1,28 @@
-"""State that stays on the workers between tasks, and new attempts after workers are lost.
+"""Attempts at a result: the tasks of one life of the state on the workers, and a new attempt after workers are lost.
 
-A pipeline keeps its matrix or its samples on the workers and changes them in place: a Dask future per tile would cost
-more to schedule than to compute, and Dask keeps the lineage of every future forever. Tasks therefore name the state
-they work on by *attempt* and return small tokens. A worker that was restarted has no state, and a task that finds no
-state raises `StateLost`. Then the driver drops the attempt, and a new attempt, with new keys, reloads the last commit
-on all workers. Repeating part of an attempt on half-changed state would round differently; reloading gives the same
-bits.
+A task that finds no state on its worker (`pipelines.workers.resident_state`) shows that the worker was restarted. Then
+the driver drops the attempt, and a new attempt, with new keys, reloads the last commit on all workers. Repeating part
+of an attempt on half-changed state would round differently; reloading gives the same bits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import logging
 import math
-import pickle
 import time
-import traceback
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from distributed import Client, Future, KilledWorker, WorkerPlugin, get_worker, wait
-from distributed.comm import CommClosedError
+from distributed import Client, Future, KilledWorker, wait
 
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import ResidentState, StateLost, forget
+from pipelines.workers.task_errors import KEYS, log_less, without_locals
 
 if TYPE_CHECKING:
     from pipelines.workers.exchange import Exchange
@@ -36,121 +31,10 @@ POLL_SECONDS = 0.5  # seconds between two checks for lost workers, while no task
 ALL_SECONDS = 20.0  # seconds that a run waits for all lost workers to come back; then it goes on with fewer
 RETURN_SECONDS = 60.0  # seconds that a run waits for a worker to come back
 RECOVERIES = 5  # losses of workers without progress in between that a run survives
-KEYS = "-tilepath-"  # part of the keys of all tasks
-
-
-class StateLost(RuntimeError):
-    """A task found no state of its attempt: its worker was restarted."""
 
 
 class WorkersChanged(RuntimeError):
     """A worker that holds state is gone; the attempt cannot go on."""
-
-
-class ResidentState(WorkerPlugin):
-    """Gives every worker a place to keep state, including workers that are restarted later."""
-
-    name = "tilepath-resident"
-    idempotent = True
-
-    def setup(self, worker: Any) -> None:
-        worker.tilepath_state = {}
-        _log_less()
-
-    def teardown(self, worker: Any) -> None:
-        worker.tilepath_state.clear()
-
-
-# How Dask's log records about failed tasks begin; their first argument is the key.
-_OF_TASKS = ("Compute Failed", "Task %s marked as failed because")
-# How Dask's log records about lost workers, and about workers that end slowly, begin.
-_OF_LOSSES = (
-    "Restarting worker",
-    "Worker process still alive after",
-    "Worker stream died during communication",
-    "failed during get data with",
-    "broadcast to ",
-    "Couldn't gather keys",
-    "Removing worker ",
-)
-
-
-def _log_less() -> None:
-    """Filter Dask's logs in this process by `_worth_logging`; a second call has no effect."""
-    for name in ("distributed.worker", "distributed.scheduler", "distributed.nanny", "asyncio"):
-        logging.getLogger(name).addFilter(_worth_logging)
-
-
-def _worth_logging(record: logging.LogRecord) -> bool:
-    """Return False for log records of failed tasks and lost workers.
-
-    The driver raises the error of a failed task, and says that it resumes after the loss of a worker.
-    """
-    text = str(record.msg)
-    if text.startswith(_OF_TASKS):
-        return not (isinstance(record.args, tuple) and KEYS in str(record.args[0]))
-    if "exception was never retrieved" in text:  # comes when a connection to a lost worker is given up
-        return not (record.exc_info and isinstance(record.exc_info[1], TimeoutError | CommClosedError))
-    return not text.startswith(_OF_LOSSES)
-
-
-def keep(attempt: str, state: Any) -> None:
-    """Keep `state` on this worker (from a task)."""
-    get_worker().tilepath_state[attempt] = state
-
-
-def held(attempt: str) -> Any:
-    """Return the state that this worker keeps for `attempt` (from a task); raises StateLost if there is none."""
-    worker = get_worker()
-    try:
-        return worker.tilepath_state[attempt]
-    except KeyError:
-        raise StateLost(f"no state of attempt {attempt} on worker {worker.address}") from None
-
-
-def clear() -> None:
-    """Forget the state of all attempts on this worker (from a task), to make room for the next state."""
-    get_worker().tilepath_state.clear()
-
-
-def forget(attempt: str, dask_worker: Any) -> None:
-    """Forget the state of `attempt` on a worker (for `Client.run`)."""
-    dask_worker.tilepath_state.pop(attempt, None)
-
-
-def has_gpu() -> bool:
-    """Return whether this worker computes on a GPU: such workers are started with the Dask resource ``GPU``."""
-    return bool(get_worker().state.total_resources.get("GPU"))
-
-
-def _without_locals(task: Callable[..., Any], *args: Any) -> Any:
-    """Call a task; if it fails, clear the local variables of all frames in the traceback.
-
-    A worker keeps the error of a failed task, with its traceback, in a reference cycle until some garbage collection.
-    The frames refer to the state that the task worked on. That state may fill the memory, and would outlive its
-    attempt.
-
-    A cause that cannot be pickled, as some of Zarr's errors, is dropped. Dask would send the text of the error alone.
-    """
-    try:
-        return task(*args)
-    except BaseException as error:
-        link: BaseException | None = error
-        while link is not None:
-            traceback.clear_frames(link.__traceback__)
-            cause = link.__cause__ or link.__context__
-            if cause is not None and not _can_be_pickled(cause):
-                link.__cause__ = link.__context__ = cause = None
-            link = cause
-        raise
-
-
-def _can_be_pickled(error: BaseException) -> bool:
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever its class raises
-        return False
-    return True
 
 
 class Attempt:
@@ -206,7 +90,7 @@ class Attempt:
         shown, *which = name or (f"{self.kind}-{task.__name__.strip('_')}",)
         key = f"{shown}-{self._serial}{KEYS}{self.name}"
         future = self.client.submit(
-            _without_locals,
+            without_locals,
             task,
             *(() if stateless else (self.name,)),
             *args,
@@ -382,7 +266,7 @@ def retried(client: Client, kind: str, call: Callable[[Attempt], T]) -> T:
 
 def _make_room(client: Client) -> None:
     """Give the workers a place to keep state."""
-    _log_less()
+    log_less()
     try:
         client.register_plugin(ResidentState())
     except OSError as error:

@@ -25,8 +25,9 @@ from gpuops.memory import available_memory, size
 from gpuops.options import number
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import StoreError, counted
-from pipelines.workers.attempts import Attempt, has_gpu, retried
+from pipelines.workers.attempts import Attempt, retried
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.resident_state import has_gpu
 
 if TYPE_CHECKING:
     from pipelines.workers.plans import Plan

@@ -10,7 +10,9 @@ import numpy as np
 
 def array_library() -> Any:
     """Return CuPy on a worker that computes on a GPU, else NumPy (from a task)."""
-    from pipelines.workers.attempts import has_gpu  # imported here, as it needs distributed and arrays in memory do not
+    from pipelines.workers.resident_state import (
+        has_gpu,  # imported here, as it needs distributed and arrays in memory do not
+    )
 
     if not has_gpu():
         return np
@@ -20,7 +22,7 @@ def array_library() -> Any:
 
 
 def to_host(array: Any) -> np.ndarray:
-    """Return a contiguous array on the host.
+    """Return a contiguous array on the host, for large transfers; `gpuops.arrays.on_host` is for small ones.
 
     An array of a GPU is copied to page-locked memory, which CuPy pools and the GPU writes directly.
     """

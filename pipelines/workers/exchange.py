@@ -7,9 +7,10 @@ from typing import Any
 
 from distributed import Future
 
-from pipelines.workers.attempts import Attempt, held
+from pipelines.workers.attempts import Attempt
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import held
 from pipelines.workers.rings import Card, Token
 from pipelines.workers.stage_graph import Array
 

@@ -25,9 +25,9 @@ from typing import Any, Protocol
 
 from distributed import Future, get_worker
 
-from pipelines.workers.attempts import held
 from pipelines.workers.exchange import Exchange, token_of
 from pipelines.workers.progress import Progress, duration
+from pipelines.workers.resident_state import held
 from pipelines.workers.rings import Card, Ring, Token
 from pipelines.workers.signals import patience, wait_until
 from pipelines.workers.stage_graph import Array, Need, Placed, Task

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from pipelines.stores.row_files import page_aligned
-from pipelines.workers.attempts import StateLost
 from pipelines.workers.device_arrays import mark, synchronize
 from pipelines.workers.mapped_memory import (
     HEADER,
@@ -37,6 +36,7 @@ from pipelines.workers.mapped_memory import (
     HostMemory,
     host,
 )
+from pipelines.workers.resident_state import StateLost
 from pipelines.workers.signals import Signals, SignalsCard
 
 OPENED = -1  # the stage in the header of a slot that was never written

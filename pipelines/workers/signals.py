@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap, HostMapping, HostMemory
+from pipelines.workers.resident_state import StateLost
 
 PATIENCE, LATE = 10.0, 20.0  # a worker gives up after PATIENCE seconds, or after LATE steps if they take longer
 LEAST_SLEEP, MOST_SLEEP = 2e-5, 2e-3  # bounds of the seconds between two looks at a counter

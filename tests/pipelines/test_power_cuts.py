@@ -198,7 +198,7 @@ class Played:
             return "absent"
         if self.name in STORES:
             kind = kind_of(self.out)
-            (kind.begun(self.out) if kind.unit else kind.open(self.out)).verify()
+            (kind.begun(self.out) if kind.writer else kind.open(self.out)).verify()
             if not kind.progress(self.out).finished:
                 return "unfinished"
         found = result(self.name, self.out)

@@ -12,7 +12,8 @@ from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
 from gpuops.certificates import find_potentials
 from pipelines import all_pairs_shortest_paths, euler_circuits, generate, single_source_shortest_paths
 from pipelines.analysis.measures import measures
-from pipelines.formats.arc_sort import ARC_BYTES, write_sorted
+from pipelines.formats.arc_sort import write_sorted
+from pipelines.formats.arc_spool import ARC_BYTES
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees

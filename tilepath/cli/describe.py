@@ -85,11 +85,11 @@ def _left(kind: Kind, path: str | os.PathLike[str], opened: Any) -> list[Path]:
 
     The list is empty for an unfinished store: its extra files may belong to a running writer.
     """
-    return kind.begun(path).leftovers() if kind.unit and opened is not None else []
+    return kind.begun(path).leftovers() if kind.writer and opened is not None else []
 
 
 def _verify(path: str | os.PathLike[str]) -> Verified:
     kind = kind_of(path)
-    if kind.unit:
+    if kind.writer:
         return kind.begun(path).verify()
     return settled(path, lambda: kind.open(path).verify(), long=True)

@@ -30,9 +30,9 @@ from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter
-from pipelines.workers.attempts import clear, held, keep
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.executors import WorkerList
+from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.rings import OPENED, Card, Ring
 from pipelines.workers.saving import Savers
 from pipelines.workers.stage_graph import Task

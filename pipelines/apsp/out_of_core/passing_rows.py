@@ -19,12 +19,12 @@ from pipelines.apsp.methods import Job
 from pipelines.apsp.out_of_core.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.stores.distances import DistancesWriter
-from pipelines.workers.attempts import StateLost, clear, held, keep
 from pipelines.workers.conveyor import Conveyor, count, parts
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
+from pipelines.workers.resident_state import StateLost, clear, held, keep
 from pipelines.workers.rings import Card, Ring
 from pipelines.workers.stage_graph import Task
 

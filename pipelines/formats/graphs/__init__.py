@@ -14,12 +14,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import READ, is_geoparquet, recorded_name
+from pipelines.files.coordinate_systems import recorded_name
+from pipelines.files.layers import READ, is_geoparquet
 from pipelines.formats.arc_sort import write_sorted
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
@@ -37,14 +37,14 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
+from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores import Graph
 from pipelines.stores.graph import SCHEMA
-from pipelines.stores.place import hidden_folder, refuse_existing, refuse_inputs
+from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.stores.units import meant_by, no_unit, symbol_of
-from pipelines.turns.angles import AngleCostsLike, read_angle_costs
-from pipelines.turns.table import TurnRows, TurnsLike, forbidden_turns, read_turns
-from pipelines.turns.write import add_turns
+from pipelines.turns.angles import AngleCostsLike
+from pipelines.turns.table import TurnsLike
 
 __all__ = ["FORMATS", "FormatError", "import_graph"]
 
@@ -166,11 +166,10 @@ def import_graph(
     >>> imported["Pisa"]
     ['Rome', 'Genoa']
     """
-    given = dict(locals())
-    source = given["source"] = list(source) if isinstance(source, Iterator) else source
+    source = list(source) if isinstance(source, Iterator) else source
     _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
-    options = {
+    options: dict[str, Any] = {
         "weight": weight,
         "columns": columns,
         "layer": layer,
@@ -204,7 +203,8 @@ def import_graph(
         arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
         if also:
-            arcs.more_weights = partial(_more_weights, given)
+            again = partial(import_graph, source, format=format, memory=memory, **options)
+            arcs.more_weights = partial(_more_weights, again, also, columns)
         if crs is not None and reader is not read_layers:  # which converts coordinates by itself
             arcs.crs = recorded_name(crs)
         if attribution is not None:
@@ -217,9 +217,9 @@ def import_graph(
         refuse_existing(path, SCHEMA, overwrite)
         refuse_inputs(path, [source, coordinates])
         turns = None if turns is False else turns
-        arcs.remarks += _of_restrictions(arcs, turns)
+        arcs.remarks += unobeyed_restrictions(arcs, turns)
         if turns is not None or angles is not None:
-            graph = _write_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
+            graph = write_with_turns(path, arcs, turns, angles, simplify, sorted_rows, overwrite, memory)
             _tell(arcs, report)
             return graph
         graph = write_sorted(path, arcs, simplify=simplify, sorted_rows=sorted_rows, overwrite=overwrite, memory=memory)
@@ -241,67 +241,25 @@ def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
     return [warning for warning in [poorly_joined(arcs.source, graph.indptr(), graph.indices())] if warning]
 
 
-def _write_turns(
-    path: str | os.PathLike[str],
-    arcs: ArcStream,
-    turns: TurnsLike | bool | None,
-    angles: AngleCostsLike | None,
+def _more_weights(
+    again: Callable[..., Graph],
+    also: Sequence[str],
+    columns: Sequence[str | int] | None,
     simplify: bool,
     sorted_rows: bool,
-    overwrite: bool,
-    memory: int | None,
-) -> Graph:
-    """Write the arcs of a stream as a graph with turns, by way of a graph without turns beside it."""
-    if turns is True and arcs.turns is None:
-        raise FormatError(f"{arcs.source}: has no restrictions of turns; give a table of turns (turns, --turns TABLE)")
-    if not sorted_rows:
-        raise ValueError("turns need sorted rows; leave out sorted_rows=False (--unsorted)")
-    beside = Path(path).absolute().parent
-    beside.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(".turns-", beside) as folder:
-        plain = write_sorted(Path(folder, "graph"), arcs, simplify=simplify, memory=memory)
-        try:
-            rows = None if turns is None else _rows_of_turns(turns, arcs, plain, simplify)
-            by_angles = None if angles is None else read_angle_costs(angles, plain)
-            return add_turns(plain, path, rows, by_angles, source=arcs.source, overwrite=overwrite)
-        except ValueError as error:
-            if plain.path not in str(error):
-                raise
-            raise FormatError(str(error).replace(plain.path, arcs.source)) from error
-
-
-def _of_restrictions(arcs: ArcStream, turns: TurnsLike | bool | None) -> list[str]:
-    """Return a remark on restrictions of turns that the store will lack, if there are any."""
-    if not arcs.turn_restrictions or turns is True:
-        return []
-    found = counted(arcs.turn_restrictions, "turn restriction")
-    return [f"{arcs.source}: has {found}, which the store does not obey; to obey them, use turns=True (--turns)"]
-
-
-def _rows_of_turns(turns: TurnsLike | bool, arcs: ArcStream, plain: Graph, simplify: bool) -> TurnRows:
-    if turns is not True:
-        return read_turns(turns, plain)
-    assert arcs.turns is not None
-    rows = forbidden_turns(arcs.source, arcs.turns(simplify, True), plain)
-    arcs.remarks.append(f"{arcs.source}: forbids {counted(len(rows.vias), 'turn')}")
-    return rows
-
-
-def _more_weights(given: dict[str, Any], simplify: bool, sorted_rows: bool) -> dict[str, tuple[np.ndarray, str]]:
-    """Import the source again for each name in `also`, with the options `given`; return the weights and their units."""
+) -> dict[str, tuple[np.ndarray, str]]:
+    """Import the source `again` for each name in `also`; return the weights and their units."""
     if simplify:
         raise FormatError(
             "with simplify (--simplify), other arcs would be the lightest for other weights; leave simplify or also "
             "(--also) out"
         )
-    columns, found = given["columns"], {}
-    options = given | {"also": (), "turns": None, "angles": None, "overwrite": False, "report": None, "unit": None}
-    options["columns"] = None if columns is None else columns[:2]
+    ends, found = None if columns is None else columns[:2], {}
     with tempfile.TemporaryDirectory(prefix="tilepath-") as folder:
-        for i, (name, unit) in enumerate(map(_with_unit, given["also"])):
+        for i, (name, unit) in enumerate(map(_with_unit, also)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first import warns of the same
-                graph = import_graph(**options | {"path": os.path.join(folder, str(i)), "weight": name})
+                graph = again(os.path.join(folder, str(i)), weight=name, columns=ends, sorted_rows=sorted_rows)
             found[name] = graph.weights(), unit or graph.weight_unit
     return found
 

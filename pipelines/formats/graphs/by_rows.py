@@ -1,6 +1,6 @@
 """Write a graph store row by row, without knowing beforehand how many vertices and arcs there are.
 
-The rows are sorted as imported arcs are (`pipelines.formats.arc_sort`): in memory, or if memory is too small, in an
+The rows are sorted as imported arcs are (`pipelines.formats.arc_spool`): in memory, or if memory is too small, in an
 unlinked file in the folder of the store. The store is written when all rows are known, whole or not at all.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.formats.arc_sort import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES
+from pipelines.formats.arc_spool import DOUBTFUL_PER_ARC, DOUBTFUL_VERTICES
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns

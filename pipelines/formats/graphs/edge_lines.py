@@ -16,7 +16,7 @@ _WKT = re.compile(r"\s*LINESTRING\s*(?:Z|M|ZM)?\s*\(([^()]*)\)\s*", re.IGNORECAS
 def stored_order(
     tails: np.ndarray, heads: np.ndarray, weights: np.ndarray | None, simplify: bool, sorted_rows: bool
 ) -> np.ndarray:
-    """Return the numbers of the arcs, ordered as `pipelines.formats.arc_sort` stores the arcs.
+    """Return the numbers of the arcs, ordered as `pipelines.formats.arc_spool` stores the arcs.
 
     With `simplify`, loops are left out, and all parallel arcs except the first of the lightest.
 

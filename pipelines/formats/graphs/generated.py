@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipelines.formats.arc_sort import ARC_BYTES, VERTEX_BYTES, default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_sort import default_memory, refuse_unsorted, write_sorted
+from pipelines.formats.arc_spool import ARC_BYTES, VERTEX_BYTES
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.generators import PIECE, edge_pieces
 from pipelines.generators.grids import Grid
@@ -65,6 +66,10 @@ def generate(
     >>> tilepath.generate(tilepath.synthetic_graph("grid", rows=3, columns=4), "small grid.zarr").n
     12
     """
+    if not isinstance(graph, SyntheticGraph):
+        raise ValueError(
+            f"graph is a {type(graph).__name__}; pass a graph, such as tilepath.synthetic_graph('rmat', scale=9)"
+        )
     refuse_unsorted(simplify, sorted_rows)
     if simplify and graph.every_arc:
         raise ValueError(

@@ -20,14 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.files.layers import (
-    FROM_WEB_MERCATOR,
-    is_web_mercator,
-    line_lengths,
-    need_geopandas,
-    read_layer,
-    with_known_crs,
-)
+from pipelines.files.coordinate_systems import FROM_WEB_MERCATOR, is_web_mercator, line_lengths, with_known_crs
+from pipelines.files.layers import need_geopandas, read_layer
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.files.layers import recorded_name
+from pipelines.files.coordinate_systems import recorded_name
 from pipelines.stores.graph import DEGREES, OPENSTREETMAP
 
 

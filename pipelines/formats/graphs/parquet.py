@@ -82,7 +82,7 @@ def stream_of_batches(
     base: int | None,
     n: int | None,
     labels: bool | None,
-    **facts: Any,
+    **properties: Any,
 ) -> ArcStream:
     """Return a stream of the edges in record batches of `columns`: tail, head and optionally weight."""
     ends = [column.type for column in columns[:2]]
@@ -105,7 +105,7 @@ def stream_of_batches(
         weighted=len(columns) > 2,
         weight_dtype=None if len(columns) == 2 else _weight_dtype(name, columns[2]),
         weight_unit="" if len(columns) == 2 else columns[2].name,
-        **facts,
+        **properties,
     )
 
 

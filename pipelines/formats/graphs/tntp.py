@@ -38,9 +38,9 @@ def read_tntp(source: str | os.PathLike[str], weight: str = "free_flow_time") ->
     """Yield the links of a TNTP network; `weight` names the column of weights. The header gives the column order."""
     with TextFile(source) as text:
         weight = weight.lower()
-        facts, remarks = _metadata(text)
+        metadata, remarks = _metadata(text)
         (n, _), (first_through, _), (links, links_line) = (
-            _fact(text, facts, key) for key in ("NUMBER OF NODES", "FIRST THRU NODE", "NUMBER OF LINKS")
+            _number(text, metadata, key) for key in ("NUMBER OF NODES", "FIRST THRU NODE", "NUMBER OF LINKS")
         )
         names = _column_names(text, remarks)
         if names.count(weight) != 1:
@@ -71,7 +71,7 @@ def read_nodes(source: str | os.PathLike[str], n: int) -> np.ndarray:
 
 def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
     """Return value and line number of each key of the metadata, and the lines in between, which begin with `~`."""
-    facts: dict[str, tuple[str, int]] = {}
+    metadata: dict[str, tuple[str, int]] = {}
     remarks = []
     while (line := text.line()) is not None:
         match = re.match(r"\s*<([^>]*)>([^;~]*)", line)
@@ -82,13 +82,13 @@ def _metadata(text: TextFile) -> tuple[dict[str, tuple[str, int]], list[str]]:
             continue
         key, value = match[1].strip().upper(), match[2].strip()
         if key == "END OF METADATA":
-            return facts, remarks
-        facts[key] = value, text.number
+            return metadata, remarks
+        metadata[key] = value, text.number
     raise text.error("there is no `<END OF METADATA>`; check that it is a complete TNTP network (*_net.tntp)")
 
 
-def _fact(text: TextFile, facts: dict[str, tuple[str, int]], key: str) -> tuple[int, int]:
-    value, line = facts.get(key, ("", text.number))
+def _number(text: TextFile, metadata: dict[str, tuple[str, int]], key: str) -> tuple[int, int]:
+    value, line = metadata.get(key, ("", text.number))
     if not value:
         raise text.error(f"`<{key}>` is missing in the metadata; add it (without zones the first through node is 1)")
     number = count(value)

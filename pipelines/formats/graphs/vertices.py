@@ -50,12 +50,12 @@ def check_numbering(source: str, base: int | None, n: int | None, named: bool) -
 
 
 def edge_stream(
-    pieces: Iterable[Piece], names: Names | None, *, source: str, base: int | None, n: int | None, **facts: Any
+    pieces: Iterable[Piece], names: Names | None, *, source: str, base: int | None, n: int | None, **properties: Any
 ) -> ArcStream:
     """Return the edges of a table whose vertices are `names`, or, without names, numbers from `base` (None: 0)."""
     if names is not None:
-        return ArcStream(pieces, labels=names, label_bytes=NAME_BYTES, **facts)
-    stream = ArcStream(pieces, n=n, labels=range(base, LARGEST) if base else None, **facts)
+        return ArcStream(pieces, labels=names, label_bytes=NAME_BYTES, **properties)
+    stream = ArcStream(pieces, n=n, labels=range(base, LARGEST) if base else None, **properties)
     if base is None:
         stream.pieces = _from_zero(source, pieces, stream)
     return stream

@@ -266,6 +266,6 @@ def test_without_a_check_the_result_is_the_same(xp):
 def test_starts_of_rows_and_ranges_of_equal_size(xp):
     vertices = xp.asarray([3, 1, 1, 3, 3])
     assert on_host(row_starts(vertices, 5)).tolist() == [0, 0, 2, 2, 5, 5]
-    indptr = np.array([0, 10, 10, 20, 30, 40])
-    assert equal_ranges(indptr, 2) == [(0, 3), (3, 5)]
-    assert equal_ranges(np.array([0]), 4) == []
+    assert equal_ranges(np.array([0, 10, 10, 20, 30, 40]), 2) == [(0, 3), (3, 5)]
+    assert equal_ranges(np.array([0]), 2) == [(0, 0), (0, 0)]
+    assert equal_ranges(np.array([0, 0, 100, 100, 101]), 4) == [(0, 2), (2, 2), (2, 2), (2, 4)]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pipelines.formats import arc_sort
-from pipelines.formats.arc_sort import ARC_BYTES, write_sorted
+from pipelines.formats import arc_spool
+from pipelines.formats.arc_sort import write_sorted
+from pipelines.formats.arc_spool import ARC_BYTES
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.stores import StoreError
@@ -73,9 +74,9 @@ def test_any_memory_gives_the_same_store(tmp_path_factory, seed, n, m, dtype, li
 
 def test_small_memory_really_sorts_by_ranges(tmp_path, monkeypatch):
     sizes = []
-    sort = arc_sort.sort_rows
+    sort = arc_spool.sort_rows
     monkeypatch.setattr(
-        arc_sort, "sort_rows", lambda rows, heads, *w: sizes.append(len(heads)) or sort(rows, heads, *w)
+        arc_spool, "sort_rows", lambda rows, heads, *w: sizes.append(len(heads)) or sort(rows, heads, *w)
     )
     arcs = ArcStream(pieces_of(*random_arcs(0, 500, 5000, "int32"), 300), n=500)
     write_sorted(tmp_path / "store", arcs, memory=200 * ARC_BYTES)
@@ -104,7 +105,7 @@ def test_an_error_of_the_source_leaves_nothing(tmp_path):
 
 
 def test_a_full_disk_is_a_store_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(arc_sort, "_unlinked_file", lambda folder: open("/dev/full", "w+b", buffering=0))
+    monkeypatch.setattr(arc_spool, "_unlinked_file", lambda folder: open("/dev/full", "w+b", buffering=0))
     arcs = ArcStream(pieces_of(*random_arcs(0, 50, 500, "int32"), 100))
     with pytest.raises(StoreError, match=r"store: the disk is full; free some space"):
         write_sorted(tmp_path / "store", arcs, memory=50 * ARC_BYTES)
@@ -134,7 +135,7 @@ def one_arc(head):
 
 
 def test_memory_is_compared_with_what_is_free_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.arc_sort.available_memory", lambda: 100 << 20)
+    monkeypatch.setattr("pipelines.formats.arc_spool.available_memory", lambda: 100 << 20)
 
     def unread():
         raise AssertionError("arcs were read")
@@ -154,7 +155,7 @@ def test_memory_is_compared_with_what_is_free_before_the_work(tmp_path, monkeypa
 
 
 def test_far_more_vertices_than_arcs_are_asked_about(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.formats.arc_sort.available_memory", lambda: 64 << 30)
+    monkeypatch.setattr("pipelines.formats.arc_spool.available_memory", lambda: 64 << 30)
     with pytest.raises(FormatError, match=r"x: .* 500,000,001 vertices.*--labels.*--vertices 500000001"):
         write_sorted(tmp_path / "store", ArcStream(one_arc(500_000_000), source="x"), memory=1 << 20)
     assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,7 @@ from pipelines.formats.graphs.positions import read_positions
 
 COMPILED = {
     "pipelines.formats.graphs.text": ("_scan",),
-    "pipelines.formats.arc_sort": ("_count", "_deal_out", "_place"),
+    "pipelines.formats.arc_spool": ("_count", "_deal_out", "_place"),
     "pipelines.stores.row_order": ("_insert", "_distribute_rows"),
 }
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
+from pipelines.formats.graphs.generated import generate
 from pipelines.generators.point_clouds import KINDS, PointCloud, write_cloud
 
 N = 4000
@@ -213,6 +214,12 @@ def test_a_cloud_becomes_a_store(tmp_path):
 def test_clouds_that_cannot_be_made_are_refused(options, fault):
     with pytest.raises(ValueError, match=fault):
         PointCloud(**({"kind": "blobs", "n": 10} | options))
+
+
+@pytest.mark.parametrize(("write", "cure"), [(write_cloud, "PointCloud"), (generate, "synthetic_graph")])
+def test_a_name_is_neither_a_cloud_nor_a_graph(tmp_path, write, cure):
+    with pytest.raises(ValueError, match=rf"is a str; pass a \w+, such as tilepath.{cure}\("):
+        write("blobs", tmp_path / "s")
 
 
 def test_points_that_are_not_there():

@@ -24,9 +24,9 @@ from pipelines.som import learner, stage_graph, training
 from pipelines.som.learner import Learner
 from pipelines.som.schedule import Recipe, sigma_schedule
 from pipelines.som.stage_graph import Epochs
-from pipelines.workers import attempts
-from pipelines.workers.attempts import clear, held, keep
+from pipelines.workers import resident_state
 from pipelines.workers.executors import BySignals
+from pipelines.workers.resident_state import clear, held, keep
 
 
 class Writer:
@@ -52,7 +52,7 @@ class Writer:
                 raise Broken(f"what is written as codebook {number} has learnt from {codebook} epochs")
             chunk = number // self.together
             changed.setdefault(chunk, dict(self.chunks.get(chunk, {})))[number] = codebook
-        process = attempts.get_worker()
+        process = resident_state.get_worker()
         if process is None:
             self.chunks |= changed
         else:
@@ -95,7 +95,7 @@ class PlayedLearner(Learner):
     """A codebook is the number of epochs that it has learnt from; of sums it is known whose and of which they are."""
 
     def _batch(self, total):
-        number, device, codebook = self.number, attempts.get_worker(), np.full(1, -1)
+        number, device, codebook = self.number, resident_state.get_worker(), np.full(1, -1)
 
         def judge():
             if sorted(total.read(), key=str) != [(worker, number) for worker in range(self.job.workers)]:
@@ -114,11 +114,11 @@ class PlayedSamples:
         self.worker, self.codebook = worker, codebook
 
     def flatten(self, sums):
-        attempts.get_worker().give(lambda: sums.write((self.worker, int(self.codebook[0]))))
+        resident_state.get_worker().give(lambda: sums.write((self.worker, int(self.codebook[0]))))
 
 
 def load(attempt, _samples, plan, worker, job, recipe):
-    process = attempts.get_worker()
+    process = resident_state.get_worker()
     process.wait_for_seceded()
     clear()
     ring = SumsRing(attempt, process, 1 if plan.alone else training.SLOTS)
@@ -128,7 +128,7 @@ def load(attempt, _samples, plan, worker, job, recipe):
 
 
 def later(codebook):
-    process, copy = attempts.get_worker(), np.empty(1, int)
+    process, copy = resident_state.get_worker(), np.empty(1, int)
     copied = process.give(lambda: copy.put(0, codebook))
     return lambda: process.synchronize(copied) or copy
 

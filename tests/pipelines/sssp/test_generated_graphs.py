@@ -13,8 +13,8 @@ from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.stores import StoreError
 from pipelines.stores.contents import writable_array
-from pipelines.stores.generated_names import generator_of
 from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_names import generator_of
 from pipelines.validation.certificates import certify, certify_paths
 from pipelines.validation.generated import certify_on_workers
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts

@@ -29,7 +29,7 @@ from pipelines.sssp.packets import Outbox
 from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.stage_graph import Rounds
 from pipelines.sssp.vertex_ranges import VertexRange
-from pipelines.workers import attempts
+from pipelines.workers import resident_state
 from pipelines.workers.rings import Token
 
 INFINITY = outside_infinity(np.dtype("int32"))
@@ -66,7 +66,7 @@ class ArraysRing(PlayedRing):
     """A ring on a CPU, whose slots are written at once."""
 
     def __init__(self, attempt, _xp, slots, _capacity, shared):
-        super().__init__(attempt, attempts.get_worker(), slots)
+        super().__init__(attempt, resident_state.get_worker(), slots)
 
     def open(self, slot, shape, dtype):
         super().open(slot)

@@ -28,7 +28,6 @@ from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.graph import equal_ranges
 from pipelines.stores.paths import begun_paths
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
@@ -516,15 +515,6 @@ def test_the_planner_says_how_and_why(tmp_path):
         plan(1, 10**6, spread="sources")
     with pytest.raises(DoesNotFitError, match="the distances of 1,000 vertices"):
         plan(1, 10**4)
-
-
-def test_ranges_share_the_arcs_and_miss_no_vertex():
-    indptr = np.array([0, 0, 100, 100, 101, 102, 102])
-    for count in (1, 2, 3, 6, 9):
-        ranges = equal_ranges(indptr, count)
-        assert [a for a, _ in ranges] == [0] + [b for _, b in ranges[:-1]]
-        assert ranges[-1][1] == 6
-        assert len(ranges) == count
 
 
 def test_an_existing_output_is_not_touched_unasked(client, tmp_path):

@@ -18,21 +18,11 @@ from gpuops import NegativeCycleError
 from pipelines import generate, single_source_shortest_paths
 from pipelines.generators import synthetic_graph
 from pipelines.workers import capacity
-from pipelines.workers.attempts import (
-    Attempt,
-    ResidentState,
-    Run,
-    StateLost,
-    WorkersChanged,
-    clear,
-    held,
-    keep,
-    retried,
-    workers_of,
-)
+from pipelines.workers.attempts import Attempt, Run, WorkersChanged, retried, workers_of
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.interruption import Interrupted
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import ResidentState, StateLost, clear, held, keep
 
 
 def _load(attempt):

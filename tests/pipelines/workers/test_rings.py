@@ -21,8 +21,8 @@ from pipelines import all_pairs_shortest_paths, train_som
 from pipelines.stores import write_graph
 from pipelines.stores.samples import write_samples
 from pipelines.workers import mapped_memory
-from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap
+from pipelines.workers.resident_state import StateLost
 from pipelines.workers.rings import HEADER, Ring, SlotReused, deal_slots
 
 HANG_SECONDS = 180  # of a run that takes a second or two, on a busy machine

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from pipelines.workers.attempts import StateLost
 from pipelines.workers.mapped_memory import CannotMap
+from pipelines.workers.resident_state import StateLost
 from pipelines.workers.signals import Signals, wait_until
 
 PEER = """

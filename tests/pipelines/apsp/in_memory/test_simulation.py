@@ -25,9 +25,9 @@ from pipelines.apsp.in_memory import plan, resident_rows, stages
 from pipelines.apsp.layout import Layout
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall
-from pipelines.workers import attempts
-from pipelines.workers.attempts import clear, keep
+from pipelines.workers import resident_state
 from pipelines.workers.executors import ByScheduler, BySignals, WorkerList
+from pipelines.workers.resident_state import clear, keep
 
 
 class Writer:
@@ -58,7 +58,7 @@ class PlayedRows:
     """Rows of blocks of one vertex: of each the number of stages that it went through."""
 
     def __init__(self, attempt, writer, layout, worker, slots, ring):
-        self.process = attempts.get_worker()
+        self.process = resident_state.get_worker()
         self.ring = PlayedRing(attempt, self.process, ring)
         self.tasks = WorkerList(self.ring)
         self.layout, self.worker, self.slots = layout, worker, slots
@@ -113,15 +113,15 @@ def load(attempt, writer, job, layout, slots, worker, ring):
 
 
 def save(attempt, writer, result):
-    state = attempts.get_worker().tilepath_state[attempt]
+    state = resident_state.get_worker().tilepath_state[attempt]
     writer.written |= state.blocks
 
 
 def write(attempt, stage, sent, writer):
-    state = attempts.get_worker().tilepath_state[attempt]
+    state = resident_state.get_worker().tilepath_state[attempt]
     panel = state.ring.arrived(sent)
-    attempts.get_worker().give(lambda: state.relax(stage, "", panel()))
-    attempts.get_worker().synchronize()
+    resident_state.get_worker().give(lambda: state.relax(stage, "", panel()))
+    resident_state.get_worker().synchronize()
     save(attempt, writer, True)
 
 

@@ -39,11 +39,12 @@ from pipelines.stores.distances import begun_distances
 from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers import mapped_memory, rings
-from pipelines.workers.attempts import Run, keep, workers_of
+from pipelines.workers.attempts import Run, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
+from pipelines.workers.resident_state import keep
 from tilepath import cli
 
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")

@@ -24,8 +24,8 @@ from pipelines.apsp.layout import Windows
 from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import passing_rows, super_stages
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
-from pipelines.workers.attempts import clear, get_worker, held, keep
 from pipelines.workers.executors import ByScheduler, WorkerList
+from pipelines.workers.resident_state import clear, get_worker, held, keep
 from pipelines.workers.stage_graph import Placed
 
 STAGES = [(v, v + 1) for v in range(14)]
