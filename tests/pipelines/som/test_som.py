@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from families import diagonals
-from pipeline_fixtures import cloud, kill_at
+from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
@@ -26,7 +26,7 @@ from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codebook
-from pipelines.stores.mapping import open_mapping
+from pipelines.stores.mapping import MappingWriter, begun_mapping, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -462,24 +462,24 @@ def test_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
 
 def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.stores.mapping.CHUNK_BYTES", 1600)
+    monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     samples = write_samples(tmp_path / "s", cloud(900))
     found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=2)
     write = "pipelines.stores.mapping.MappingWriter.write"
 
     def fail(run, start, units, distances, *weights):
         if start >= 400:
-            time.sleep(0.3)
+            while begun_mapping(tmp_path / "p").progress()[0] < 400:  # until what went before is recorded
+                time.sleep(0.01)
             raise RuntimeError("the plug is pulled")
         original(run, start, units, distances, *weights)
-
-    from pipelines.stores.mapping import MappingWriter
 
     original = MappingWriter.write
     with monkeypatch.context() as patch:
         patch.setattr(write, fail)
         with pytest.raises(RuntimeError, match="plug"):
             map_samples(client, found, samples, tmp_path / "p")
-        time.sleep(0.5)
+        let_tasks_end(client)
     with pytest.raises(StoreError, match="--resume"):
         open_mapping(tmp_path / "p")
     later = []

@@ -1,7 +1,5 @@
 """The pipeline against SciPy, NetworkX, a Dijkstra that honours closed vertices, and its certificate."""
 
-import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
-from pipeline_fixtures import kill_at
+from pipeline_fixtures import kill_at, let_tasks_end, two_pids
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
@@ -27,7 +25,7 @@ from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, begun_distances
 from pipelines.stores.graph import equal_ranges
 from pipelines.stores.paths import begun_paths
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -552,7 +550,7 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
 
 
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
-def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, spread):
+def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when, spread):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     n, rows = 600, 60 if spread == "sources" else 8
@@ -561,20 +559,9 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
-    out, killed = tmp_path / "killed", []
-
-    def murder():
-        pid = next(iter(two_processes.run(os.getpid).values()))
-        while not out.exists() or begun_paths(out).progress()[0] < 1:
-            time.sleep(0.02)
-        os.kill(pid, signal.SIGKILL)
-        killed.append(begun_paths(out).progress()[0])
-
-    two_processes.wait_for_workers(2)
-    murderer = threading.Thread(target=murder)
-    murderer.start()
+    out = tmp_path / "killed"
+    killed = kill_when(begun_paths, out, {1: two_pids(two_processes)[0]})
     result = single_source_shortest_paths(two_processes, graph, out, range(rows), spread=spread, verify=True)
-    murderer.join()
     assert 1 <= killed[0] < rows
     np.testing.assert_array_equal(result.distances(), want)
 
@@ -636,7 +623,8 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     def fail(run):
         def block(start, column, values):
             if start >= 128:
-                time.sleep(0.5)  # by then what went before has been recorded
+                while begun_distances(tmp_path / "d").progress()[0] < 128:  # until what went before is recorded
+                    time.sleep(0.01)
                 raise RuntimeError("the plug is pulled")
             written(run)(start, column, values)
 
@@ -646,7 +634,7 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
         patch.setattr(write, fail)
         with pytest.raises(RuntimeError, match="plug"):
             all_pairs_shortest_paths(client, graph, tmp_path / "d", method="batched")
-        time.sleep(1)  # the task that was dealt ahead ends too
+        let_tasks_end(client)  # also the one that was dealt ahead
     with pytest.raises(StoreError, match="unfinished"):
         open_distances(tmp_path / "d")
     later = []

@@ -4,13 +4,10 @@ import functools
 import gc
 import json
 import math
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from contextlib import nullcontext
@@ -23,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
-from pipeline_fixtures import peak_memory
+from pipeline_fixtures import peak_memory, two_pids
 
 from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths
@@ -536,27 +533,14 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
 
 
 @pytest.mark.parametrize("resident", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, resident):
+def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when, resident):
     """kill -9 of one of two worker processes, and then of the other: a matrix in the host's memory is gone with one."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit after every super-stage
     graph, out = float_graph(tmp_path / "g", 256), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=16)[:]
-    killed = []
-
-    def murder(users):
-        for stage in (3, 8):  # of 17
-            while not out.exists() or begun_distances(out).progress()[0] < stage:
-                time.sleep(0.01)
-            pid = next(pid for pid in users.run(os.getpid).values() if pid not in killed)
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    two_processes.wait_for_workers(2)
-    murderer = threading.Thread(target=murder, args=(two_processes,))
-    murderer.start()
+    killed = kill_when(begun_distances, out, dict(zip((3, 8), two_pids(two_processes), strict=True)))  # of 17
     windows = Windows(256, 16, 32, 32, resident, sharers=2 if resident else 1)
     got = run(two_processes, graph, out, windows, commit_seconds=0)
-    murderer.join()
     assert len(killed) == 2
     np.testing.assert_array_equal(got[:], want)
 
