@@ -76,16 +76,16 @@ graph turns IN/g OUT --turns IN/t.csv
 flows IN/g IN/demand.csv OUT.csv
 od IN/h OUT.csv --origins IN/v.csv
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
-histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 isochrones IN/h OUT.gpkg --from 0 --within 4,9
 apsp IN/g OUT --method hierarchy
-graph reverse IN/g OUT
 picture IN/g OUT.svg
-som generate chainlink OUT
 som cluster IN/m OUT.csv --clusters 2
 """
 SLOW_ONLY = """
+graph reverse IN/g OUT
+histogram IN/h OUT.csv --origins IN/v.csv
+som generate chainlink OUT
 od IN/h OUT.npy --origins IN/v.csv
 hierarchy IN/g OUT --like IN/h
 export IN/d OUT.npy

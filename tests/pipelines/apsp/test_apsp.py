@@ -122,8 +122,7 @@ def test_many_zero_cycles_that_rounding_makes_negative(client, tmp_path, seed, d
     np.testing.assert_allclose(got[finite], want[finite], atol=20 * 10 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("users", ["client", "three"])
-@pytest.mark.parametrize("closed", ["first", "scattered", "all"])
+@pytest.mark.parametrize(("closed", "users"), diagonals(["first", "scattered", "all"], ["client", "three"]))
 def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, closed):
     n = 200
     arcs = random_arcs(n, 1000, seed=3)
@@ -203,10 +202,10 @@ def test_integer_distances_are_checked_in_the_run_where_no_bound_proves_them(cli
 
 
 @pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
-@pytest.mark.parametrize("proven", [True, False])
-def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, limit, proven):
+@pytest.mark.parametrize(("dtype", "proven"), diagonals(["int16", "int32"], [True, False]))
+def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, proven):
     """0 -> 1 -> 2, and where the fit is not to be proven beforehand, a heavy arc elsewhere."""
+    limit = {"int16": 2**13, "int32": 2**29}[dtype]
     users, heads = request.getfixturevalue(users), np.array([1, 2] + [4] * (not proven))
     indptr = np.array([0, 1, 2, 2, len(heads), len(heads)])
     for pair in (0, limit - 1), (limit - 1, 0), (limit // 2, limit // 2 - 1), (1, limit - 3):

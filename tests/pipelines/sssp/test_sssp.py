@@ -9,10 +9,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from families import diagonals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
-from pipeline_fixtures import kill_at, let_tasks_end, two_pids
+from pipeline_fixtures import CASES, kill_at, let_tasks_end, two_pids
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
@@ -49,10 +50,10 @@ def expected(n, arcs, source, dtype="int32", through=None):
     return as_stored(dijkstra(n, *arcs, through, source), dtype)
 
 
-@pytest.mark.parametrize("way", ["one by sources", "three in pieces"])
-def test_every_graph(request, graphs, tmp_path, case, way):
+@pytest.mark.parametrize(("kind", "way"), diagonals(list(CASES), ["one by sources", "three in pieces"]))
+def test_every_graph(request, graphs, tmp_path, kind, way):
     users, options = WAYS[way]
-    n, arcs, facts = graphs[case]
+    n, arcs, facts = graphs[kind]
     graph = store_arcs(tmp_path / "g", n, *arcs, "int32", **facts)
     sources = [0, n - 1] if n > 1 and way == "one by sources" else [n - 1]
     result = single_source_shortest_paths(
