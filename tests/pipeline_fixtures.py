@@ -310,7 +310,8 @@ def let_tasks_end(client):
 
 
 PEAK = """
-import sys
+import os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # each thread takes memory of its own
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 

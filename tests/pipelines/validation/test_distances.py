@@ -155,13 +155,13 @@ ANY = [too_large, too_small, unreachable, diagonal, all_shifted]
 FLOATS = [a_little_too_large, a_little_too_small, not_a_number, minus_infinity]
 
 
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(
-    ("dtype", "spoil"),
-    [(dtype, spoil) for dtype in ("int32", "int16", "float32", "float64") for spoil in ANY]
-    + [(dtype, spoil) for dtype in ("float32", "float64") for spoil in FLOATS],
-)
-def test_one_wrong_entry_is_found(solve, spoil, dtype, signed):
+SPOILT = [(dtype, spoil) for dtype in ("int32", "int16", "float32", "float64") for spoil in ANY]
+SPOILT += [(dtype, spoil) for dtype in ("float32", "float64") for spoil in FLOATS]
+
+
+@pytest.mark.parametrize(("spoilt", "signed"), diagonals(SPOILT, [False, True]))
+def test_one_wrong_entry_is_found(solve, spoilt, signed):
+    dtype, spoil = spoilt
     tails, heads, weights = ring()
     if signed:
         weights = weights + 30 * (tails % 2) - 30 * (heads % 2)
