@@ -24,6 +24,9 @@ os.environ |= {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
 }
 
+# Test processes, and the hundred processes that tests start, share cached bytecode: half a second of each of them.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
 DEVICES = itertools.count(1000, 1000)
 

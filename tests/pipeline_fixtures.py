@@ -1,17 +1,23 @@
 """Clusters, and small graphs and their distances, written as the pipeline writes them."""
 
+import asyncio
+import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
+import zarr
 from click.testing import CliRunner
 
 from clusters import start
 from gpuops.numbers import outside_infinity
 from pipelines.stores import create_distances, open_distances, write_graph
+from pipelines.workers.progress import Progress
 from tilepath import cli
 
 
@@ -64,7 +70,18 @@ def shared_processes():
 def two_processes(shared_processes):
     """Workers that a test may kill: they come back, also for the next module."""
     yield (client := shared_processes.begun())
-    client.wait_for_workers(2, timeout=120)
+    two_pids(client)
+
+
+def two_pids(client):
+    """The process numbers of its two workers, once both answer: the scheduler may not know yet that one is dead."""
+    deadline = time.monotonic() + 120
+    while True:
+        with suppress(OSError):  # one died under the question
+            if len(found := client.run(os.getpid)) == 2:
+                return sorted(found.values())
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.fixture(scope="session")
@@ -222,10 +239,28 @@ def tilepath(tmp_path, monkeypatch):
     return call
 
 
+STANDS_STILL = """
+import pathlib, pickle, time
+from pipelines.workers.progress import Progress
+advance, begun = Progress.advance, pickle.loads({begun!r})
+def stand_still(shown, units):
+    advance(shown, units)
+    if begun({out!r}).progress()[0] >= {least}:
+        pathlib.Path({note!r}).touch()
+        time.sleep(600)
+Progress.advance = stand_still
+"""
+
+
 def kill_at(least, begun, code, source, out, *arguments):
-    """Run the program `code` until the store `out` has `least` units, then kill it; returns units done, and all."""
-    run = subprocess.Popen([sys.executable, "-c", code, source, out, *map(str, arguments)])
-    while not out.exists() or begun(out).progress()[0] < least:
+    """Run the program `code`, which stands still once the store `out` has `least` units, and kill it then.
+
+    Returns units done, and all.
+    """
+    note = out.with_name(f"{out.name}.note")
+    program = STANDS_STILL.format(begun=pickle.dumps(begun), out=str(out), note=str(note), least=least) + code
+    run = subprocess.Popen([sys.executable, "-c", program, source, out, *map(str, arguments)])
+    while not note.exists():
         assert run.poll() is None
         time.sleep(0.01)
     run.kill()
@@ -235,8 +270,48 @@ def kill_at(least, begun, code, source, out, *arguments):
     return done, total
 
 
+@pytest.fixture
+def kill_when(monkeypatch):
+    """``kill_when(begun, out, pids)``: kill -9 while a run of this process goes on; ``pids[least]`` at `least` units.
+
+    The run itself kills where it counts its progress: a thread that looks at the store may come when the run is over.
+    Returns the list of units at the kills.
+    """
+
+    def plan(begun, out, pids):
+        killed, left, advance = [], dict(pids), Progress.advance
+
+        def advanced(shown, units):
+            advance(shown, units)
+            if left and (done := begun(out).progress()[0]) >= min(left):
+                os.kill(left.pop(min(left)), signal.SIGKILL)
+                killed.append(done)
+
+        monkeypatch.setattr(Progress, "advance", advanced)
+        return killed
+
+    return plan
+
+
+def let_tasks_end(client):
+    """Tasks go on after the client has forgotten them, as other chunks do after Zarr's first error."""
+
+    async def others():
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
+
+    scheduler, workers = client.cluster.scheduler, client.cluster.workers.values()
+    while (
+        any(worker.state.executing or worker.state.ready for worker in workers)
+        or any(task.state in ("waiting", "processing") for task in [*scheduler.tasks.values()])
+        or any(key not in scheduler.tasks for worker in workers for key in [*worker.state.tasks])
+    ):
+        time.sleep(0.001)
+    zarr.core.sync.sync(others())
+
+
 PEAK = """
-import sys
+import os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # each thread takes memory of its own
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 

@@ -154,6 +154,8 @@ def test_a_cluster_that_others_use_is_refused_and_left_as_it_is(cluster, monkeyp
         assert f"export DASK_CONFIG={CONFIG_FILE}" in message
         assert "--nthreads 1" in message
         other.close()
+    soon(lambda: other.id not in cluster.scheduler.clients)
+    may_end.clear()
     with Client(cluster, set_as_default=False) as notebook:
         kept = notebook.submit(waits, 60)
         soon(lambda: [task.state for task in list(cluster.scheduler.tasks.values())] == ["processing"])

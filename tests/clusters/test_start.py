@@ -17,7 +17,7 @@ from dask.system import CPU_COUNT
 from distributed import Status
 
 from clusters import ClusterError, gpus, local, start
-from clusters.nanny import STARTS
+from clusters.nanny import STARTS, TidyNanny
 
 
 def children():
@@ -157,8 +157,7 @@ class TestProcesses:
             with start("cpu", workers=2, processes=True) as client:
                 victim = min(worker["pid"] for worker in client.run(in_worker).values())
                 os.kill(victim, signal.SIGKILL)
-                _until(lambda: len(client.nthreads()) < 2)
-                client.wait_for_workers(2, timeout=60)
+                assert len(_workers_without(client, victim)) == 2
         assert children() == []
 
     def test_one_worker_gets_all_cores_and_the_environment_wins(self, monkeypatch):
@@ -284,8 +283,16 @@ class TestProcesses:
         _until(lambda: children() == [])
 
     @pytest.mark.usefixtures("answers_ctrl_c")
-    def test_ctrl_c_while_worker_processes_start_ends_them(self):
-        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    def test_ctrl_c_while_worker_processes_start_ends_them(self, monkeypatch):
+        instantiate, moments = TidyNanny.instantiate, iter([signal.SIGINT])
+
+        async def never_done(nanny):
+            await instantiate(nanny)
+            for number in moments:  # once
+                os.kill(os.getpid(), number)  # from a thread, to the main one
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(TidyNanny, "instantiate", never_done)
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             start("cpu", workers=2, processes=True)

@@ -16,10 +16,10 @@ PROGRAMS = all_programs()
 def programs_and_architectures():
     """By default the last program of each file for the first architecture.
 
-    Every third of the files whose text depends on the architecture is by default compiled for another one, too.
+    Every sixth of the files whose text depends on the architecture is by default compiled for another one, too.
     """
     dependent = list(dict.fromkeys(program.file for program in PROGRAMS if "__CUDA_ARCH__" in program.source()))
-    others = dict(zip(dependent[1::3], itertools.cycle(ARCHITECTURES[1:])))
+    others = dict(zip(dependent[1::6], itertools.cycle(ARCHITECTURES[1:])))
     for program in PROGRAMS:
         of_file = [other for other in PROGRAMS if other.file == program.file]
         architectures = [program.architecture] if program.architecture else ARCHITECTURES

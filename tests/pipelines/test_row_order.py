@@ -35,7 +35,9 @@ def balanced(dtype, shift):
     return indptr, indices, weights.astype(dtype)
 
 
-@pytest.fixture(scope="module", params=[("int32", 0), ("float32", 0), ("int32", 40)], ids=str)
+@pytest.fixture(
+    scope="module", params=[pytest.param(("int32", 0), marks=pytest.mark.slow), ("float32", 0), ("int32", 40)], ids=str
+)
 def stores(request, tmp_path_factory):
     """The same graph with rows as given and sorted."""
     folder, graph = tmp_path_factory.mktemp("rows"), balanced(*request.param)

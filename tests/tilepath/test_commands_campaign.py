@@ -42,7 +42,7 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
 
-FEW = 4  # sequences of each run of the tests, of 8 steps
+FEW = 2  # sequences of each run of the tests, of 8 steps
 
 GENERATED = {
     "grid": {"rows": 2, "weights": "integers"},

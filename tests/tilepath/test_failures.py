@@ -6,7 +6,6 @@ Repeated, the command gives the same bits as without a failure. By default a few
 ``pytest -m slow -s tests/tilepath/test_failures.py`` plays all, and with PART=2/4 the part 2 of the parts 0 to 3.
 """
 
-import asyncio
 import contextlib
 import errno
 import io
@@ -16,14 +15,13 @@ import re
 import shutil
 import sqlite3
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-import zarr
 from failures import ERRORS, Failures
+from pipeline_fixtures import let_tasks_end
 
 from tilepath.cli import main
 
@@ -78,16 +76,16 @@ graph turns IN/g OUT --turns IN/t.csv
 flows IN/g IN/demand.csv OUT.csv
 od IN/h OUT.csv --origins IN/v.csv
 od IN/h OUT.csv --pairs IN/p.csv --also cost=IN/g
-histogram IN/h OUT.csv --origins IN/v.csv
 what-if IN/h OUT.csv --closed IN/p.csv --origins IN/v.csv
 isochrones IN/h OUT.gpkg --from 0 --within 4,9
 apsp IN/g OUT --method hierarchy
-graph reverse IN/g OUT
 picture IN/g OUT.svg
-som generate chainlink OUT
 som cluster IN/m OUT.csv --clusters 2
 """
 SLOW_ONLY = """
+graph reverse IN/g OUT
+histogram IN/h OUT.csv --origins IN/v.csv
+som generate chainlink OUT
 od IN/h OUT.npy --origins IN/v.csv
 hierarchy IN/g OUT --like IN/h
 export IN/d OUT.npy
@@ -182,22 +180,6 @@ def content(path):
 def holds(found, want):
     """Whether a file or store has the right bits; a store may have a checkpoint beside, until it is resumed."""
     return found == want if isinstance(want, bytes) else want.items() <= found.items()
-
-
-def let_tasks_end(client):
-    """Tasks go on after the client has forgotten them, as other chunks do after Zarr's first error."""
-
-    async def others():
-        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
-
-    scheduler, workers = client.cluster.scheduler, client.cluster.workers.values()
-    while (
-        any(worker.state.executing or worker.state.ready for worker in workers)
-        or any(task.state in ("waiting", "processing") for task in [*scheduler.tasks.values()])
-        or any(key not in scheduler.tasks for worker in workers for key in [*worker.state.tasks])
-    ):
-        time.sleep(0.001)
-    zarr.core.sync.sync(others())
 
 
 class Sweep:

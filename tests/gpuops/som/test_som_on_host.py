@@ -34,7 +34,10 @@ def new_device(cupy):
     cupy.start()
 
 
-@pytest.fixture(params=["euclidean", "euclidean, tensor cores", "taxicab", "cosine, tensor cores"])
+METRICS = ["euclidean", "euclidean, tensor cores", "taxicab", "cosine, tensor cores"]
+
+
+@pytest.fixture(params=METRICS)
 def metric(request, monkeypatch):
     """A metric, and the way of screening its dot products."""
     metric, _, tensor_cores = request.param.partition(", ")
@@ -58,7 +61,7 @@ def on_a_grid(rng, shape, dtype, offset=0):
     return (rng.integers(-6, 7, shape) / 4 + offset).astype(dtype)
 
 
-@dtypes
+@pytest.mark.parametrize(("metric", "dtype"), diagonals(METRICS, ["float32", "float64"]), indirect=["metric"])
 def test_bits_of_the_cpu_half(cupy, metric, dtype):
     cupy.start(1, multiprocessors=3)
     rng = np.random.default_rng(0)

@@ -3,10 +3,6 @@
 import functools
 import json
 import math
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from families import diagonals
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
-from pipeline_fixtures import kill_at, peak_memory
+from pipeline_fixtures import kill_at, peak_memory, two_pids
 from ring_memory import nothing_is_mapped
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
@@ -126,8 +122,7 @@ def test_many_zero_cycles_that_rounding_makes_negative(client, tmp_path, seed, d
     np.testing.assert_allclose(got[finite], want[finite], atol=20 * 10 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("users", ["client", "three"])
-@pytest.mark.parametrize("closed", ["first", "scattered", "all"])
+@pytest.mark.parametrize(("closed", "users"), diagonals(["first", "scattered", "all"], ["client", "three"]))
 def test_closed_vertices_are_never_inside_a_path(request, tmp_path, users, closed):
     n = 200
     arcs = random_arcs(n, 1000, seed=3)
@@ -207,10 +202,10 @@ def test_integer_distances_are_checked_in_the_run_where_no_bound_proves_them(cli
 
 
 @pytest.mark.parametrize("users", ["client", pytest.param("gpu_client", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize(("dtype", "limit"), [("int16", 2**13), ("int32", 2**29)])
-@pytest.mark.parametrize("proven", [True, False])
-def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, limit, proven):
+@pytest.mark.parametrize(("dtype", "proven"), diagonals(["int16", "int32"], [True, False]))
+def test_integer_distances_are_right_up_to_the_limit(request, tmp_path, users, dtype, proven):
     """0 -> 1 -> 2, and where the fit is not to be proven beforehand, a heavy arc elsewhere."""
+    limit = {"int16": 2**13, "int32": 2**29}[dtype]
     users, heads = request.getfixturevalue(users), np.array([1, 2] + [4] * (not proven))
     indptr = np.array([0, 1, 2, 2, len(heads), len(heads)])
     for pair in (0, limit - 1), (limit - 1, 0), (limit // 2, limit // 2 - 1), (1, limit - 3):
@@ -370,25 +365,14 @@ def float_graph(tmp_path, n=400):
     return store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
 
 
-def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch):
+def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out, and no memory is left mapped."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit at every stage
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
-    killed = []
-    two_processes.wait_for_workers(2)
-
-    def murder():
-        while not out.exists() or begun_distances(out).progress()[0] < 4:  # of 25 stages
-            time.sleep(0.01)
-        os.kill(next(iter(two_processes.run(os.getpid).values())), signal.SIGKILL)
-        killed.append(begun_distances(out).progress()[0])
-
-    murderer = threading.Thread(target=murder)
-    murderer.start()
+    killed = kill_when(begun_distances, out, {4: two_pids(two_processes)[0]})  # of 25 stages
     result = all_pairs_shortest_paths(two_processes, graph, out, block=16, commit_seconds=0)
-    murderer.join()
     assert 4 <= killed[0] < 25
     np.testing.assert_array_equal(result[:], want)
     assert nothing_is_mapped(two_processes)

@@ -28,11 +28,14 @@ OFTEN = {  # many small tasks and blocks, all recorded
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
 COMMAND = f"""
-import importlib, sys
+import importlib, os, sys, time
 for name, value in {OFTEN}.items():
     module, _, constant = name.rpartition(".")
     setattr(importlib.import_module(module), constant, value)
+from pipelines.workers.progress import Progress
 from tilepath.cli import tilepath
+if "SLOWLY" in os.environ:  # or it might be over before it is killed
+    Progress.advance = lambda *_: time.sleep(0.5)
 print("begins", flush=True)
 tilepath(sys.argv[1:])
 """
@@ -133,9 +136,14 @@ def rows_done(out):
     return None if attributes.get("complete") else sum(stop - start for start, stop in attributes.get("done", []))
 
 
-def kill(arguments, ready):
+def kill(arguments, ready, **environment):
     """Run a command, and kill it once `ready`; returns whether it was killed before its end."""
-    run = subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *arguments],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert run.stdout.readline() == b"begins\n"
     began = time.monotonic()
     while run.poll() is None and not ready(time.monotonic() - began):
@@ -152,7 +160,7 @@ def test_a_killed_table_goes_on_to_the_same_bytes(graph, inputs, tmp_path, what)
     calm, out = tmp_path / "calm" / what, tmp_path / what
     invoke(*command_of(what, graph, inputs, calm))
     arguments = command_of(what, graph, inputs, out)
-    assert kill(arguments, lambda _: (rows_done(out) or 0) > 0), "it was over before it was killed"
+    assert kill(arguments, lambda _: (rows_done(out) or 0) > 0, SLOWLY="1"), "it was over before it was killed"
     done = rows_done(out)
     assert done is not None
     assert 0 < done < 400

@@ -5,8 +5,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from families import diagonals
 from oracles import dijkstra
 from path_rows import rounding_arcs
+from pipeline_fixtures import CASES
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra as scipy_dijkstra
 
@@ -55,9 +57,9 @@ def lightest(arcs):
     return table
 
 
-@pytest.mark.parametrize("dtype", ["int16", "float32"])
-def test_all_paths(solve, graphs, case, dtype):
-    n, arcs, facts = graphs[case]
+@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["int16", "float32"]))
+def test_all_paths(solve, graphs, kind, dtype):
+    n, arcs, facts = graphs[kind]
     distances, graph = solve(n, arcs, dtype, **facts)
     matrix, weight = distances[:], lightest(arcs)
     through = facts.get("through", np.ones(n, bool))

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from families import diagonals
+from pipeline_fixtures import two_pids
 
 from pipelines import train_som
 from pipelines.som import learner, stage_graph, training
@@ -161,7 +162,7 @@ def test_where_signals_cannot_be_mapped_the_scheduler_coordinates(two, samples, 
 
 def test_a_worker_killed_within_a_list_costs_nothing_but_time(two_processes, samples, calm, tmp_path, monkeypatch):
     """kill -9 of itself, by one of two processes, while the other waits for its sums, as long as the attempt lasts."""
-    two_processes.wait_for_workers(2)
+    two_pids(two_processes)
     members = sorted(two_processes.nthreads())
     monkeypatch.setattr(training, "SECONDS", 1000.0)
     monkeypatch.setattr(signals, "PATIENCE", 1e6)  # the driver's, which it gives with the lists

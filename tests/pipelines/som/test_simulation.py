@@ -184,7 +184,7 @@ def play(monkeypatch):
     return run
 
 
-@with_seeds(300)
+@with_seeds(150)
 def test_every_history_commits_all_epochs_once_and_ends(play, seeds):
     play_all(play, seeds)
 

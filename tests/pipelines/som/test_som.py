@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from families import diagonals
-from pipeline_fixtures import cloud, kill_at
+from families import SLOW, diagonals
+from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
@@ -26,7 +26,7 @@ from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codebook
-from pipelines.stores.mapping import open_mapping
+from pipelines.stores.mapping import MappingWriter, begun_mapping, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -379,7 +379,9 @@ def test_a_mapping_holds_what_a_search_finds(client, three, tmp_path, monkeypatc
         map_samples(client, found, rounded, tmp_path / "q")
 
 
-@pytest.mark.parametrize("scaling", ["none", "zscore", "minmax", "arcsinh"])
+@pytest.mark.parametrize(
+    "scaling", [*(pytest.param(name, marks=SLOW) for name in ("none", "minmax")), "zscore", "arcsinh"]
+)
 def test_new_samples_are_put_on_a_scaled_map(client, three, tmp_path, scaling):
     """Scaled by the record of the map, whatever their own scaling: when they are imported, or when they are mapped."""
     values = cloud(700) * [1, 100, 0.01, 1] + [0, 1e4, 0, 3]
@@ -462,24 +464,24 @@ def test_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
 
 def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.stores.mapping.CHUNK_BYTES", 1600)
+    monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     samples = write_samples(tmp_path / "s", cloud(900))
     found = train_som(client, samples, tmp_path / "m", 4, 4, epochs=2)
     write = "pipelines.stores.mapping.MappingWriter.write"
 
     def fail(run, start, units, distances, *weights):
         if start >= 400:
-            time.sleep(0.3)
+            while begun_mapping(tmp_path / "p").progress()[0] < 400:  # until what went before is recorded
+                time.sleep(0.01)
             raise RuntimeError("the plug is pulled")
         original(run, start, units, distances, *weights)
-
-    from pipelines.stores.mapping import MappingWriter
 
     original = MappingWriter.write
     with monkeypatch.context() as patch:
         patch.setattr(write, fail)
         with pytest.raises(RuntimeError, match="plug"):
             map_samples(client, found, samples, tmp_path / "p")
-        time.sleep(0.5)
+        let_tasks_end(client)
     with pytest.raises(StoreError, match="--resume"):
         open_mapping(tmp_path / "p")
     later = []
@@ -561,12 +563,14 @@ def test_sums_go_straight_from_worker_to_worker_or_through_dask(client, two_proc
 
 def test_a_write_of_a_lost_attempt_ends_before_the_next_attempt_begins(client, tmp_path, monkeypatch):
     """Both may change one chunk, by what each of them read of it before."""
-    samples, happened = write_samples(tmp_path / "s", cloud(300)), []
+    samples, happened, gone = write_samples(tmp_path / "s", cloud(300)), [], threading.Event()
     write, clear, commit = CodebookWriter.write, training.clear, training.Training._commit
 
     def slowly(out, first, codebooks):
         happened.append("write")
-        time.sleep(0.2 if first else 0)
+        if first:
+            gone.wait(60)
+            time.sleep(0.2)
         write(out, first, codebooks)
         happened.append("written")
 
@@ -578,6 +582,7 @@ def test_a_write_of_a_lost_attempt_ends_before_the_next_attempt_begins(client, t
         monkeypatch.setattr(training.Training, "_commit", commit)
         while happened[-2:] != ["written", "write"]:
             time.sleep(0.01)
+        gone.set()
         raise WorkersChanged("for a test")
 
     monkeypatch.setattr(CodebookWriter, "write", slowly)

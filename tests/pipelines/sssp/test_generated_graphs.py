@@ -47,11 +47,11 @@ def solved(request, client, tmp_path_factory):
     ("solved", "workers", "options"),
     [
         ("floats", "client", {}),
-        ("floats", "two", {"spread": "vertices"}),
+        pytest.param("floats", "two", {"spread": "vertices"}, marks=pytest.mark.slow),
         ("floats", "four", {"spread": "vertices", "predecessors": False}),
         ("floats", "two", {"spread": "vertices", "piece_arcs": 10_000}),
         ("integers", "four", {"spread": "vertices"}),
-        ("directed", "client", {"spread": "vertices"}),
+        pytest.param("directed", "client", {"spread": "vertices"}, marks=pytest.mark.slow),
         ("directed", "three", {"spread": "vertices"}),
     ],
     indirect=["solved"],

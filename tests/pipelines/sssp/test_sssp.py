@@ -1,7 +1,5 @@
 """The pipeline against SciPy, NetworkX, a Dijkstra that honours closed vertices, and its certificate."""
 
-import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -11,10 +9,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from families import diagonals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
-from pipeline_fixtures import kill_at
+from pipeline_fixtures import CASES, kill_at, let_tasks_end, two_pids
 from scipy.sparse.csgraph import shortest_path
 
 from gpuops import NegativeCycleError
@@ -50,10 +49,10 @@ def expected(n, arcs, source, dtype="int32", through=None):
     return as_stored(dijkstra(n, *arcs, through, source), dtype)
 
 
-@pytest.mark.parametrize("way", ["one by sources", "three in pieces"])
-def test_every_graph(request, graphs, tmp_path, case, way):
+@pytest.mark.parametrize(("kind", "way"), diagonals(list(CASES), ["one by sources", "three in pieces"]))
+def test_every_graph(request, graphs, tmp_path, kind, way):
     users, options = WAYS[way]
-    n, arcs, facts = graphs[case]
+    n, arcs, facts = graphs[kind]
     graph = store_arcs(tmp_path / "g", n, *arcs, "int32", **facts)
     sources = [0, n - 1] if n > 1 and way == "one by sources" else [n - 1]
     result = single_source_shortest_paths(
@@ -542,7 +541,7 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
 
 
 @pytest.mark.parametrize("spread", ["sources", "vertices"])
-def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, spread):
+def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when, spread):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
     n, rows = 600, 60 if spread == "sources" else 8
@@ -551,20 +550,9 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
-    out, killed = tmp_path / "killed", []
-
-    def murder():
-        pid = next(iter(two_processes.run(os.getpid).values()))
-        while not out.exists() or begun_paths(out).progress()[0] < 1:
-            time.sleep(0.02)
-        os.kill(pid, signal.SIGKILL)
-        killed.append(begun_paths(out).progress()[0])
-
-    two_processes.wait_for_workers(2)
-    murderer = threading.Thread(target=murder)
-    murderer.start()
+    out = tmp_path / "killed"
+    killed = kill_when(begun_paths, out, {1: two_pids(two_processes)[0]})
     result = single_source_shortest_paths(two_processes, graph, out, range(rows), spread=spread, verify=True)
-    murderer.join()
     assert 1 <= killed[0] < rows
     np.testing.assert_array_equal(result.distances(), want)
 
@@ -626,7 +614,8 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     def fail(run):
         def block(start, column, values):
             if start >= 128:
-                time.sleep(0.5)  # by then what went before has been recorded
+                while begun_distances(tmp_path / "d").progress()[0] < 128:  # until what went before is recorded
+                    time.sleep(0.01)
                 raise RuntimeError("the plug is pulled")
             written(run)(start, column, values)
 
@@ -636,7 +625,7 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
         patch.setattr(write, fail)
         with pytest.raises(RuntimeError, match="plug"):
             all_pairs_shortest_paths(client, graph, tmp_path / "d", method="batched")
-        time.sleep(1)  # the task that was dealt ahead ends too
+        let_tasks_end(client)  # also the one that was dealt ahead
     with pytest.raises(StoreError, match="unfinished"):
         open_distances(tmp_path / "d")
     later = []

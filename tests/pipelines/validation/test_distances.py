@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import zarr
+from families import diagonals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pipeline_fixtures import CASES
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
 from gpuops.certificates import arcs_for, verify_row
@@ -24,11 +26,9 @@ def ring(n=30, seed=2):
     return tails, heads, rng.integers(10, 90, 3 * n)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["int16", "float32", *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("int32", "float64"))]
-)
-def test_right_distances_pass(solve, graphs, case, dtype):
-    n, arcs, facts = graphs[case]
+@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["int16", "float32", "int32", "float64"]))
+def test_right_distances_pass(solve, graphs, kind, dtype):
+    n, arcs, facts = graphs[kind]
     distances, graph = solve(n, arcs, dtype, **facts)
     certificate = verify_distances(distances, graph, rows="all")
     assert certificate.rows == n
@@ -155,13 +155,13 @@ ANY = [too_large, too_small, unreachable, diagonal, all_shifted]
 FLOATS = [a_little_too_large, a_little_too_small, not_a_number, minus_infinity]
 
 
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(
-    ("dtype", "spoil"),
-    [(dtype, spoil) for dtype in ("int32", "int16", "float32", "float64") for spoil in ANY]
-    + [(dtype, spoil) for dtype in ("float32", "float64") for spoil in FLOATS],
-)
-def test_one_wrong_entry_is_found(solve, spoil, dtype, signed):
+SPOILT = [(dtype, spoil) for dtype in ("int32", "int16", "float32", "float64") for spoil in ANY]
+SPOILT += [(dtype, spoil) for dtype in ("float32", "float64") for spoil in FLOATS]
+
+
+@pytest.mark.parametrize(("spoilt", "signed"), diagonals(SPOILT, [False, True]))
+def test_one_wrong_entry_is_found(solve, spoilt, signed):
+    dtype, spoil = spoilt
     tails, heads, weights = ring()
     if signed:
         weights = weights + 30 * (tails % 2) - 30 * (heads % 2)

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import weakref
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -33,6 +34,13 @@ def _load(attempt):
 def _slow(_epoch):
     time.sleep(0.5)
     return 1
+
+
+may_end = threading.Event()
+
+
+def _waits(_epoch):
+    return may_end.wait(60)
 
 
 def _next(_epoch, before):
@@ -121,28 +129,33 @@ def test_a_worker_measures_its_product_once_for_each_dtype(client, monkeypatch):
     assert measured == ["int16"] * 3 + ["float64"] * 3
 
 
-def _measured_slowly(_dtype):
-    time.sleep(1)
+def _measured_at_the_second_try(note):
+    try:
+        Path(note).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, monkeypatch):
-    monkeypatch.setattr(capacity, "worker_facts", _measured_slowly)
+def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, tmp_path, monkeypatch):
+    monkeypatch.setattr(capacity, "worker_facts", _measured_at_the_second_try)
     pids = plain.run(os.getpid)
-    threading.Timer(0.3, os.kill, (min(pids.values()), signal.SIGKILL)).start()
-    assert measure_workers(plain, None) == [None, None]
+    assert measure_workers(plain, str(tmp_path / "note")) == [None, None]
     assert plain.run(os.getpid) != pids
 
 
 def _measured_late(_dtype):
-    time.sleep(3)
+    may_end.wait(60)
 
 
 def test_a_worker_that_does_not_answer_is_named(client, monkeypatch):
+    may_end.clear()
     monkeypatch.setattr(capacity, "worker_facts", _measured_late)
     with pytest.raises(
         TimeoutError, match=f"no answer from {workers_of(client)[0]} within 1 s; look at the worker's log"
     ):
         measure_workers(client, None, seconds=0.6)
+    may_end.set()
 
 
 def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
@@ -181,15 +194,17 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
 def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
     """Dask cancels tasks of its own accord, when the only worker that may run them is gone."""
     attempt = Attempt(client, workers_of(client), "test", "cancelled")
-    task = attempt.submit(_slow, 0)
+    may_end.clear()
+    task = attempt.submit(_waits if when == "while it runs" else _slow, 0)
     if when == "while it runs":
         threading.Timer(0.1, client.cancel, ([task],)).start()
     else:
         wait(task)
         client.cancel([task])
         monkeypatch.setattr(attempt, "wait", lambda *_: None)
-    with pytest.raises(WorkersChanged, match="test-slow-1-tilepath-cancelled-0: "):
+    with pytest.raises(WorkersChanged, match=r"test-\w+-1-tilepath-cancelled-0: "):
         attempt.results([task])
+    may_end.set()
 
 
 def _large(_attempt, number):

@@ -39,14 +39,25 @@ OFTEN = {
     "pipelines.stores.mapping.LEAST_ROWS": 1,
 }
 COMMAND = f"""
-import importlib, os, sys, time
+import importlib, os, re, sys, time
 for name, value in {OFTEN}.items():
     module, _, constant = name.rpartition(".")
     setattr(importlib.import_module(module), constant, value)
 if "SLOW" in os.environ:
     import pipelines.apsp.in_memory.resident_rows
     pipelines.apsp.in_memory.resident_rows.ResidentRows._relax = lambda *_: time.sleep(100)
+if "UNTIL" in os.environ:  # goes on from there when it is interrupted: a fast run would be over
+    from pipelines.workers.interruption import asked
+    from pipelines.workers.progress import Progress
+    refresh = Progress._refresh
+    def refreshed(shown):
+        refresh(shown)
+        while re.search(os.environ["UNTIL"], f"{{shown._stage}}: {{shown._facts()}}") and not asked():
+            time.sleep(0.01)
+    Progress._refresh = refreshed
 from tilepath.cli import main
+if __name__ == "__mp_main__" and "NEVER" in os.environ:
+    time.sleep(600)  # a worker process that never starts
 if __name__ == "__main__":
     if "SAY" in os.environ:
         print("begins", flush=True)
@@ -167,7 +178,7 @@ def test_ctrl_c_commits_at_the_next_boundary_and_names_the_command_to_go_on_with
     def words(out, workers=""):
         return words_of(command, inputs, codebook, tmp_path / out, workers)
 
-    run = Command(tmp_path, *words("interrupted", workers), "--overwrite")
+    run = Command(tmp_path, *words("interrupted", workers), "--overwrite", UNTIL=moment)
     run.read_until(moment)
     run.interrupt()
     seconds, said = run.end()
@@ -236,7 +247,7 @@ def test_a_second_ctrl_c_stops_at_once(inputs, tmp_path, workers):
 
 
 def test_ctrl_c_while_workers_start_is_one_line(inputs, tmp_path):
-    run = Command(tmp_path, "sssp", inputs[0], tmp_path / "d", "--source", "1", *PROCESSES.split())
+    run = Command(tmp_path, "sssp", inputs[0], tmp_path / "d", "--source", "1", *PROCESSES.split(), NEVER="1")
     deadline = time.monotonic() + 60
     while len(_children(run.process.pid)) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)

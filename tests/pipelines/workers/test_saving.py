@@ -61,12 +61,13 @@ def test_what_a_thread_raises_is_raised(jobs):
 
 
 def test_an_error_between_does_not_wait_for_what_has_not_begun():
-    begun = []
+    begun, go = [], threading.Event()
 
     def fail():
         with Savers() as savers:
             for i in range(saving.HELD):
-                savers.submit(lambda i=i: (begun.append(i), threading.Event().wait(0.05)))
+                savers.submit(lambda i=i: (begun.append(i), go.wait(60)))
+            savers._going[-1].add_done_callback(lambda _: go.set())  # when it is given up
             return 1 / 0
 
     with pytest.raises(ZeroDivisionError):

@@ -157,7 +157,7 @@ def play(monkeypatch):
     return run
 
 
-@with_seeds(1000)
+@with_seeds(500)
 def test_every_history_commits_a_matrix_of_one_stage_and_ends(play, seeds):
     play_all(play, seeds)
 

@@ -4,18 +4,15 @@ import functools
 import gc
 import json
 import math
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 import weakref
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
-from pipeline_fixtures import peak_memory
+from pipeline_fixtures import peak_memory, two_pids
 
 from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths
@@ -296,15 +293,14 @@ def alive(states):
     return [reference() is not None for references in states for reference in references]
 
 
-@pytest.mark.parametrize("fails", [None, "load", "store", "every store"])
-@pytest.mark.parametrize("sharers", [1, 3])
+@pytest.mark.parametrize(("fails", "sharers"), diagonals([None, "load", "every store", "store"], [1, 3]))
 def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monkeypatch, states, sharers, fails):
     """Buffers that it alone would find are not free when the next run needs its memory."""
-    graph, calls = float_graph(tmp_path / "g"), []
+    graph, calls = float_graph(tmp_path / "g"), count(1)  # by which threads do not skip a number
 
     def full(lane, *arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 20 or (len(calls) > 20 and fails.startswith("every")):
+        call = next(calls)
+        if call == 20 or (call > 20 and fails.startswith("every")):
             raise OSError(28, "No space left on device")
 
     if fails:
@@ -537,27 +533,14 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
 
 
 @pytest.mark.parametrize("resident", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, resident):
+def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when, resident):
     """kill -9 of one of two worker processes, and then of the other: a matrix in the host's memory is gone with one."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit after every super-stage
     graph, out = float_graph(tmp_path / "g", 256), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=16)[:]
-    killed = []
-
-    def murder(users):
-        for stage in (3, 8):  # of 17
-            while not out.exists() or begun_distances(out).progress()[0] < stage:
-                time.sleep(0.01)
-            pid = next(pid for pid in users.run(os.getpid).values() if pid not in killed)
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    two_processes.wait_for_workers(2)
-    murderer = threading.Thread(target=murder, args=(two_processes,))
-    murderer.start()
+    killed = kill_when(begun_distances, out, dict(zip((3, 8), two_pids(two_processes), strict=True)))  # of 17
     windows = Windows(256, 16, 32, 32, resident, sharers=2 if resident else 1)
     got = run(two_processes, graph, out, windows, commit_seconds=0)
-    murderer.join()
     assert len(killed) == 2
     np.testing.assert_array_equal(got[:], want)
 
