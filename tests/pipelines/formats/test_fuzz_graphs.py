@@ -61,7 +61,7 @@ class Kept:
         self._heads.append(heads)
         self._weights.append(np.ones(len(heads), np.int32) if weights is None else weights)
 
-    def annotate(self, labels, coordinates, through, lines, classes, crs, attribution):
+    def annotate(self, labels, integer_labels, coordinates, through, lines, classes, crs, attribution):
         assert lines is None
         assert (classes, crs, attribution) == (None, "", "")
         self._labels = labels if labels is None else [*map(str, labels)]

@@ -26,7 +26,7 @@ from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, begun_distances
 from pipelines.stores.paths import begun_paths
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
