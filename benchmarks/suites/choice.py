@@ -26,7 +26,7 @@ from pipelines.apsp.solve import METHODS, all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, RMat, Road, UniformRandom
 from pipelines.stores import Graph
-from pipelines.stores.distances import begun_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
@@ -107,7 +107,7 @@ def bench_network(bench: Bench, workers: Workers, name: str, graph: Graph, folde
         except OverTime:
             print(f"{name}: {method:48} stopped after {limit:.0f} s", flush=True)
             continue
-        took = begun_distances(out).options["method"]
+        took = DistancesWriter.begun(out).options["method"]
         certificate = verify_distances(str(out), graph, rows=ROWS)
         seconds[method] = min(runs)
         if method == "auto":

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.harness import Bench
 from pipelines.stores import create_distances, write_graph
-from pipelines.stores.distances import DistancesWriter, begun_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.saving import Savers
 
 CONVENTION = (
@@ -51,7 +51,7 @@ def measure(bench: Bench, folder: Path, n: int) -> None:
             os.sync()
             with mock.patch("os.fsync", os.fsync if how == "durable" else lambda _file: None):
                 taken = bench.seconds(partial(commit, writer, band))
-            writer = replace(begun_distances(writer.path), run_id=writer.run_id)
+            writer = replace(DistancesWriter.begun(writer.path), run_id=writer.run_id)
             assert np.array_equal(writer.read_rows(0, min(n, CHUNK)), band[:n]), "the checkpoint is wrong"
             if repeat:  # the first one is a warm-up
                 times.append(taken)

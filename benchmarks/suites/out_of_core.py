@@ -27,7 +27,7 @@ from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.layout import Windows
 from pipelines.stores import Graph, write_graph
-from pipelines.stores.distances import begun_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.progress import Progress
@@ -194,7 +194,7 @@ class Rows:
 
 def _disk_rates(out: Path, bands: int) -> dict[str, float]:
     """Return bytes per second of reading bands of the run's files, of writing them, and of both at a time."""
-    writer = begun_distances(out)
+    writer = DistancesWriter.begun(out)
     source, sink = writer.row_files(writer.slot), writer.row_files(writer.other_slot)
     buffers = [page_aligned((writer.chunk, writer.n), writer.dtype) for _ in range(Windows.BANDS)]
     starts = range(0, writer.n - writer.chunk + 1, writer.chunk)[:bands]

@@ -38,13 +38,7 @@ from pipelines.hierarchy.plan import (
 )
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.durable import remove_folder
-from pipelines.stores.hierarchy import (
-    HierarchyStore,
-    begun_hierarchy,
-    create_hierarchy,
-    open_hierarchy,
-    resume_hierarchy,
-)
+from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.schema import disk_errors
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
@@ -161,7 +155,7 @@ def _committed(request: Request) -> np.ndarray | None:
     place = os.path.join(request.writer.path, TABLES) if request.writer is not None else ""
     if not os.path.isdir(place):
         return None
-    begun = begun_hierarchy(place)
+    begun = HierarchyWriter.begun(place)
     return {0: lambda: None, 1: begun.order}.get(begun.done(), lambda: begun.structure().order)()
 
 
@@ -176,7 +170,7 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
     """Return the hierarchy, after the steps that are not committed yet."""
     job = request.job
     if os.path.isdir(place):
-        writer = resume_hierarchy(place, job.graph, {})
+        writer = HierarchyWriter.resume(place, job.graph, {})
     else:
         writer = create_hierarchy(place, job.graph, dtype=job.dtype, options={})
     if writer.done() < 1:

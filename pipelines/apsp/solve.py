@@ -19,7 +19,7 @@ from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
-from pipelines.stores.distances import SCHEMA, DistancesWriter, resume_distances
+from pipelines.stores.distances import SCHEMA, DistancesWriter
 from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.schema import StoreError
@@ -194,7 +194,9 @@ def all_pairs_shortest_paths(
 
 def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
     """Return the writer of the unfinished store, which must have been begun with the same options."""
-    return resume_distances(found, graph, asked, lambda name, v: brief(graph, v, "all") if name == "sources" else v)
+    return DistancesWriter.resume(
+        found, graph, asked, lambda name, v: brief(graph, v, "all") if name == "sources" else v
+    )
 
 
 def _job(graph: Graph, dtype: np.dtype) -> Job:

@@ -13,13 +13,7 @@ from gpuops.errors import WeightRangeError
 from pipelines.hierarchy.building import Job, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores import Graph, open_graph
-from pipelines.stores.hierarchy import (
-    SCHEMA,
-    HierarchyStore,
-    create_hierarchy,
-    open_hierarchy,
-    resume_hierarchy,
-)
+from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
@@ -110,7 +104,7 @@ def build_hierarchy(
     kind = distance_dtype(graph, dtype)
     other = None if like is None else like.path
     begun = {"thorough": thorough, "like": other}
-    again = partial(resume_hierarchy, source=graph, options={"dtype": str(kind), **begun})
+    again = partial(HierarchyWriter.resume, source=graph, options={"dtype": str(kind), **begun})
     writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         distances_fit(graph, kind)

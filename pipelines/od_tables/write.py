@@ -25,7 +25,7 @@ from pipelines.routes.along import Also
 from pipelines.stores import Graph
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.matrix import SCHEMA, create_matrix, resume_matrix
+from pipelines.stores.matrix import SCHEMA, MatrixWriter, create_matrix
 from pipelines.stores.place import refuse_both
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
@@ -195,7 +195,7 @@ def _write_matrix(
     count = len(origins.vertices)
     step = rows_in_block(count, len(destinations.vertices), CHUNK_ROWS)
     options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
-    again = partial(resume_matrix, source=graph, options=options)
+    again = partial(MatrixWriter.resume, source=graph, options=options)
     writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
     if writer is None:
         names = [np.array(p.texts(), np.dtypes.StringDType()) for p in points]

@@ -20,7 +20,7 @@ from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
 from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
-from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter, resume_paths
+from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter
 from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
@@ -231,7 +231,7 @@ def _check_options(
 
 def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
     """Return the writer of the unfinished store, which must have been begun with the same options."""
-    return resume_paths(
+    return PathsWriter.resume(
         found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value
     )
 

@@ -315,9 +315,6 @@ class CodebookWriter(StoreWriter):
         return codebooks.places((first <= epochs) & (epochs <= last))
 
 
-resume_codebook, begun_codebook = CodebookWriter.resume, CodebookWriter.begun
-
-
 def create_codebook(
     path: str | os.PathLike[str],
     samples: Samples | SamplesInMemory,

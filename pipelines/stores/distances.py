@@ -347,9 +347,6 @@ class DistancesWriter(StoreWriter):
         return {"dtype": str(self.dtype), "sources": self.sources, "method": "floyd-warshall", **self.options}
 
 
-resume_distances, begun_distances = DistancesWriter.resume, DistancesWriter.begun
-
-
 def create_distances(
     path: str | os.PathLike[str],
     graph: Graph,

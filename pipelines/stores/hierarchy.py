@@ -167,7 +167,7 @@ class HierarchyStore(FinishedStore, OfGraph):
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""
-        writer = begun_hierarchy(self.path)
+        writer = HierarchyWriter.begun(self.path)
         try:
             arrays = writer.load()
         finally:  # a store that was replaced meanwhile looks damaged
@@ -386,9 +386,6 @@ class HierarchyWriter(StoreWriter):
             # A task of a lost attempt may have made this commit meanwhile: its record is replaced, not added to.
             dropped = [*arrays, *(each.name for each in DECLARED.arrays if each.until == name)]
             record(self.path, group, attributes | {"done": done}, added, dropped=dropped)
-
-
-resume_hierarchy, begun_hierarchy = HierarchyWriter.resume, HierarchyWriter.begun
 
 
 def create_hierarchy(

@@ -125,9 +125,6 @@ class MatrixWriter(RowsWriter):
         return ("that no distance is NaN",)
 
 
-resume_matrix, begun_matrix = MatrixWriter.resume, MatrixWriter.begun
-
-
 def create_matrix(
     path: str | os.PathLike[str],
     graph: Graph,

@@ -223,9 +223,6 @@ class PathsWriter(RowsWriter):
         return ("that every entry is valid",)
 
 
-resume_paths, begun_paths = PathsWriter.resume, PathsWriter.begun
-
-
 def create_paths(
     path: str | os.PathLike[str],
     graph: Graph,

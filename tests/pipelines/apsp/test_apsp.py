@@ -20,7 +20,7 @@ from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.apsp.in_memory.resident_rows import ResidentRows
 from pipelines.stores import StoreError, open_distances, write_graph
-from pipelines.stores.distances import begun_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.place import growing_place, growing_store
 from pipelines.validation.bounds import distances_fit
 from pipelines.workers.capacity import DoesNotFitError, refuse_disk
@@ -371,7 +371,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=16)[:]
     out = tmp_path / "killed.zarr"
-    killed = kill_when(begun_distances, out, {4: two_pids(two_processes)[0]})  # of 25 stages
+    killed = kill_when(DistancesWriter.begun, out, {4: two_pids(two_processes)[0]})  # of 25 stages
     result = all_pairs_shortest_paths(two_processes, graph, out, block=16, commit_seconds=0)
     assert 4 <= killed[0] < 25
     np.testing.assert_array_equal(result[:], want)
@@ -396,7 +396,7 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     graph = float_graph(tmp_path)
     want = all_pairs_shortest_paths(client, graph, tmp_path / "calm.zarr", block=8)[:]
     out = tmp_path / "killed.zarr"
-    kill_at(10, begun_distances, RUN, graph.path, out)
+    kill_at(10, DistancesWriter.begun, RUN, graph.path, out)
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)
     with start(device="cpu", workers=2, processes=False) as users:

@@ -70,7 +70,7 @@ def test_a_stopped_run_goes_on_with_its_hierarchy(client, network, graph, tmp_pa
             with pytest.raises(RuntimeError, match="stopped"):
                 all_pairs_shortest_paths(client, graph, tmp_path / "d", method="hierarchy", resume=True)
         monkeypatch.setattr(hierarchy, "order_vertices", None)  # not ordered again
-        assert hierarchy.begun_hierarchy(tmp_path / "d" / hierarchy.TABLES).done() == left
+        assert hierarchy.HierarchyWriter.begun(tmp_path / "d" / hierarchy.TABLES).done() == left
     with monkeypatch.context() as patched:
         patched.setattr(building, "close_hierarchy", None)
         found = all_pairs_shortest_paths(client, graph, tmp_path / "d", resume=True)

@@ -10,7 +10,7 @@ from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.stores import StoreError, open_graph, write_graph
-from pipelines.stores.distances import resume_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.capacity import WorkerFacts
 
 
@@ -37,7 +37,7 @@ def test_a_third_method_joins_without_a_branch_in_the_driver(client, graph, tmp_
     found = all_pairs_shortest_paths(client, graph, tmp_path / "d", progress=True)
     assert "A third: Floyd-Warshall would take about" in capfd.readouterr().err
     assert found.row(0).tolist() == [0, 1, 2, 3, 4]
-    assert resume_distances(found.path, open_graph(graph.path)).begun_with()["method"] == "third"
+    assert DistancesWriter.resume(found.path, open_graph(graph.path)).begun_with()["method"] == "third"
     written = (tmp_path / "d" / "zarr.json").stat().st_mtime_ns
     all_pairs_shortest_paths(client, graph, tmp_path / "d", method="third", resume=True)
     assert (tmp_path / "d" / "zarr.json").stat().st_mtime_ns == written  # nothing is computed again

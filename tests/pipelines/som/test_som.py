@@ -25,7 +25,7 @@ from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import CodebookWriter, begun_codebook, open_codebook
+from pipelines.stores.codebook import CodebookWriter, open_codebook
 from pipelines.stores.mapping import MappingWriter, begun_mapping, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
@@ -510,12 +510,12 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
 
     def murder():
         pid = max(two_processes.run(os.getpid).values())
-        while not out.exists() or begun_codebook(out).progress()[0] < 3:
+        while not out.exists() or CodebookWriter.begun(out).progress()[0] < 3:
             time.sleep(0.005)
         if moment == "within an epoch":
             time.sleep(0.03)
         os.kill(pid, signal.SIGKILL)
-        killed.append(begun_codebook(out).progress()[0])
+        killed.append(CodebookWriter.begun(out).progress()[0])
 
     murderer = threading.Thread(target=murder)
     murderer.start()
@@ -610,11 +610,11 @@ def test_a_killed_run_resumes_where_it_was(client, three, tmp_path, seconds, epo
     """kill -9 of everything half-way, then --resume, on another number of workers."""
     samples = write_samples(tmp_path / "s", cloud(5000, d=6))
     out = tmp_path / "killed"
-    done, total = kill_at(10, begun_codebook, RUN, samples.path, out, seconds, epochs)
+    done, total = kill_at(10, CodebookWriter.begun, RUN, samples.path, out, seconds, epochs)
     assert total == epochs
     with pytest.raises(StoreError, match=f"{done} of {epochs} epochs done; repeat"):
         open_codebook(out)
-    chunk = out / "codebooks" / "c" / str(done // begun_codebook(out).together) / "0" / "0"
+    chunk = out / "codebooks" / "c" / str(done // CodebookWriter.begun(out).together) / "0" / "0"
     written = chunk.stat().st_mtime_ns
     got = train_som(three, samples, out, 12, 12, epochs=epochs, resume=True)
     assert chunk.stat().st_mtime_ns == written  # not done again
@@ -661,7 +661,7 @@ def test_a_chunk_of_several_codebooks_is_written_whole_where_a_resumed_run_keeps
         patch.setattr(CodebookWriter, "commit", fail)
         with pytest.raises(RuntimeError, match="the plug"):
             train_som(client, samples, tmp_path / "m", 5, 6, epochs=100)
-    assert begun_codebook(tmp_path / "m").together > 1
+    assert CodebookWriter.begun(tmp_path / "m").together > 1
     found = train_som(client, samples, tmp_path / "m", 5, 6, epochs=100, keep_codebooks=1, resume=True)
     for epoch in range(found.first_kept, 101):
         np.testing.assert_array_equal(found.units(epoch), want.units(epoch))
@@ -943,7 +943,7 @@ def test_only_the_last_codebooks_are_kept(client, tmp_path, monkeypatch, every_e
         patch.setattr(CodebookWriter, "commit", fail)
         with pytest.raises(RuntimeError, match="the plug"):
             train_som(client, samples, tmp_path / "r", 4, 4, epochs=6, keep_codebooks=keep)
-    begun_codebook(tmp_path / "r").verify()
+    CodebookWriter.begun(tmp_path / "r").verify()
     dropped = tmp_path / "r" / "codebooks" / "c" / "0" / "0" / "0"
     dropped.parent.mkdir(parents=True, exist_ok=True)
     dropped.touch()  # a run that is killed after its commit has not removed it

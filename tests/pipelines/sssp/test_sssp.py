@@ -26,8 +26,8 @@ from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.stores.distances import DistancesWriter, begun_distances
-from pipelines.stores.paths import begun_paths
+from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.paths import PathsWriter
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
 
@@ -551,7 +551,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
     monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
     out = tmp_path / "killed"
-    killed = kill_when(begun_paths, out, {1: two_pids(two_processes)[0]})
+    killed = kill_when(PathsWriter.begun, out, {1: two_pids(two_processes)[0]})
     result = single_source_shortest_paths(two_processes, graph, out, range(rows), spread=spread, verify=True)
     assert 1 <= killed[0] < rows
     np.testing.assert_array_equal(result.distances(), want)
@@ -575,7 +575,7 @@ def test_a_killed_run_resumes_where_it_was(client, two, tmp_path):
     n = 600
     graph = store_arcs(tmp_path / "g", n, *random_arcs(n, 3000), "float32")
     out = tmp_path / "killed"
-    kill_at(5, begun_paths, RUN, graph.path, out)
+    kill_at(5, PathsWriter.begun, RUN, graph.path, out)
     with pytest.raises(StoreError, match="--resume"):
         open_paths(out)
     written = (out / "distances" / "c" / "0" / "0").stat().st_mtime_ns
@@ -614,7 +614,7 @@ def test_all_pairs_by_searches_resume_by_rows(client, tmp_path, monkeypatch):
     def fail(run):
         def block(start, column, values):
             if start >= 128:
-                while begun_distances(tmp_path / "d").progress()[0] < 128:  # until what went before is recorded
+                while DistancesWriter.begun(tmp_path / "d").progress()[0] < 128:  # until what went before is recorded
                     time.sleep(0.01)
                 raise RuntimeError("the plug is pulled")
             written(run)(start, column, values)

@@ -9,7 +9,7 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.som.mapping_quality import mapping_errors
 from pipelines.stores import StoreError
-from pipelines.stores.codebook import begun_codebook, create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.contents import record
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
@@ -77,7 +77,7 @@ def test_a_codebook_comes_back_with_its_history(tmp_path, samples):
 
 def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
     run = begin(tmp_path / "m", samples)
-    assert (run.committed(), begun_codebook(tmp_path / "m").progress()) == (-1, (-1, 3))
+    assert (run.committed(), CodebookWriter.begun(tmp_path / "m").progress()) == (-1, (-1, 3))
     run.write(0, np.ones((1, 6, 2)))
     run.commit(0, [])
     run.write(1, np.full((1, 6, 2), 2.0))
@@ -85,7 +85,7 @@ def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
     with pytest.raises(StoreError, match=r"1 of 3 epochs done; repeat .*som train .*s\.zarr"):
         open_codebook(tmp_path / "m")
     (tmp_path / "m" / "codebooks" / "c" / "left.partial").touch()
-    again = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    again = CodebookWriter.resume(tmp_path / "m", samples, OPTIONS)
     assert not (tmp_path / "m" / "codebooks" / "c" / "left.partial").exists()
     assert (again.committed(), again.errors(), again.read(1)[0, 0]) == (1, [0.5], 2.0)
     with pytest.raises(StoreError, match="another run took this store over"):
@@ -96,26 +96,26 @@ def test_an_unfinished_codebook_goes_on_where_it_was(tmp_path, samples):
 def test_a_run_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
     begin(tmp_path / "m", samples)
     with pytest.raises(StoreError, match="begun with metric taxicab, not cosine; repeat its options"):
-        resume_codebook(tmp_path / "m", samples, OPTIONS | {"metric": "cosine"})
+        CodebookWriter.resume(tmp_path / "m", samples, OPTIONS | {"metric": "cosine"})
     with pytest.raises(StoreError, match="begun without kernel, not with bubble"):
-        resume_codebook(tmp_path / "m", samples, OPTIONS | {"kernel": "bubble"})
+        CodebookWriter.resume(tmp_path / "m", samples, OPTIONS | {"kernel": "bubble"})
     other = write_samples(tmp_path / "t", ROWS)
     with pytest.raises(StoreError, match="other samples"):
-        resume_codebook(tmp_path / "m", other, OPTIONS)
+        CodebookWriter.resume(tmp_path / "m", other, OPTIONS)
     with pytest.raises(StoreError, match="is a samples store .*, but a map store .*is needed"):
-        resume_codebook(tmp_path / "t", samples, OPTIONS)
+        CodebookWriter.resume(tmp_path / "t", samples, OPTIONS)
     codebook_of(samples, tmp_path / "done")
-    assert resume_codebook(tmp_path / "done", samples, OPTIONS).finished
+    assert CodebookWriter.resume(tmp_path / "done", samples, OPTIONS).finished
 
 
 def test_training_that_stopped_early(tmp_path, samples):
     found = codebook_of(samples, tmp_path / "m", epochs=1)
     assert (found.epochs, found.sigmas, found.units().tolist()) == (1, (2.0,), found.units(1).tolist())
-    assert begun_codebook(tmp_path / "m").progress() == (1, 1)
+    assert CodebookWriter.begun(tmp_path / "m").progress() == (1, 1)
     found.verify()
     # Killed between cutting the array and recording it: later epochs have their place again.
     record(str(tmp_path / "m"), zarr.open_group(tmp_path / "m"), {"complete": False})
-    run = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    run = CodebookWriter.resume(tmp_path / "m", samples, OPTIONS)
     assert (run.committed(), run.epochs) == (1, 3)
     run.write(2, np.full((1, 6, 2), 9.0))
     assert run.read(1)[0, 0] == 1
@@ -132,7 +132,7 @@ def test_a_run_that_fails_while_it_finishes_is_resumed(tmp_path, samples, monkey
     with pytest.raises(OSError, match="the disk fails"):
         codebook_of(samples, tmp_path / "m")
     monkeypatch.undo()
-    run = resume_codebook(tmp_path / "m", samples, OPTIONS)
+    run = CodebookWriter.resume(tmp_path / "m", samples, OPTIONS)
     assert (run.committed(), run.errors()) == (3, [1.0, 1 / 2, 1 / 3])
     run.finish(3, [*run.errors(), 0.25], 0.25, np.arange(6))
     assert open_codebook(tmp_path / "m").quantization_errors == (1.0, 1 / 2, 1 / 3, 1 / 4)
@@ -329,12 +329,12 @@ def test_the_schedule_is_written_once(tmp_path):
         run.write(0, np.ones((1, 1, 2)))
         run.commit(0, [])
         sizes.append((tmp_path / f"{epochs}" / "zarr.json").stat().st_size)
-        assert begun_codebook(tmp_path / f"{epochs}").progress() == (0, epochs)
+        assert CodebookWriter.begun(tmp_path / f"{epochs}").progress() == (0, epochs)
         assert run.epochs == epochs
     assert abs(sizes[1] - sizes[0]) < 20
     (tmp_path / "10" / "sigmas" / "c" / "0").unlink()
     with pytest.raises(StoreError, match=r"10/sigmas: the chunk c/0 is missing"):
-        begun_codebook(tmp_path / "10").progress()
+        CodebookWriter.begun(tmp_path / "10").progress()
     zarr.open_array(tmp_path / "1000" / "sigmas", mode="r+").resize((0,))
     with pytest.raises(StoreError, match="a chunk of `sigmas` is not the one written there"):
-        begun_codebook(tmp_path / "1000").verify()
+        CodebookWriter.begun(tmp_path / "1000").verify()

@@ -18,7 +18,7 @@ from pipelines.pictures.distances import picture_distances
 from pipelines.routes.paths import shortest_path
 from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.contents import writable_array
-from pipelines.stores.distances import resume_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.hierarchy import open_hierarchy
 from pipelines.stores.schema import kind_of, open_store, store_schema
 from tilepath.cli.describe import store_facts, store_info
@@ -430,7 +430,7 @@ def test_a_run_does_not_go_on_from_a_state_that_is_not_the_one_committed(tiny_st
     chunks = chunks_of(path / "checkpoint-1")
     shutil.copyfile(chunks[0], chunks[1])
     with pytest.raises(StoreError, match="a chunk of `checkpoint-1` is not the one written there"):
-        resume_distances(path, open_graph(tmp_path / "graph"))
+        DistancesWriter.resume(path, open_graph(tmp_path / "graph"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import zarr
 
 from pipelines.stores import StoreError, create_distances, open_distances, write_graph
-from pipelines.stores.distances import begun_distances, resume_distances
+from pipelines.stores.distances import DistancesWriter
 from tilepath.cli.describe import store_facts, store_info
 
 
@@ -33,7 +33,7 @@ def matrices_in(out):
 def test_commits_alternate_between_two_slots_and_the_last_names_the_result(tmp_path, graph):
     out = tmp_path / "d.zarr"
     run = begin(out, graph)
-    assert (run.stage, run.slot, begun_distances(out).progress()) == (0, None, (0, 3))
+    assert (run.stage, run.slot, DistancesWriter.begun(out).progress()) == (0, None, (0, 3))
     matrices = [np.full((5, 5), float(i), dtype="float32") for i in range(3)]
     for stage in (1, 2):
         fill(run, matrices[stage - 1], result=False)
@@ -43,8 +43,8 @@ def test_commits_alternate_between_two_slots_and_the_last_names_the_result(tmp_p
         np.testing.assert_array_equal(run.read_rows(0, 5), matrices[stage - 1])
     fill(run, matrices[2], result=True)  # not committed: the checkpoint is still what counts
     assert matrices_in(out) == [run.slot, "distances"]  # the disk never holds three matrices
-    assert begun_distances(out).progress() == (2, 3)
-    again = resume_distances(out, graph)
+    assert DistancesWriter.begun(out).progress() == (2, 3)
+    again = DistancesWriter.resume(out, graph)
     np.testing.assert_array_equal(again.read_rows(1, 4), matrices[1][1:4])
     fill(again, matrices[2], result=True)
     again.commit(3)
@@ -82,7 +82,7 @@ def test_a_run_that_is_killed_at_its_last_commit_resumes(tmp_path, graph, monkey
             with pytest.raises(ZeroDivisionError):
                 run.commit(3)
     assert matrices_in(out) == ["checkpoint-1", "distances"]
-    run = resume_distances(out, graph)
+    run = DistancesWriter.resume(out, graph)
     assert run.finished == (killed == "after the record")
     if not run.finished:
         np.testing.assert_array_equal(run.read_rows(0, 5), state)
@@ -144,7 +144,7 @@ def test_a_run_that_lost_its_store_writes_nothing_to_it(tmp_path, graph, how, ro
     write()
     if how == "replaced":
         shutil.rmtree(out)
-    second = resume_distances(out, graph) if how == "resumed" else begin(out, graph)
+    second = DistancesWriter.resume(out, graph) if how == "resumed" else begin(out, graph)
     again, more = writing(second)
     again()
     more()

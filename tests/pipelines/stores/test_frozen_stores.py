@@ -12,7 +12,7 @@ import pytest
 from tiny_stores import RING
 
 from pipelines import shortest_path
-from pipelines.stores.codebook import open_codebook, resume_codebook
+from pipelines.stores.codebook import CodebookWriter, open_codebook
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.schema import kind_of
 
@@ -109,6 +109,8 @@ def test_maps(stores):
 
 
 def test_an_unfinished_run_goes_on(stores):
-    run = resume_codebook(stores / "part-codebook", opened(stores / "samples"), {"metric": "euclidean", "epochs": 3})
+    run = CodebookWriter.resume(
+        stores / "part-codebook", opened(stores / "samples"), {"metric": "euclidean", "epochs": 3}
+    )
     equal(run.read(1), CODEBOOKS[1])
     assert open_codebook(stores / "codebook").d == 2

@@ -5,7 +5,7 @@ import pytest
 from path_rows import write_rows
 
 from pipelines.stores import StoreError, create_paths, open_distances, open_paths, write_graph
-from pipelines.stores.paths import begun_paths, resume_paths
+from pipelines.stores.paths import PathsWriter
 
 FAR = np.iinfo("int32").max
 
@@ -37,7 +37,7 @@ def fill(run, *, rows=None, spoil=None):
 
 def test_rows_come_back_and_the_store_pickles_as_its_path(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
-    assert (run.rows, run.row_sources(1), begun_paths(tmp_path / "p").progress()) == (3, (1,), (0, 3))
+    assert (run.rows, run.row_sources(1), PathsWriter.begun(tmp_path / "p").progress()) == (3, (1,), (0, 3))
     fill(run)
     paths = open_paths(tmp_path / "p")
     assert (paths.shape, paths.dtype, paths.sources.tolist()) == ((3, 5), np.int32, [4, 1, 3])
@@ -73,10 +73,10 @@ def test_distances_alone(tmp_path, graph):
 def test_an_unfinished_store_goes_on_where_it_was(tmp_path, graph):
     run = begin(tmp_path / "p", graph)
     fill(run, rows=[0, 2])
-    assert begun_paths(tmp_path / "p").progress() == (2, 3)
+    assert PathsWriter.begun(tmp_path / "p").progress() == (2, 3)
     with pytest.raises(StoreError, match=r"2 of 3 rows done; repeat .*tilepath sssp .*g\.zarr"):
         open_paths(tmp_path / "p")
-    again = resume_paths(tmp_path / "p", graph)
+    again = PathsWriter.resume(tmp_path / "p", graph)
     assert again.rows_done().tolist() == [True, False, True]
     with pytest.raises(StoreError, match="another run took this store over"):
         run.record(np.ones(3, bool))
@@ -91,7 +91,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     fill(begin(tmp_path / "p", graph))
     other = write_graph(tmp_path / "o.zarr", np.array([0, 1, 1]), np.array([1]), np.ones(1, "int32"))
     with pytest.raises(StoreError, match="another graph"):
-        resume_paths(tmp_path / "p", other)
+        PathsWriter.resume(tmp_path / "p", other)
     with pytest.raises(StoreError, match="computed from another graph"):
         open_paths(tmp_path / "p").graph(other.path)
     with pytest.raises(
@@ -103,7 +103,7 @@ def test_other_stores_and_other_graphs_are_refused(tmp_path, graph):
     with pytest.raises(StoreError, match="exists already"):
         begin(tmp_path / "p", graph)
     begin(tmp_path / "p", graph, overwrite=True)
-    assert begun_paths(tmp_path / "p.new").progress() == (0, 3)
+    assert PathsWriter.begun(tmp_path / "p.new").progress() == (0, 3)
     open_paths(tmp_path / "p").verify()
 
 

@@ -12,7 +12,7 @@ from path_rows import write_rows
 
 from pipelines.files.output_file import check_folder, whole_file
 from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
-from pipelines.stores.paths import resume_paths
+from pipelines.stores.paths import PathsWriter
 from pipelines.stores.place import clear_leftovers, new_store, refuse_inputs, standing
 from pipelines.stores.samples import write_samples
 
@@ -144,7 +144,7 @@ def test_the_old_result_stays_until_the_new_one_is_whole(tmp_path, graph):
         open_paths(tmp_path / "p.new")
     stands = standing(tmp_path / "p", "paths/1", [graph.path], resume=True, overwrite=False)
     assert stands == str(tmp_path / "p.new")
-    fill(resume_paths(stands, graph), [0, 2], 2)
+    fill(PathsWriter.resume(stands, graph), [0, 2], 2)
     assert sorted(os.listdir(tmp_path)) == ["g.zarr", "p"]
     found = open_paths(tmp_path / "p")
     found.verify()
@@ -189,7 +189,7 @@ def test_a_result_that_could_not_take_its_place_is_kept(tmp_path, graph):
         fill(run, [0, 1, 2], 2)
     open_graph(tmp_path / "p").verify()
     os.rename(tmp_path / "p", tmp_path / "graph")
-    assert resume_paths(tmp_path / "p.new", graph).path == str(tmp_path / "p")  # complete: it takes its place now
+    assert PathsWriter.resume(tmp_path / "p.new", graph).path == str(tmp_path / "p")  # complete: it takes its place now
     assert open_paths(tmp_path / "p").distances((0, 0)) == 2
 
 

@@ -14,11 +14,11 @@ from path_rows import write_rows
 from gpuops.som.grid import Grid
 from pipelines import all_pairs_shortest_paths, map_samples, single_source_shortest_paths, train_som
 from pipelines.stores import StoreError, create_distances, create_paths, write_graph
-from pipelines.stores.codebook import create_codebook, open_codebook, resume_codebook
+from pipelines.stores.codebook import CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.contents import record
-from pipelines.stores.distances import resume_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.mapping import create_mapping, resume_mapping
-from pipelines.stores.paths import resume_paths
+from pipelines.stores.paths import PathsWriter
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
 
@@ -62,7 +62,7 @@ def begin(tmp_path, graph, samples):
             writer.write_rows(0, np.ones((5, 5), "int32"))
             writer.commit(1)
 
-        return writer, commit, partial(resume_distances, source=graph), other
+        return writer, commit, partial(DistancesWriter.resume, source=graph), other
 
     def paths():
         writer = create_paths(out, graph, dtype="int32", sources=[3], chunk=1)
@@ -72,7 +72,7 @@ def begin(tmp_path, graph, samples):
             write_rows(writer, 0, np.ones((1, 5), "int32"), np.zeros((1, 5), "int32"))
             writer.record(np.array([True]))
 
-        return writer, commit, partial(resume_paths, source=graph), other
+        return writer, commit, partial(PathsWriter.resume, source=graph), other
 
     def codebook():
         writer = train(out, samples, end=False)
@@ -83,7 +83,7 @@ def begin(tmp_path, graph, samples):
             writer.commit(1, [1.0])
             writer.finish(1, [1.0, 1.0], 0.0, np.array([2, 2]))
 
-        return writer, commit, partial(resume_codebook, source=samples, options={"epochs": 1}), other
+        return writer, commit, partial(CodebookWriter.resume, source=samples, options={"epochs": 1}), other
 
     def mapping():
         train(tmp_path / "m", samples)

@@ -19,12 +19,12 @@ from path_rows import write_rows
 from gpuops.hierarchy import close_hierarchy
 from pipelines.stores import StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.circuits import open_circuits
-from pipelines.stores.codebook import open_codebook, resume_codebook
-from pipelines.stores.distances import resume_distances
-from pipelines.stores.hierarchy import resume_hierarchy
+from pipelines.stores.codebook import CodebookWriter, open_codebook
+from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.hierarchy import HierarchyWriter
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.matrix import open_matrix
-from pipelines.stores.paths import resume_paths
+from pipelines.stores.paths import PathsWriter
 from pipelines.stores.samples import open_samples
 from tilepath.cli.describe import store_facts
 
@@ -64,7 +64,7 @@ class Meanwhile:
 
 
 def next_checkpoint(out, given):
-    run = resume_distances(out, open_graph(given / "graph"))
+    run = DistancesWriter.resume(out, open_graph(given / "graph"))
     run.make_checkpoint()
     for start in range(0, 5, 2):
         run.write_rows(start, np.ones((min(2, 5 - start), 5), "float32"), result=False)
@@ -72,27 +72,27 @@ def next_checkpoint(out, given):
 
 
 def result(out, given):
-    run = resume_distances(out, open_graph(given / "graph"))
+    run = DistancesWriter.resume(out, open_graph(given / "graph"))
     run.make_result()
     run.write_rows(0, np.ones((2, 5), "float32"))
     run.commit(3)
 
 
 def last_rows(out, given):
-    run = resume_paths(out, open_graph(given / "graph"))
+    run = PathsWriter.resume(out, open_graph(given / "graph"))
     write_rows(run, 1, np.zeros((1, 5), "int32"), np.full((1, 5), -1))
     run.record(np.ones(3, bool))
 
 
 def tables(out, given):
     graph = open_graph(given / "graph")
-    run = resume_hierarchy(out, graph)
+    run = HierarchyWriter.resume(out, graph)
     indptr, indices, weights = graph.rows()
     run.complete(close_hierarchy(run.structure(), indptr, indices, weights.astype("float64")))
 
 
 def last_codebooks(out, given):
-    run = resume_codebook(out, open_samples(given / "samples"), {"metric": "euclidean", "epochs": 3})
+    run = CodebookWriter.resume(out, open_samples(given / "samples"), {"metric": "euclidean", "epochs": 3})
     run = replace(run, keep=1)
     for epoch in 2, 3:
         run.write(epoch, np.ones((1, 6, 2)))

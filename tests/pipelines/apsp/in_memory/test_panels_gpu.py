@@ -12,7 +12,7 @@ from pipeline_fixtures import kill_at
 
 from pipelines import all_pairs_shortest_paths
 from pipelines.stores import write_graph
-from pipelines.stores.distances import begun_distances
+from pipelines.stores.distances import DistancesWriter
 
 pytestmark = pytest.mark.multigpu
 N, BLOCK = 8000, 1000  # a row panel is 32 MB, a ring 96
@@ -120,7 +120,7 @@ if __name__ == "__main__":
 def test_a_killed_run_resumes_with_the_same_bits_and_keeps_no_memory(two_gpus, large, tmp_path):
     graph, _, want = large
     before, out = dict(two_gpus.run(free_bytes).values()), tmp_path / "killed"
-    kill_at(3, begun_distances, RUN, graph.path, out)
+    kill_at(3, DistancesWriter.begun, RUN, graph.path, out)
     found = all_pairs_shortest_paths(two_gpus, graph, out, workers=2, sources=KEPT, resume=True)[:]
     np.testing.assert_array_equal(found, want)
     assert_memory_is_back(two_gpus, before)

@@ -32,7 +32,7 @@ from pipelines.apsp.out_of_core.plan import commits_of
 from pipelines.apsp.out_of_core.super_stages import SuperStages
 from pipelines.apsp.solve import _job
 from pipelines.stores import StoreError, create_distances, open_distances
-from pipelines.stores.distances import begun_distances
+from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers import mapped_memory, rings
@@ -237,7 +237,7 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
     with pytest.raises(Stop):
         run(client, graph, out, Windows(N, BLOCK, 32, 32, resident), commit_seconds=0, shown=Stopping(after=4))
-    assert begun_distances(out).progress() == (6, 10)  # the fourth of two stages each was not committed
+    assert DistancesWriter.begun(out).progress() == (6, 10)  # the fourth of two stages each was not committed
     with pytest.raises(StoreError, match="--resume"):
         open_distances(out)
     with pytest.raises(StoreError, match="begun with method out-of-core, not floyd-warshall"):
@@ -340,7 +340,7 @@ def test_no_commits_in_memory_before_the_end_unless_asked_for(client, tmp_path):
     graph = float_graph(tmp_path / "g")
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "out", Windows(N, BLOCK, 32, 32, True), shown=Stopping(after=4))
-    assert begun_distances(tmp_path / "out").progress() == (0, 10)
+    assert DistancesWriter.begun(tmp_path / "out").progress() == (0, 10)
     assert not list((tmp_path / "out").glob("checkpoint-*"))
 
 
@@ -352,18 +352,18 @@ def test_without_commits_the_store_holds_one_matrix(client, tmp_path, monkeypatc
     windows = Windows(N, BLOCK, 16, 16, False)
     with pytest.raises(Stop):
         run(client, graph, out, windows, shown=Stopping(after=3))
-    assert begun_distances(out).progress() == (0, 10)  # the third was not committed yet
+    assert DistancesWriter.begun(out).progress() == (0, 10)  # the third was not committed yet
     assert len(list(out.glob("checkpoint-*"))) == 1
     asks = iter([False, False, True])
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "asked", windows, shown=Stopping(after=4))
-    assert begun_distances(tmp_path / "asked").progress() == (3, 10)
+    assert DistancesWriter.begun(tmp_path / "asked").progress() == (3, 10)
     for again in out, tmp_path / "asked":  # from the weights, and from a commit, which stays
         got = out_of_core(client, graph, again, resume=True, host_memory=150_000, commit_seconds=None)
         np.testing.assert_array_equal(got[:], want)
     with pytest.raises(Stop):
         run(client, graph, tmp_path / "last", windows, shown=Stopping(after=9))
-    assert begun_distances(tmp_path / "last").progress() == (8, 10)  # before the result is written
+    assert DistancesWriter.begun(tmp_path / "last").progress() == (8, 10)  # before the result is written
 
 
 def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client, tmp_path, monkeypatch):
@@ -519,17 +519,17 @@ def test_killed_runs_give_the_bits_of_undisturbed_ones(client, tmp_path, kills):
     for _ in range(kills):
         victim = subprocess.Popen([sys.executable, "-c", RUN, graph.path, out], stdout=subprocess.PIPE)
         assert victim.stdout.readline() == b"begins\n"
-        while victim.poll() is None and not (out.exists() and begun_distances(out).progress()[0] > len(stages)):
+        while victim.poll() is None and not (out.exists() and DistancesWriter.begun(out).progress()[0] > len(stages)):
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.3))
         victim.kill()
         victim.communicate()
-        stages.append(begun_distances(out).progress()[0])
-        if begun_distances(out).finished:
+        stages.append(DistancesWriter.begun(out).progress()[0])
+        if DistancesWriter.begun(out).finished:
             break
     got = out_of_core(client, graph, out, block=16, resume=True)
     np.testing.assert_array_equal(got[:], want)
-    print(f"\nkilled at stages {stages} of {begun_distances(out).progress()[1]}, then the bits of an undisturbed run")
+    print(f"\nkilled at stages {stages} of {DistancesWriter.begun(out).progress()[1]}, then the same bits")
 
 
 @pytest.mark.parametrize("resident", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -538,7 +538,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit after every super-stage
     graph, out = float_graph(tmp_path / "g", 256), tmp_path / "out"
     want = in_core(client, graph, tmp_path / "core", block=16)[:]
-    killed = kill_when(begun_distances, out, dict(zip((3, 8), two_pids(two_processes), strict=True)))  # of 17
+    killed = kill_when(DistancesWriter.begun, out, dict(zip((3, 8), two_pids(two_processes), strict=True)))  # of 17
     windows = Windows(256, 16, 32, 32, resident, sharers=2 if resident else 1)
     got = run(two_processes, graph, out, windows, commit_seconds=0)
     assert len(killed) == 2
