@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from pipelines.stores.codebook import open_codebook as open_codebook
     from pipelines.stores.distances import Distances as Distances
     from pipelines.stores.distances import open_distances as open_distances
+    from pipelines.stores.errors import StoreError as StoreError
     from pipelines.stores.graph import Graph as Graph
     from pipelines.stores.graph import open_graph as open_graph
     from pipelines.stores.graph_writer import write_graph as write_graph
@@ -96,7 +97,6 @@ if TYPE_CHECKING:
     from pipelines.stores.samples import Samples as Samples
     from pipelines.stores.samples import open_samples as open_samples
     from pipelines.stores.samples import write_samples as write_samples
-    from pipelines.stores.schema import StoreError as StoreError
     from pipelines.stores.vertex_names import positions as positions
     from pipelines.turns.write import write_turns as write_turns
     from pipelines.validation.distances import verify_distances as verify_distances

@@ -18,7 +18,7 @@ import pyarrow.csv
 
 from pipelines.formats.arc_sort import write_sorted
 from pipelines.formats.arc_stream import ArcStream
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 EARTH_RADIUS_KM = 6371.0088  # mean radius, IUGG
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gpuops.numbers import outside_infinity
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 
 def random_arcs(n, m, *, low=0, high=50, seed=0, undirected=False):

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 
 from clusters import start
 from gpuops.numbers import outside_infinity
-from pipelines.stores import create_distances, open_distances, write_graph
+from pipelines.stores.distances import create_distances, open_distances
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import Progress
 from tilepath import cli
 

@@ -6,13 +6,15 @@ from path_rows import write_rows
 
 from gpuops import close_hierarchy, hierarchy_structure
 from gpuops.som.grid import Grid
-from pipelines.stores import create_distances, create_paths, write_graph
 from pipelines.stores.circuits import write_circuits
 from pipelines.stores.codebook import create_codebook, open_codebook
+from pipelines.stores.distances import create_distances
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.hierarchy import create_hierarchy
 from pipelines.stores.lines import Lines
 from pipelines.stores.mapping import create_mapping
 from pipelines.stores.matrix import create_matrix
+from pipelines.stores.paths import create_paths
 from pipelines.stores.samples import new_samples, open_samples
 
 RING = (np.arange(5)[None] - np.arange(5)[:, None]) % 5  # distances around a ring of five vertices

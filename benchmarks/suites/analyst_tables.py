@@ -21,7 +21,7 @@ from benchmarks.harness import ROOT, Bench
 from clusters import start
 from pipelines import build_hierarchy, criticality, generate, od, positions
 from pipelines.generators import Road
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
 SIDE, HOMES, SCHOOLS, WITHIN = 66, 500, 40, 20.0

@@ -23,7 +23,8 @@ from gpuops.minplus import ROWS, packed_columns, relax_register_tile
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
-from pipelines.stores import Graph, open_graph, write_graph
+from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.validation.distances import verify_distances
 
 CONVENTION = "n^3 relaxations (m n p for a product), nothing skipped; wall seconds, device synchronized"

@@ -25,8 +25,8 @@ from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS, all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, RMat, Road, UniformRandom
-from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of

@@ -18,8 +18,8 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.harness import Bench
-from pipelines.stores import create_distances, write_graph
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, create_distances
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.saving import Savers
 
 CONVENTION = (

@@ -34,7 +34,7 @@ from pipelines import generate
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, Road
 from pipelines.routes.paths import Walker
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 CONVENTION = (
     "wall seconds, device synchronized; vertices per second of what is made once, distances per second of answers"

@@ -23,7 +23,7 @@ from benchmarks.harness import Bench
 from pipelines.formats.graphs import import_graph
 from pipelines.generators import csr
 from pipelines.generators.grids import Road
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 CONVENTION = (
     "wall seconds of import_graph, from a file in the page cache to a durable store that replaces an older one; "

@@ -29,7 +29,7 @@ from pipelines import build_hierarchy, generate
 from pipelines.generators import Road
 from pipelines.od_tables.write import write_od_table
 from pipelines.places.points import Points
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
 CONVENTION = (

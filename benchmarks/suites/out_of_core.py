@@ -26,8 +26,9 @@ from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.layout import Windows
-from pipelines.stores import Graph, write_graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph import Graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.progress import Progress

@@ -31,7 +31,9 @@ from benchmarks.scaling_constants import time_constants
 from benchmarks.suites.apsp import arithmetic_seconds
 from clusters import start
 from pipelines import all_pairs_shortest_paths, positions
-from pipelines.stores import Distances, Graph, write_graph
+from pipelines.stores.distances import Distances
+from pipelines.stores.graph import Graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.validation.distances import verify_distances
 
 CONVENTION = (

@@ -22,7 +22,7 @@ from benchmarks.harness import Bench, speedups
 from clusters import start
 from pipelines import generate, positions, single_source_shortest_paths
 from pipelines.generators import RMat
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 
 CONVENTION = (
     "seconds of the searches on the worker that searches longest; `whole_seconds` from store to store: reading and "

@@ -12,8 +12,8 @@ import pyarrow as pa
 from gpuops.arrays import on_host
 from gpuops.csr import equal_ranges
 from pipelines.files.tables import check_output, vertex_names, write_table
-from pipelines.stores import Graph, new_graph, open_graph
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.graph import SCHEMA, Graph, open_graph
+from pipelines.stores.graph_writer import new_graph
 from pipelines.stores.neighbours import ReversedGraph
 from pipelines.stores.on_device import rows_on
 from pipelines.stores.place import refuse_existing, refuse_inputs

@@ -31,7 +31,7 @@ import pyarrow as pa
 import gpuops
 from gpuops import csr
 from pipelines.files.tables import write_table
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 
 EXACT = 2**53  # integers below this are exact in float64
 MOST_TOGETHER = {True: 64, False: 16}  # searches between two looks at the bounds: by hops, and by weights
@@ -89,7 +89,7 @@ def eccentricities(graph: Graph | str | os.PathLike[str], *, hops: bool = False,
 
     Raises
     ------
-    pipelines.stores.StoreError
+    StoreError
         The graph store is missing, foreign or damaged.
     ValueError
         A weight is negative, or the graph has no vertex.

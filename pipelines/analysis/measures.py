@@ -27,7 +27,8 @@ from numba import njit
 
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import write_table
-from pipelines.stores import Distances, Graph, open_distances
+from pipelines.stores.distances import Distances, open_distances
+from pipelines.stores.graph import Graph
 
 
 class OfComponent(NamedTuple):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gpuops.arrays import is_cupy, on_host
 from pipelines.files.tables import check_output, vertex_names, write_table
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.neighbours import ReversedGraph
 from pipelines.stores.on_device import rows_on
 

@@ -38,8 +38,8 @@ from pipelines.hierarchy.plan import (
 )
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.durable import remove_folder
+from pipelines.stores.errors import disk_errors
 from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
-from pipelines.stores.schema import disk_errors
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library

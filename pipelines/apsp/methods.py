@@ -17,8 +17,8 @@ import numpy as np
 from distributed import Client
 
 from pipelines.apsp.layout import Layout
-from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph import Graph
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import Progress, duration
 

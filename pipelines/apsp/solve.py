@@ -18,11 +18,11 @@ from pipelines.apsp.in_memory.stages import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices
-from pipelines.stores import Distances, Graph, create_distances, open_distances, open_graph
-from pipelines.stores.distances import SCHEMA, DistancesWriter
+from pipelines.stores.distances import SCHEMA, Distances, DistancesWriter, create_distances, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
-from pipelines.stores.schema import StoreError
 from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
@@ -123,7 +123,7 @@ def all_pairs_shortest_paths(
         Memory or disk is too small; nothing is written.
     gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An option has no such value, or does not go with another option, or the graph has no vertices.

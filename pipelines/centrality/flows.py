@@ -24,7 +24,7 @@ from pipelines.files.tables import (
     vertex_names,
     write_table,
 )
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers, on_devices
@@ -79,7 +79,7 @@ def link_flows(
         Flows are not conserved at a vertex, or do not cost what shortest paths cost.
     pipelines.workers.capacity.DoesNotFitError
         The memory of the workers is too small.
-    pipelines.stores.StoreError
+    StoreError
         The graph store is missing, foreign or damaged.
     ValueError
         A weight is not above 0 or is lost in a distance, an entry of the demand is not a vertex or an amount, no path

@@ -12,7 +12,7 @@ from distributed import Client
 from gpuops import betweenness_factors, csr, verify_betweenness
 from pipelines.centrality.sums_on_workers import BetweennessJob, Landing, sources_of_task, total
 from pipelines.files.tables import check_output, vertex_names, write_table
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import measure_workers, on_devices
@@ -81,7 +81,7 @@ def betweenness(
         The betweenness of all vertices or edges does not add up to the number of vertices or arcs of shortest paths.
     pipelines.workers.capacity.DoesNotFitError
         The memory of the workers is too small.
-    pipelines.stores.StoreError
+    StoreError
         The graph store is missing, foreign or damaged.
     ValueError
         A weight is not above 0 or is lost in a distance, or an option does not go with the graph or with another

@@ -15,7 +15,7 @@ from distributed import Future
 
 from gpuops.centrality import GROUP, Betweenness, Summation
 from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import Needs, WorkerFacts
 from pipelines.workers.device_arrays import array_library

@@ -13,8 +13,8 @@ from gpuops import NotEulerianError, euler_circuit, verify_circuit
 from gpuops.arrays import library_of
 from gpuops.options import one_of
 from pipelines.euler.plan import METHODS, EulerPlan, make_euler_plan
-from pipelines.stores import Graph, open_graph
 from pipelines.stores.circuits import SCHEMA, Circuits, open_circuits, write_circuits
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import VertexName
@@ -84,7 +84,7 @@ def euler_circuits(
         The walk is not correct.
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; no store is written.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An argument is out of range.

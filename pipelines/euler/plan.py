@@ -9,7 +9,7 @@ from functools import partial
 from distributed import Client
 
 from gpuops.memory import available_memory, size
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, Needs, WorkerFacts, measure_workers, refuse_disk
 from pipelines.workers.plans import Plan, refusing, run_plan

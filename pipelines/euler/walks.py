@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from pipelines.exports import export_store
 from pipelines.files.tables import check_output, vertex_names
-from pipelines.stores import Graph
 from pipelines.stores.circuits import Circuits
+from pipelines.stores.graph import Graph
 
 _PIECE = 1 << 16  # vertices of a walk read at a time
 

@@ -37,13 +37,16 @@ from pipelines.exports.streamed_files import WRITERS, Coordinates, Matrix
 from pipelines.files.layers import suffix_of
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import vertex_names
-from pipelines.stores import Distances, Graph, Paths
 from pipelines.stores.circuits import Circuits
 from pipelines.stores.codebook import Codebook
+from pipelines.stores.distances import Distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.mapping import Mapping
+from pipelines.stores.paths import Paths
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, kind_of, store_schema, unknown_schema
+from pipelines.stores.schema import kind_of, store_schema, unknown_schema
 from pipelines.stores.table_stores import Columns, TableStore
 
 _PIECE = 1 << 20  # rows of a table, or values of a matrix, in memory at a time

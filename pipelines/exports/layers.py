@@ -14,12 +14,11 @@ from pipelines.files.coordinate_systems import line_lengths, metres_of
 from pipelines.files.layers import check_layers, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
-from pipelines.stores.graph import DEGREES
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
 from pipelines.stores.road_network import road_network
-from pipelines.stores.schema import StoreError
 
 if TYPE_CHECKING:
     import geopandas
@@ -73,7 +72,7 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
 
     Raises
     ------
-    pipelines.stores.StoreError
+    StoreError
         The graph has no coordinates.
     ImportError
         GeoPandas is missing.

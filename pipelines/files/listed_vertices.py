@@ -18,7 +18,8 @@ from pipelines.files.tables import (
     read_columns,
     reading,
 )
-from pipelines.stores import Graph, StoreError
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
 from pipelines.stores.vertex_names import VertexNameList
 
 SHOWN = 3  # vertices named in a message

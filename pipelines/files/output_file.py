@@ -23,7 +23,8 @@ from typing import IO, Any
 
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.durable import replace, sync_file, sync_names
-from pipelines.stores.schema import disk_errors, refuse_no_place, refuse_within_store
+from pipelines.stores.errors import disk_errors
+from pipelines.stores.schema import refuse_no_place, refuse_within_store
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:

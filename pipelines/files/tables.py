@@ -27,8 +27,8 @@ import pyarrow.parquet
 
 from gpuops.memory import available_memory, size
 from pipelines.files.output_file import check_free, whole_file
-from pipelines.stores import Graph, StoreError
-from pipelines.stores.errors import raise_if_of_system
+from pipelines.stores.errors import StoreError, raise_if_of_system
+from pipelines.stores.graph import Graph
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")

@@ -19,11 +19,11 @@ from pipelines.files.coordinate_systems import FROM_WEB_MERCATOR, is_web_mercato
 from pipelines.formats.arc_spool import Spool
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.stores import Graph, new_graph, open_graph
-from pipelines.stores.graph import DEGREES, SCHEMA
+from pipelines.stores.errors import disk_errors
+from pipelines.stores.graph import DEGREES, SCHEMA, Graph, open_graph
+from pipelines.stores.graph_writer import new_graph
 from pipelines.stores.lines import Lines
 from pipelines.stores.place import refuse_existing
-from pipelines.stores.schema import disk_errors
 from pipelines.stores.vertex_names import integers_of
 
 LABELS_AT_A_TIME = 1 << 20  # labels that are converted to integers at a time

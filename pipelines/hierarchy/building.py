@@ -28,7 +28,7 @@ from pipelines.hierarchy.plan import (
     without_metis,
 )
 from pipelines.places.by_place import ByPlace, has_scipy, vertices_by_place
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyWriter, open_hierarchy
 from pipelines.stores.place import take_place
 from pipelines.stores.schema import counted

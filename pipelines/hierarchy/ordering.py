@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpuops.hierarchy import hierarchy_order
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.workers.child import in_child
 
 # Vertices and arcs up to which METIS runs in the calling thread: it holds the interpreter's lock for about a second, as

@@ -21,7 +21,7 @@ from gpuops.hierarchy.memory import (
 )
 from gpuops.memory import size
 from pipelines.places.by_place import by_place_bytes
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
 from pipelines.workers.progress import with_prefix

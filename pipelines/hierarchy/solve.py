@@ -12,7 +12,7 @@ from distributed import Client
 from gpuops.errors import WeightRangeError
 from pipelines.hierarchy.building import Job, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.place import growing_place
 from pipelines.stores.resuming import resumed
@@ -85,7 +85,7 @@ def build_hierarchy(
         `resume`. Or searches are faster by far; then nothing is written.
     gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         The graph of `like` has other vertices, or `like` is given together with `thorough`.

@@ -18,7 +18,7 @@ from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.od_tables.units import Measured
 from pipelines.routes.distances import LANES, SearchedDistances
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.units import read_numbers
 from pipelines.workers.device_arrays import to_host

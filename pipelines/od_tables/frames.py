@@ -22,7 +22,7 @@ from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.single import are_rows
 from pipelines.routes.along import Also
 from pipelines.routes.road_lengths import RoadsAlong
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 if TYPE_CHECKING:
     import pandas
@@ -124,7 +124,7 @@ def od(
     ValueError
         An option has a wrong value or does not go with another one, a place or a column is wrong (the message names the
         row), or memory cannot hold the table.
-    pipelines.stores.StoreError
+    StoreError
         A vertex does not exist, or a store is damaged.
 
     Warns

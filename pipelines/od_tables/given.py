@@ -16,7 +16,7 @@ from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import OpenNetwork
 from pipelines.places.points import Points, every_vertex, merged, points_from
 from pipelines.places.single import is_point
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 
 

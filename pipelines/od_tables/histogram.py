@@ -20,7 +20,7 @@ from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, warn
 from pipelines.od_tables.plan import rows_in_block
 from pipelines.od_tables.units import Measured, measured
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
 

@@ -18,7 +18,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.forms import Found
 from pipelines.places.points import Points
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 PROBES = 16  # trial searches that estimate how many vertices a search reaches
 FEW = 100  # fewest destinations for which searches are tried

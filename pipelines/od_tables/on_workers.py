@@ -11,8 +11,8 @@ from distributed import Client, Future
 
 from pipelines.hierarchy.plan import answers
 from pipelines.od_tables.blocks import Distances, Reducing
-from pipelines.stores import store_bytes
 from pipelines.stores.hierarchy import HierarchyStore
+from pipelines.stores.schema import store_bytes
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library

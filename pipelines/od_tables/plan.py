@@ -20,7 +20,7 @@ from pipelines.od_tables.units import Measured, measured
 from pipelines.places.points import Points
 from pipelines.routes.along import Along, Also, named, read_along
 from pipelines.routes.paths import Walker
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.units import limits_in
 

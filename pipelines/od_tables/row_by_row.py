@@ -23,7 +23,7 @@ from pipelines.places.row_names import INDEX, repeated, with_index
 from pipelines.places.snapping import Snapping
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import Positions, positions
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.units import METRES, SECONDS, limit_in, no_unit, symbol_of, units_like
 
 

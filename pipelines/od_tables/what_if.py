@@ -26,8 +26,8 @@ from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
 from pipelines.places.row_names import numbered, text_of
 from pipelines.routes.pairs import read_pairs
-from pipelines.stores import Graph
 from pipelines.stores.changed import closed_arcs
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_roads import ends_of
 from pipelines.stores.vertex_names import positions

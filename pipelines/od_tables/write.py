@@ -22,8 +22,8 @@ from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, limits_of, plan_table, rows_in_block
 from pipelines.places.points import Points
 from pipelines.routes.along import Also
-from pipelines.stores import Graph
 from pipelines.stores.commit_clock import CommitClock
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.matrix import SCHEMA, MatrixWriter, create_matrix
 from pipelines.stores.place import refuse_both
@@ -115,7 +115,7 @@ def write_od_table(
         The memory of the workers is too small.
     FileExistsError
         `out` exists.
-    pipelines.stores.StoreError
+    StoreError
         The matrix store exists, or was begun with other inputs or options.
     """
     opened = source if isinstance(source, Graph) else graph or source.graph()

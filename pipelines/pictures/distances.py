@@ -11,7 +11,8 @@ import numpy as np
 from gpuops.numbers import outside_infinity
 from pipelines.files.figures import figure_file, shortened, title_of_distances
 from pipelines.pictures.drawing import GREY
-from pipelines.stores import Distances, Graph, open_distances
+from pipelines.stores.distances import Distances, open_distances
+from pipelines.stores.graph import Graph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

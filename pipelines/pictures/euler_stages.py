@@ -15,7 +15,7 @@ from pipelines.files.output_file import check_free
 from pipelines.pictures.drawing import NAMED_NODES, NUMBERED_ARCS, RED, Drawing
 from pipelines.pictures.graphs import picture_graph, write_drawing
 from pipelines.pictures.part import MOST_VERTICES
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.schema import counted
 
 if TYPE_CHECKING:

@@ -26,11 +26,14 @@ from pipelines.routes.distances import open_rows
 from pipelines.routes.paths import shortest_path
 from pipelines.routes.route import Route
 from pipelines.routes.tree_paths import tree_path
-from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
 from pipelines.stores.changed import closed_lines
 from pipelines.stores.circuits import Circuits, open_circuits
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
+from pipelines.stores.paths import Paths, open_paths
 from pipelines.stores.road_network import road_network
+from pipelines.stores.schema import store_schema
 from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions, VertexName, positions

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipelines.pictures.graphs import picture_graph
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 MOST_VERTICES, MOST_ARCS = 60, 200  # a larger graph takes more than half a second to draw
 

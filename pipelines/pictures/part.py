@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 
 MOST_VERTICES, MOST_ARCS = 2_000, 20_000  # largest picture of a graph without coordinates

@@ -18,7 +18,7 @@ from pipelines.files.tables import (
     read_columns,
     select_columns,
 )
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 TableLike: TypeAlias = pa.Table | str | os.PathLike[str]
 DISTANCES = ("travel_time", "distance")  # columns of distances in a table of `tilepath.od`

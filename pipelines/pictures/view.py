@@ -35,8 +35,8 @@ from pipelines.pictures.layout import on_paper
 from pipelines.pictures.part import Part
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.routes.route import Route
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import Division
 from pipelines.stores.lines import points_along
 from pipelines.stores.schema import counted, number

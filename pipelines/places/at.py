@@ -13,7 +13,7 @@ from pipelines.places.points import Points, points_from
 from pipelines.places.single import are_rows, is_point
 from pipelines.places.snapping import Snapping
 from pipelines.places.systems import ON_EARTH
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions, VertexName, positions
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
 LEAF = 16  # most vertices of a range that is not divided

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from pipelines.places.snapping import Snapping
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, open_hierarchy
 from pipelines.stores.schema import check_path, kind_of
 

@@ -45,7 +45,7 @@ from pipelines.places.snapping import (
     refuse_outside,
 )
 from pipelines.places.systems import ON_EARTH, axes_of_pairs, unit_of
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.places.by_place import EARTH_RADIUS, nearest, vertices_by_place
 from pipelines.places.systems import Located, located
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 
 FAR_METRES = 1000.0  # a place this far from its vertex is far, if distances are in metres

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipelines.files.coordinate_systems import crs_named, metres_of, to_system
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_degrees, are_geographic, coordinate_system
-from pipelines.stores.graph import DEGREES
+from pipelines.stores.graph import DEGREES, Graph
 
 ON_EARTH = ("lon", "lat")
 

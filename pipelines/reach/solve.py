@@ -22,8 +22,8 @@ from pipelines.reach.areas import AREAS, GAPS, HULLS, areas_of, default_width, p
 from pipelines.reach.limits import Limits, parse_limits
 from pipelines.reach.reached import Cut, Pieces, cut_lines, reached_pieces
 from pipelines.routes.distances import Rows, SearchedDistances, open_rows
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic, coordinate_system
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import points_along
 

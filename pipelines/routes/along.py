@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, no_type_check
 import numpy as np
 from numba import njit
 
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.road_network import RoadNetwork, road_network
 
 Also: TypeAlias = str | Iterable[str] | Mapping[str, Graph | str | os.PathLike[str] | np.ndarray | None] | None

@@ -13,11 +13,12 @@ import numpy as np
 from gpuops import batched_shortest_distances, search_graph
 from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError, WeightRangeError
-from pipelines.stores import Distances, Graph, Paths, open_graph, store_schema
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.distances import Distances
+from pipelines.stores.graph import SCHEMA, Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_matrix import NamedMatrix
-from pipelines.stores.schema import check_path, kind_of
+from pipelines.stores.paths import Paths
+from pipelines.stores.schema import check_path, kind_of, store_schema
 from pipelines.stores.solutions import Solution, SolutionLike, open_solution
 from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.negative_cycle import named_cycle
@@ -159,7 +160,7 @@ def distances_between(
 
     Raises
     ------
-    pipelines.stores.StoreError
+    StoreError
         A vertex does not exist, the store has no row of a source, or the graph store is missing.
     gpuops.errors.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.

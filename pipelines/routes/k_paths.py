@@ -15,7 +15,7 @@ from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.places.snapping import Snapping
 from pipelines.routes.along import arcs_along
 from pipelines.routes.paths import NoPathError, Path
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 
 
 def k_shortest_paths(
@@ -41,7 +41,7 @@ def k_shortest_paths(
     ------
     NoPathError
         The target cannot be reached.
-    pipelines.stores.StoreError
+    StoreError
         A vertex does not exist, or the graph store is missing or damaged.
     ValueError
         A weight is negative, or `k` is not positive.

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from pipelines.files.tables import column_vertices, number_field, read_columns, select_columns, vertex_names
 from pipelines.routes.distances import Rows
-from pipelines.stores import Graph, Paths, StoreError
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
+from pipelines.stores.paths import Paths
 from pipelines.stores.vertex_names import Positions
 
 PairsLike: TypeAlias = np.ndarray | Sequence[Sequence[str | int]] | Positions | pa.Table | str | os.PathLike[str]

@@ -46,7 +46,7 @@ from pipelines.routes.along import arcs_along
 from pipelines.routes.distances import RowsLike, open_rows
 from pipelines.routes.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.routes.route import Route
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.vertex_names import VertexNameList
 

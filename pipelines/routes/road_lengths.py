@@ -8,8 +8,8 @@ import numpy as np
 
 from pipelines.exports.layers import arc_lengths
 from pipelines.routes.along import arcs_along, sums_along
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
+from pipelines.stores.graph import Graph
 from pipelines.stores.road_network import road_network
 
 

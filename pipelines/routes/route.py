@@ -11,9 +11,10 @@ import numpy as np
 from pipelines.exports.layers import arcs_frame, placed
 from pipelines.files.coordinate_systems import to_degrees
 from pipelines.routes.road_lengths import RoadsAlong
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import coordinate_system
-from pipelines.stores.schema import StoreError, counted, number
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
+from pipelines.stores.schema import counted, number
 
 if TYPE_CHECKING:
     import geopandas
@@ -79,7 +80,7 @@ class Route:
 
         Raises
         ------
-        pipelines.stores.StoreError
+        StoreError
             The graph has no coordinates.
         ImportError
             GeoPandas is missing.

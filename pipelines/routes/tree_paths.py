@@ -16,8 +16,10 @@ from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.routes.pairs import PairsLike, Walks, read_pairs, rows_of, table_of_walks, walk_pairs
 from pipelines.routes.paths import NoPathError
 from pipelines.routes.route import Route
-from pipelines.stores import Graph, Paths, StoreError, open_paths
 from pipelines.stores.distances import BATCH_BYTES
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
+from pipelines.stores.paths import Paths, open_paths
 
 UNREACHABLE, CYCLE = -1, -2
 

@@ -68,12 +68,12 @@ def vote_of_mapping(mapping: Mapping | None, samples: Samples | None) -> tuple[V
 
     Raises
     ------
-    pipelines.stores.StoreError
+    StoreError
         The mapping is of other samples, or the samples have no labels.
     ValueError
         `mapping` or `samples` is None.
     """
-    from pipelines.stores.schema import StoreError
+    from pipelines.stores.errors import StoreError
 
     if mapping is None or samples is None:
         raise ValueError(

@@ -53,7 +53,7 @@ def cluster_map(
     ------
     ImportError
         Scikit-learn is missing; the message says how to install it.
-    pipelines.stores.StoreError
+    StoreError
         The samples are no longer where they were (immersion).
     ValueError
         The method is unknown, an option does not go with the method, the map cannot have that many clusters, as it has
@@ -108,7 +108,7 @@ def write_clusters(
         `path` exists.
     ValueError
         `path` does not end as tables do.
-    pipelines.stores.StoreError
+    StoreError
         `mapping` belongs to another map, or its samples are no longer where they were.
 
     Examples

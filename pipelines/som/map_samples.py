@@ -77,7 +77,7 @@ def map_samples(
     ------
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         The samples do not match the map: they have other columns or another dtype.

@@ -38,7 +38,7 @@ def mapping_quality(
 
     Raises
     ------
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged.
 
     Examples

@@ -113,7 +113,7 @@ def picture_map(
     ------
     ImportError
         Matplotlib is missing; the message says how to install it.
-    pipelines.stores.StoreError
+    StoreError
         `mapping` belongs to another map or to other samples.
     ValueError
         An option is missing, does not go with `kind`, or names an unknown column, row or kind.

@@ -63,7 +63,7 @@ def predict_labels(
     ------
     FileExistsError
         `path` exists.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, or `mapping` and `voters` belong to different maps.
     ValueError
         No sample of `voters` has a label.

@@ -27,9 +27,10 @@ from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import check_output, check_suffix, table_writer, write_table
 from pipelines.som.heights import u_matrix
 from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import Mapping, open_mapping
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, store_schema
+from pipelines.stores.schema import store_schema
 
 WHAT = ("codebook", "hits", "u-matrix", "units")
 ARRAY = ".npy"
@@ -63,7 +64,7 @@ def export_map(
         The store does not have `what`, or the suffix of `path` does not go with `what`.
     FileExistsError
         `path` exists.
-    pipelines.stores.StoreError
+    StoreError
         The store, or the store of the samples, is missing, foreign or damaged.
 
     Examples

@@ -136,7 +136,7 @@ def train_som(
     ------
     pipelines.workers.capacity.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An option does not go with the samples or with another option; or a value or a weight is so large that sums

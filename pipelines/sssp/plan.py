@@ -24,7 +24,7 @@ import numpy as np
 from gpuops.sssp.graph_layout import SORTED_TOGETHER
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.sssp.packets import ring_bytes
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import CHUNK_BYTES, counted
 from pipelines.workers.capacity import (
     MEMORY_SHARE,

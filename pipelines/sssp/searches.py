@@ -29,7 +29,7 @@ from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import arc_pieces, row_limit
 from pipelines.workers.attempts import Run
 from pipelines.workers.device_arrays import array_library

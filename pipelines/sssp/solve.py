@@ -19,8 +19,8 @@ from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
 from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
 from pipelines.sssp.vertex_rounds import ByVertices
-from pipelines.stores import Graph, Paths, create_paths, open_graph, open_paths
-from pipelines.stores.paths import PATH_DTYPES, SCHEMA, PathsWriter
+from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.paths import PATH_DTYPES, SCHEMA, Paths, PathsWriter, create_paths, open_paths
 from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
@@ -110,7 +110,7 @@ def single_source_shortest_paths(
         Memory or disk is too small; nothing is written.
     gpuops.errors.WeightRangeError
         The distances do not fit `dtype`.
-    pipelines.stores.StoreError
+    StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.
     ValueError
         An option has no such value, or does not go with the graph or with another option.

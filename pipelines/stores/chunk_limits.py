@@ -12,7 +12,8 @@ import stat
 from typing import Any
 
 from gpuops.memory import available_memory
-from pipelines.stores.schema import TEXT, StoreError
+from pipelines.stores.errors import StoreError
+from pipelines.stores.schema import TEXT
 
 HEADER_BYTES = 32  # bytes at the beginning of a chunk that `ChunkLimits.check_header` needs
 _SPARE = 4096  # bytes of headers and checksums

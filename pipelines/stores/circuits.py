@@ -23,11 +23,12 @@ import zarr
 
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, optional, view
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.origin import OfGraph, origin_of
 from pipelines.stores.place import new_store
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, open_store, set_attributes
+from pipelines.stores.schema import CHUNK_BYTES, counted, open_store, set_attributes
 
 
 def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:

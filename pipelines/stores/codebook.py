@@ -33,12 +33,13 @@ import zarr
 from gpuops.som.grid import Grid
 from pipelines.stores.contents import StoredArray, record, writable_array
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, NewArray, StoreWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
 from pipelines.stores.scaling import Scaling, scaling_from
-from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, remove_leftovers
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, counted, remove_leftovers
 from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 
 if TYPE_CHECKING:

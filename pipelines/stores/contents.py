@@ -30,16 +30,8 @@ from zarr.storage import LocalStore
 
 from pipelines.stores.chunk_limits import HEADER_BYTES, ChunkLimits
 from pipelines.stores.durable import DurableStore, sync_names, sync_names_above
-from pipelines.stores.errors import raise_if_of_system, read_errors
-from pipelines.stores.schema import (
-    StoreError,
-    brief,
-    checkpoint_codecs,
-    damaged_attributes,
-    missing_chunk,
-    no_array,
-    refuse_lost,
-)
+from pipelines.stores.errors import StoreError, raise_if_of_system, read_errors
+from pipelines.stores.schema import brief, checkpoint_codecs, damaged_attributes, missing_chunk, no_array, refuse_lost
 
 CHECKSUM_BYTES = 4
 READERS = 16  # files open at a time; on a network file system, opening a file takes as long as reading it

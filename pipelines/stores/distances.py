@@ -37,6 +37,7 @@ import zarr
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
 from pipelines.stores.origin import OfGraph
@@ -44,12 +45,10 @@ from pipelines.stores.place import take_place
 from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.stores.schema import (
-    StoreError,
     check_array,
     checkpoint_codecs,
     counted,
     create_array,
-    disk_errors,
     distance_options,
     recorded_vertices,
     remove_leftovers,

@@ -7,7 +7,8 @@ from typing import Any
 
 import zarr
 
-from pipelines.stores.schema import StoreError, brief
+from pipelines.stores.errors import StoreError
+from pipelines.stores.schema import brief
 
 
 def open_matrix(path: str | os.PathLike[str]) -> Any:

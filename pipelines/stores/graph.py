@@ -62,6 +62,7 @@ import zarr
 from gpuops.csr import equal_ranges
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, real, view
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.junctions import Junctions, check_junctions
 from pipelines.stores.lines import Lines, check_lines
@@ -69,16 +70,7 @@ from pipelines.stores.named_weights import Weights, weights_of
 from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
-from pipelines.stores.schema import (
-    TEXT,
-    StoreError,
-    check_array,
-    check_path,
-    counted,
-    number,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import TEXT, check_array, check_path, counted, number, open_store, recorded_dtype
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames, integers_of
 
 OPTIONAL = ("coordinates", "labels", "through", "junctions")

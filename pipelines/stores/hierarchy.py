@@ -47,11 +47,12 @@ from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, refuse_replaced
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.origin import OfGraph, recorded
 from pipelines.stores.resuming import FinishedStore, StoreWriter
-from pipelines.stores.schema import StoreError, attribute, counted, disk_errors, number, open_store, remove_leftovers
+from pipelines.stores.schema import attribute, counted, number, open_store, remove_leftovers
 
 BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch

@@ -18,8 +18,8 @@ import zarr
 from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray, compare_contents
 from pipelines.stores.declared import Array
-from pipelines.stores.errors import read_errors
-from pipelines.stores.schema import StoreError, checkpoint_codecs, disk_errors, missing_chunk
+from pipelines.stores.errors import StoreError, disk_errors, read_errors
+from pipelines.stores.schema import checkpoint_codecs, missing_chunk
 from pipelines.stores.whole_chunks import WholeChunks
 
 

@@ -26,10 +26,11 @@ from gpuops.som.grid import Grid
 from pipelines.stores.codebook import Codebook
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, recorded_origin, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
 from pipelines.stores.samples import DTYPES, Samples, open_samples
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, disk_errors
+from pipelines.stores.schema import CHUNK_BYTES, counted
 from pipelines.stores.table_stores import Columns, TableStore, as_array
 from pipelines.stores.whole_chunks import WholeChunks
 

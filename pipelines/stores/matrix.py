@@ -26,10 +26,11 @@ import zarr
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_matrix import NamedMatrix
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
-from pipelines.stores.schema import CHUNK_BYTES, TEXT, StoreError, counted, disk_errors, distance_options
+from pipelines.stores.schema import CHUNK_BYTES, TEXT, counted, distance_options
 from pipelines.stores.vertex_names import VertexNameList, VertexNames
 from pipelines.stores.whole_chunks import WholeChunks
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from pipelines.stores.declared import recorded_origin
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.graph_names import generator_of
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import StoreError, open_store
+from pipelines.stores.schema import open_store
 
 OUTSIDE = {"names": "labels", "coordinates": "coordinates"}  # arrays outside the digest, by their keys in the record
 

@@ -35,11 +35,12 @@ import zarr
 from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.resuming import FinishedStore, NewArray, RowsWriter
-from pipelines.stores.schema import CHUNK_BYTES, StoreError, counted, distance_options, number, recorded_vertices
+from pipelines.stores.schema import CHUNK_BYTES, counted, distance_options, number, recorded_vertices
 from pipelines.stores.whole_chunks import block_writer
 
 NAMED = 1 << 17  # most vertices whose names are stored: writing a million names takes longer than many a search

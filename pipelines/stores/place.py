@@ -29,9 +29,8 @@ import zarr
 from gpuops.memory import size
 from pipelines.stores.contents import record, record_everything
 from pipelines.stores.durable import make_folders, sync_names, sync_tree
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.schema import (
-    StoreError,
-    disk_errors,
     leftovers,
     new_run_id,
     open_store,

@@ -26,15 +26,14 @@ from pipelines.stores.contents import (
     refuse_missing,
 )
 from pipelines.stores.declared import Schema, view
+from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.origin import NOWHERE, origin_of
 from pipelines.stores.place import growing_store, standing, take_over, take_place, unfinished
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import (
-    StoreError,
     attribute,
     counted,
-    disk_errors,
     kind_of,
     leftovers,
     open_store,

@@ -23,8 +23,8 @@ import numpy as np
 from pipelines.stores.chunk_limits import regular_size
 from pipelines.stores.contents import CHECKSUM_BYTES, StoredArray
 from pipelines.stores.durable import sync_file
-from pipelines.stores.errors import read_errors
-from pipelines.stores.schema import StoreError, disk_errors, refuse_lost
+from pipelines.stores.errors import StoreError, disk_errors, read_errors
+from pipelines.stores.schema import refuse_lost
 
 PAGE = 4096  # bytes; in direct transfers, addresses, file offsets and lengths are multiples of a page
 PART_BYTES = 8 << 20  # bytes moved by one call

@@ -32,12 +32,13 @@ from gpuops.memory import refuse_beyond_memory
 from gpuops.options import one_of
 from pipelines.stores.contents import StoredArray, Verified, compare_contents, refuse_missing
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, tuple_of, view
+from pipelines.stores.errors import StoreError
 from pipelines.stores.frames import as_matrix, columns_of
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.place import new_store
 from pipelines.stores.samples_writer import SCHEMA, Digest, SamplesWriter
 from pipelines.stores.scaling import SCALINGS, Moments, Scaling, refuse_beyond, scaling_from
-from pipelines.stores.schema import TEXT, StoreError, counted, open_store, set_attributes
+from pipelines.stores.schema import TEXT, counted, open_store, set_attributes
 from pipelines.stores.table_stores import Columns, TableStore, as_array, with_columns
 from pipelines.stores.transforms import of_columns as transform_of_columns
 

@@ -23,9 +23,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 from pipelines.stores.durable import DurableStore
-from pipelines.stores.errors import StoreError as StoreError
-from pipelines.stores.errors import disk_errors as disk_errors
-from pipelines.stores.errors import raise_if_of_system, read_errors
+from pipelines.stores.errors import StoreError, raise_if_of_system, read_errors
 from pipelines.stores.graph_names import weights_named_in
 from pipelines.stores.kinds import KINDS, Kind
 from pipelines.stores.settled import settled

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuops.arrays import is_cupy, on_host
-from pipelines.stores.schema import StoreError, brief
+from pipelines.stores.errors import StoreError
+from pipelines.stores.schema import brief
 
 UNKNOWN, SEVERAL = -1, -2
 

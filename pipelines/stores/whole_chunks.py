@@ -27,7 +27,8 @@ from dask.system import CPU_COUNT
 
 from pipelines.stores.contents import CHECKSUM_BYTES, writable_array
 from pipelines.stores.durable import sync_file
-from pipelines.stores.schema import TEXT, create_array, disk_errors, refuse_lost
+from pipelines.stores.errors import disk_errors
+from pipelines.stores.schema import TEXT, create_array, refuse_lost
 
 WRITERS = min(16, CPU_COUNT)  # chunks written at a time
 SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}

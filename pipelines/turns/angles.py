@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.files.tables import column_numbers
-from pipelines.stores import Graph
 from pipelines.stores.coordinates import are_geographic
+from pipelines.stores.graph import Graph
 from pipelines.stores.lines import points_along
 from pipelines.stores.units import SECONDS, symbol_of
 from pipelines.turns.table import costs_in, read_rows

@@ -25,7 +25,7 @@ from pipelines.files.tables import (
     read_columns,
     select_columns,
 )
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 COLUMNS = ("from", "via", "to", "cost", "from_arc", "to_arc")
 ANY = -1  # in place of a vertex or an arc: every one

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpuops.errors import WeightRangeError
-from pipelines.stores import Graph, new_graph, open_graph
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import SCHEMA, Graph, open_graph
+from pipelines.stores.graph_writer import new_graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
-from pipelines.stores.schema import StoreError
 from pipelines.turns.angles import AngleCosts, AngleCostsLike, directions, read_angle_costs
 from pipelines.turns.costs import FINE, NO_WAY_IN, TurnCosts
 from pipelines.turns.split import ADDED, Split, split_junctions

@@ -19,7 +19,7 @@ import numpy as np
 from gpuops.arrays import library_of, like
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import check_dtype, distance_limit, infinity, outside_infinity
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 PIECE = 1 << 22  # arcs examined at a time
 

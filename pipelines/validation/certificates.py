@@ -8,8 +8,10 @@ from typing import Literal
 from gpuops.certificates import Certificate, join_certificates, verify_paths
 from gpuops.errors import VerificationError
 from pipelines.generators.generated_graph import GeneratedGraph
-from pipelines.stores import Graph, Paths, StoreError, open_paths, store_schema
-from pipelines.stores.schema import counted
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
+from pipelines.stores.paths import Paths, open_paths
+from pipelines.stores.schema import counted, store_schema
 from pipelines.stores.solutions import open_solution
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuops.certificates import Certificate, arcs_for, join_certificates, verify_row
 from gpuops.options import whole
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.solutions import SolutionLike, open_solution
 
 CERTIFIED_ROWS = 16  # default number of rows that are proven

@@ -17,7 +17,7 @@ from distributed import Client
 
 from gpuops.certificates import Certificate, RowProof, join_certificates
 from pipelines.generators.generated_graph import GeneratedGraph
-from pipelines.stores import Paths
+from pipelines.stores.paths import Paths
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
 from pipelines.workers.attempts import Attempt, retried

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuops.certificates import find_potentials
 from gpuops.errors import NegativeCycleError
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 
 def potentials_of(graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:

@@ -23,8 +23,9 @@ from distributed.utils import get_ip
 from gpuops import minplus_update
 from gpuops.memory import available_memory, size
 from gpuops.options import number
+from pipelines.stores.errors import StoreError
 from pipelines.stores.place import unfinished_bytes
-from pipelines.stores.schema import StoreError, counted
+from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Attempt, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.resident_state import has_gpu

@@ -39,7 +39,9 @@ from pipelines.apsp.solve import _job
 from pipelines.files.output_file import GrowingFile, is_growing
 from pipelines.od_tables.write import write_od_table
 from pipelines.places.points import points_from
-from pipelines.stores import StoreError, create_distances, write_graph
+from pipelines.stores.distances import create_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.place import clear_leftovers, growing_beside
 from pipelines.stores.samples import write_samples
 from pipelines.stores.schema import kind_of, open_store

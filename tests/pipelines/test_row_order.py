@@ -19,7 +19,9 @@ from pipelines.formats.graphs import import_graph
 from pipelines.generators import ShallowEulerGraph, UniformRandom, csr, euler_of_degrees
 from pipelines.routes.paths import PathFinder
 from pipelines.routes.tree_paths import tree_path
-from pipelines.stores import StoreError, open_graph, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.row_order import SHORT, sort_rows
 from tilepath.cli import tilepath
 

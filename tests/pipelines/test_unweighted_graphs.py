@@ -13,7 +13,7 @@ from pipelines import (
     single_source_shortest_paths,
 )
 from pipelines.pictures.graphs import picture_graph
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 
 @pytest.fixture(scope="module")

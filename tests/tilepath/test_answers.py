@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 from path_rows import write_rows
 
-from pipelines.stores import create_paths
+from pipelines.stores.paths import create_paths
 
 LABELS = np.array(["3", "0", "Ulm", "1"])
 MONEY = r"a$\b$"  # which matplotlib would take for a formula

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from tilepath import cli
 
 COMMANDS = """

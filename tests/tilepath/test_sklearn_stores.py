@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_iris
 
 from pipelines import export_map, import_samples, map_samples, open_codebook, picture_map, train_som
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from tilepath import cli
 from tilepath.cli.describe import store_info
 from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier

@@ -60,8 +60,7 @@ def path(
     Tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet. Their entries name vertices as the command line
     does; the column may hold text or whole numbers.
     """
-    from pipelines.stores import store_schema
-    from pipelines.stores.schema import counted, number
+    from pipelines.stores.schema import counted, number, store_schema
     from tilepath.cli.euler import echo_walks, echo_walks_as_json
 
     if store_schema(store) == "circuits/1":
@@ -128,8 +127,7 @@ def stats(store: str, hops: bool, out: str | None, overwrite: bool, as_json: boo
     from pipelines import measures, open_distances
     from pipelines.analysis.structure import component_numbers
     from pipelines.files.tables import check_output
-    from pipelines.stores import store_schema
-    from pipelines.stores.schema import counted
+    from pipelines.stores.schema import counted, store_schema
 
     if out is not None:
         check_output(out, overwrite)
@@ -192,7 +190,7 @@ def _stats_of_graph(store: str, hops: bool, out: str | None, overwrite: bool, as
 def _path(store: str, graph: str | None, source: str | None, target: str | None) -> tuple[Any, tuple[int, ...], Any]:
     """Return the opened graph, the vertices of the path, and the length of the path."""
     from pipelines import PathFinder, open_paths, tree_path
-    from pipelines.stores import store_schema
+    from pipelines.stores.schema import store_schema
 
     if store_schema(store) == "paths/1":
         paths = open_paths(store)
@@ -218,7 +216,7 @@ def _k_paths(
 ) -> tuple[Any, list[tuple[Any, ...]]]:
     """Return the opened graph, and the vertices and the length of each of the k shortest paths."""
     from pipelines import k_shortest_paths, open_graph
-    from pipelines.stores import store_schema
+    from pipelines.stores.schema import store_schema
 
     if store_schema(store) != "graph/1" or graph is not None:
         raise click.UsageError("--k searches a graph; give its store as STORE, and leave out --graph")
@@ -234,7 +232,8 @@ def _paths_of_pairs(store: str, graph: str | None, pairs: str, out: str, overwri
     """Write the table `out` and return its number of rows."""
     from pipelines import open_paths, paths_of_pairs, tree_paths_of_pairs
     from pipelines.files.tables import check_output
-    from pipelines.stores import open_graph, store_schema
+    from pipelines.stores.graph import open_graph
+    from pipelines.stores.schema import store_schema
     from pipelines.stores.solutions import open_solution
 
     check_output(out, overwrite, pairs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuops.memory import size
 from pipelines.analysis.structure import COUNTED, Spread, Structure, graph_storage, graph_structure
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 
 

@@ -45,7 +45,7 @@ def euler(graph: str, out: str, open_client: OpenClient, start: str | None, undi
     printed.
     """
     from pipelines.euler.circuits import euler_circuits
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
 
     opened = open_graph(graph)
     if start is not None:

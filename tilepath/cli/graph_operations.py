@@ -48,7 +48,7 @@ def show(
     If GRAPH is a permutation (one arc leaves and one arc enters every vertex), its cycles are printed too.
     """
     from pipelines.formats.graphs.adjacency import write_adjacency_text
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
     from pipelines.stores.schema import counted
 
     opened = open_graph(store)
@@ -80,7 +80,7 @@ def show(
 def reverse(store: str, out: str, overwrite: bool, device: str) -> None:
     """Reverse all arcs of GRAPH and write the result to the graph store OUT."""
     from pipelines.analysis.derived_graphs import write_reverse
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
 
     click.echo(write_reverse(open_graph(store), out, device=device, overwrite=overwrite).describe())
 
@@ -116,7 +116,7 @@ def turns(store: str, out: str, table: str | None, angles: str | None, overwrite
 def degrees(store: str, out: str | None, overwrite: bool, as_json: bool, device: str) -> None:
     """Print how many vertices of GRAPH have each out-degree and each in-degree."""
     from pipelines.analysis.structure import degree_histogram, out_and_in_degrees, write_degrees
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
     from pipelines.stores.schema import counted
 
     opened = open_graph(store)
@@ -149,7 +149,7 @@ def components(store: str, out: str | None, overwrite: bool, as_json: bool, devi
     import numpy as np
 
     from pipelines.analysis.structure import component_numbers, write_components
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
     from pipelines.stores.schema import counted
 
     opened = open_graph(store)
@@ -183,7 +183,7 @@ def tree(store: str, out: str, overwrite: bool, device: str) -> None:
     """
     from pipelines.analysis.derived_graphs import write_forest, write_forest_table
     from pipelines.files.tables import DELIMITERS, PARQUET
-    from pipelines.stores import open_graph
+    from pipelines.stores.graph import open_graph
     from pipelines.stores.schema import counted
 
     if out.lower().endswith((*DELIMITERS, *PARQUET)):

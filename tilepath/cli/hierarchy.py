@@ -44,7 +44,7 @@ def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> 
     """
     from gpuops.memory import size
     from pipelines import build_hierarchy, open_graph
-    from pipelines.stores import store_bytes
+    from pipelines.stores.schema import store_bytes
     from pipelines.validation.certificates import rows_proved
 
     opened = open_graph(graph)

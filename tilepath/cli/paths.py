@@ -63,7 +63,7 @@ def apsp(
     """
     from gpuops.memory import size
     from pipelines import all_pairs_shortest_paths, open_graph
-    from pipelines.stores import store_bytes
+    from pipelines.stores.schema import store_bytes
     from pipelines.validation.certificates import rows_proved
 
     opened = open_graph(graph)
@@ -126,7 +126,7 @@ def sssp(
     """
     from gpuops.memory import size
     from pipelines import open_graph, single_source_shortest_paths
-    from pipelines.stores import store_bytes
+    from pipelines.stores.schema import store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
     from pipelines.validation.certificates import rows_proved
 

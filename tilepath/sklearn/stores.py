@@ -39,7 +39,7 @@ class StoredMap:
         ------
         ValueError
             `X` is needed.
-        pipelines.stores.StoreError
+        StoreError
             `path` exists, or the disk is full.
         """
         check_is_fitted(self)
@@ -65,7 +65,7 @@ class StoredMap:
 
         Raises
         ------
-        pipelines.stores.StoreError
+        StoreError
             The store is missing, damaged, unfinished or of another schema.
         """
         from pipelines.stores.codebook import open_codebook

@@ -22,8 +22,8 @@ from pipelines.apsp.commits import COMMIT_SHARE
 from pipelines.apsp.layout import STORED_COPIES, Windows, chunks_of, make_layout, widest
 from pipelines.apsp.methods import Estimate, Method, Request
 from pipelines.apsp.out_of_core.super_stages import SuperStages
-from pipelines.stores import Graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk

@@ -38,8 +38,7 @@ from pipelines.formats.graphs.positions import frame_positions, is_table, read_p
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
-from pipelines.stores import Graph
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.schema import counted
 from pipelines.stores.units import meant_by, no_unit, symbol_of

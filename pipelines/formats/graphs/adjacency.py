@@ -25,7 +25,7 @@ from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.vertices import NAME_BYTES, check_numbering
 from pipelines.formats.text_file import BLANKS, TextFile, count
-from pipelines.stores import Graph, open_graph
+from pipelines.stores.graph import Graph, open_graph
 
 ARROW = "->"
 PIECE = 1 << 18  # approximate number of arcs in a piece

@@ -14,8 +14,7 @@ from pipelines.generators import PIECE, edge_pieces
 from pipelines.generators.grids import Grid
 from pipelines.generators.random_graphs import NegativeCycle
 from pipelines.generators.synthetic import SyntheticGraph
-from pipelines.stores import Graph
-from pipelines.stores.graph import SCHEMA
+from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing
 from pipelines.workers.progress import Progress
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines.formats.arc_sort import write_sorted
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 from pipelines.stores.place import hidden_folder
 from pipelines.stores.schema import counted
 from pipelines.turns.angles import AngleCostsLike, read_angle_costs

@@ -20,11 +20,12 @@ from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Source,
 from pipelines.formats.samples.cytometry import read_fcs
 from pipelines.formats.samples.tables import read_arrow, read_csv, read_parquet
 from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.errors import StoreError
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.stores.samples_writer import SCHEMA, SamplesWriter
 from pipelines.stores.scaling import RowError
-from pipelines.stores.schema import StoreError, brief, store_schema
+from pipelines.stores.schema import brief, store_schema
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),

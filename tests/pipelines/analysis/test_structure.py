@@ -14,7 +14,8 @@ from pipelines.analysis.structure import (
     write_components,
     write_degrees,
 )
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.capacity import DoesNotFitError
 
 

@@ -19,8 +19,9 @@ from gpuops import NegativeCycleError
 from gpuops.errors import WeightRangeError
 from pipelines import all_pairs_shortest_paths as by_any_method
 from pipelines.apsp.in_memory.resident_rows import ResidentRows
-from pipelines.stores import StoreError, open_distances, write_graph
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.place import growing_place, growing_store
 from pipelines.validation.bounds import distances_fit
 from pipelines.workers.capacity import DoesNotFitError, refuse_disk

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines import all_pairs_shortest_paths as by_any_method
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
 

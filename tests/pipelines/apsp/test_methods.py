@@ -9,8 +9,10 @@ from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.batched import BATCHED
 from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS
-from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.capacity import WorkerFacts
 
 

@@ -14,7 +14,7 @@ from pipelines import assemble, open_graph
 from pipelines.assembly.contigs import de_bruijn_graph, find_contigs
 from pipelines.assembly.kmers import count_kmers, reverse_complements, text_of
 from pipelines.formats.reads import LETTER_CODES, Batch, read_batches
-from pipelines.stores.schema import StoreError
+from pipelines.stores.errors import StoreError
 from tilepath.cli import tilepath
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")

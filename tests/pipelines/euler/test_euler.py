@@ -21,8 +21,10 @@ from pipelines.euler import plan as plans
 from pipelines.euler import walks
 from pipelines.euler.walks import walk_ends
 from pipelines.generators import EulerGraph, UniformRandom, csr
-from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.circuits import open_circuits
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.interruption import Interrupted, handling

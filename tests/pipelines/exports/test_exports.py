@@ -16,10 +16,13 @@ from tiny_stores import tiny_stores as tiny_stores
 import pipelines
 from gpuops.numbers import outside_infinity
 from pipelines import exports
-from pipelines.stores import StoreError, create_paths, open_graph, write_graph
 from pipelines.stores.circuits import open_circuits
 from pipelines.stores.codebook import open_codebook
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.mapping import open_mapping
+from pipelines.stores.paths import create_paths
 from pipelines.stores.samples import open_samples, write_samples
 from tilepath import cli
 

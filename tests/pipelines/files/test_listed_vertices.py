@@ -12,7 +12,10 @@ from click.testing import CliRunner
 from gpuops.errors import VerificationError
 from pipelines import all_pairs_shortest_paths, positions, single_source_shortest_paths
 from pipelines.files.listed_vertices import listed_vertices, vertices_in_file
-from pipelines.stores import StoreError, open_distances, open_paths, write_graph
+from pipelines.stores.distances import open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import open_paths
 from tilepath import cli
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from pipelines.files.output_file import growing_file
 from pipelines.formats import import_graph
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from tilepath import cli
 
 COMMANDS = """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipelines.formats.graphs import FormatError, adjacency, import_graph
 from pipelines.formats.graphs.adjacency import write_adjacency_text
 from pipelines.formats.graphs.in_memory import cycles
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pipelines.formats.arc_sort import write_sorted
 from pipelines.formats.arc_spool import ARC_BYTES
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 
 
 def pieces_of(tails, heads, weights, size):

@@ -27,7 +27,7 @@ from numpy.lib import format as npy
 from pipelines.files.listed_vertices import vertices_in_file
 from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.formats.samples import import_samples
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 MIB = 1 << 20
 

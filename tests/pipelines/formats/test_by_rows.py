@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tilepath
 from pipelines import graph_by_rows, open_graph, write_graph
 from pipelines.formats.graphs import by_rows
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 
 INFINITY = float("inf")
 

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 
 from pipelines.formats import text_file
 from pipelines.formats.graphs import FormatError, import_graph
-from pipelines.stores import Graph, StoreError
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import Graph
 
 ROME = Path(__file__).parents[3] / "scripts" / "data" / "rome99.gr"
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import FORMATS, import_samples
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.samples import write_samples
 from pipelines.stores.samples_writer import ABSENT, SamplesWriter
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import import_samples
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from pipelines.stores.samples import open_samples, write_samples
 from tilepath import cli
 

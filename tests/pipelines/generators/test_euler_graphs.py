@@ -16,7 +16,7 @@ from gpuops import cycle_labels, euler_circuit, pair_arcs, verify_circuit
 from pipelines import generate
 from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, euler_of_degrees, synthetic_graph
 from pipelines.generators.counter_random import ENDS, below, draw
-from pipelines.stores import open_graph
+from pipelines.stores.graph import open_graph
 from tilepath.cli import tilepath
 
 

@@ -27,7 +27,8 @@ from pipelines.generators import (
 )
 from pipelines.generators.counter_random import below, philox, scramble_all, scrambler
 from pipelines.generators.synthetic import _fill
-from pipelines.stores import StoreError, open_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
 from pipelines.workers.capacity import DoesNotFitError
 from tilepath.cli import main, tilepath
 from tilepath.cli.graphs import generate_graph

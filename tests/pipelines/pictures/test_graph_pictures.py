@@ -31,7 +31,8 @@ from pipelines.pictures.drawing import (
 from pipelines.pictures.euler_stages import STAGES, picture_euler_stages, picture_partitions
 from pipelines.pictures.graphs import picture_graph
 from pipelines.pictures.layout import place_nodes
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 
 LANE = [(0, 1), (1, 2), (2, 0), (0, 3)]  # an Euler path from 0 to 3
 

@@ -13,7 +13,8 @@ from pipelines import (
     single_source_shortest_paths,
     write_samples,
 )
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 
 N = 40
 NAMES = [f"v{i}" for i in range(N)]

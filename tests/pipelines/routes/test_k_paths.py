@@ -6,7 +6,7 @@ from oracles import store_arcs
 
 from gpuops.errors import WeightRangeError
 from pipelines import NoPathError, k_shortest_paths, shortest_path
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 
 
 def test_paths_have_the_weights_of_their_arcs(tmp_path):

@@ -17,7 +17,7 @@ from gpuops.numbers import outside_infinity
 from pipelines import positions, write_graph
 from pipelines.files.tables import write_table
 from pipelines.routes.paths import NoPathError, PathFinder, paths_of_pairs, predecessors, shortest_path
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from pipelines.workers.capacity import DoesNotFitError
 
 

@@ -10,7 +10,8 @@ from gpuops.numbers import outside_infinity
 from pipelines import positions
 from pipelines.routes.paths import NoPathError, paths_of_pairs, predecessors
 from pipelines.routes.tree_paths import tree_path, tree_paths_of_pairs
-from pipelines.stores import StoreError, create_paths, open_paths
+from pipelines.stores.errors import StoreError
+from pipelines.stores.paths import create_paths, open_paths
 
 LABELS = np.array([f"v{i}" for i in range(40)])
 

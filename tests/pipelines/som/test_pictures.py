@@ -31,8 +31,8 @@ from pipelines.som.cells import (
 from pipelines.som.classes import vote_of_mapping
 from pipelines.som.heights import u_matrix
 from pipelines.som.pictures import KINDS, picture_map
-from pipelines.stores import StoreError
 from pipelines.stores.codebook import create_codebook, open_codebook
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import create_mapping, open_mapping
 from pipelines.stores.samples import write_samples
 from pipelines.stores.scaling import Scaling

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pipelines import map_samples, open_codebook, open_mapping, open_samples, predict_labels, train_som, write_samples
 from pipelines.som.predictions import Prediction
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMapClassifier
 

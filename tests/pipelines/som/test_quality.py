@@ -12,7 +12,7 @@ from gpuops.som.grid import Grid
 from pipelines import map_samples, mapping_quality, train_som, write_samples
 from pipelines.som.mapping_quality import mapping_errors
 from pipelines.som.quality import map_quality
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from tilepath import cli
 
 

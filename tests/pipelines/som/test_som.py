@@ -24,8 +24,8 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
-from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookWriter, open_codebook
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import MappingWriter, begun_mapping, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pipelines import export_map, map_samples, train_som
 from pipelines.formats.samples import import_samples
 from pipelines.som.heights import u_matrix
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
 from tilepath import cli

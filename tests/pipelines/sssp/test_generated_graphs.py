@@ -11,8 +11,8 @@ from pipelines import generate, open_paths, single_source_shortest_paths
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import make_search_plan
-from pipelines.stores import StoreError
 from pipelines.stores.contents import writable_array
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import open_graph
 from pipelines.stores.graph_names import generator_of
 from pipelines.validation.certificates import certify, certify_paths

@@ -25,9 +25,10 @@ from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
-from pipelines.stores import StoreError, open_distances, open_paths, write_graph
-from pipelines.stores.distances import DistancesWriter
-from pipelines.stores.paths import PathsWriter
+from pipelines.stores.distances import DistancesWriter, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import PathsWriter, open_paths
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from tilepath import cli
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipelines import all_pairs_shortest_paths, single_source_shortest_paths
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 
 
 def random_graph(path, n, dtype, *, signed=False, **facts):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pipelines.stores import StoreError, write_graph
 from pipelines.stores.circuits import open_circuits, write_circuits
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.schema import store_schema
 from tilepath.cli.describe import store_info
 

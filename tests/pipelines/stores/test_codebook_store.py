@@ -8,9 +8,9 @@ import zarr
 
 from gpuops.som.grid import Grid
 from pipelines.som.mapping_quality import mapping_errors
-from pipelines.stores import StoreError
 from pipelines.stores.codebook import CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.contents import record
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
 from pipelines.stores.samples import write_samples
 

@@ -16,9 +16,11 @@ import zarr
 from pipelines.analysis.measures import measures
 from pipelines.pictures.distances import picture_distances
 from pipelines.routes.paths import shortest_path
-from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.hierarchy import open_hierarchy
 from pipelines.stores.schema import kind_of, open_store, store_schema
 from tilepath.cli.describe import store_facts, store_info

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pipelines.stores import StoreError, create_distances, open_distances, write_graph
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, create_distances, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from tilepath.cli.describe import store_facts, store_info
 
 

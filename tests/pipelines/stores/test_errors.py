@@ -6,8 +6,7 @@ import os
 import pytest
 from failures import Failures
 
-from pipelines.stores import StoreError
-from pipelines.stores.errors import disk_errors, explained
+from pipelines.stores.errors import StoreError, disk_errors, explained
 from tilepath.cli.describe import store_facts
 
 

@@ -8,7 +8,9 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.stores import StoreError, new_graph, open_graph, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import new_graph, write_graph
 from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.samples import write_samples
 

@@ -11,7 +11,9 @@ import pytest
 import zarr
 
 from gpuops.hierarchy import HierarchyStructure
-from pipelines.stores import StoreError, hierarchy, open_graph
+from pipelines.stores import hierarchy
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
 from pipelines.stores.hierarchy import DECLARED, STRUCTURE, create_hierarchy, open_hierarchy
 
 RING = (np.arange(5)[None] - np.arange(5)[:, None]) % 5

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pipelines.stores import StoreError, open_graph, write_graph
 from pipelines.stores.declared import origin_path
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.schema import kind_of
 from tilepath.cli import tilepath

@@ -11,7 +11,8 @@ import zarr
 from gpuops import NegativeCycleError
 from pipelines import StoreError, export_store, single_source_shortest_paths
 from pipelines import stores as package
-from pipelines.stores import contents, write_graph
+from pipelines.stores import contents
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.resuming import StoreWriter
 from pipelines.stores.schema import kind_of, open_store

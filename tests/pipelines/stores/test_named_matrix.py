@@ -13,10 +13,12 @@ from tiny_stores import RING
 
 from gpuops import memory
 from pipelines import all_pairs_shortest_paths, import_graph, positions
-from pipelines.stores import StoreError, open_distances, open_paths
 from pipelines.stores.codebook import open_codebook
+from pipelines.stores.distances import open_distances
+from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.matrix import open_matrix
+from pipelines.stores.paths import open_paths
 from pipelines.stores.samples import open_samples, write_samples
 
 NAMES = ["a", "b", "č", "d d", "e"]

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 import tilepath
 from pipelines import StoreError, export_store, import_graph, open_graph, write_reverse
-from pipelines.stores import create_distances, open_distances
 from pipelines.stores.contents import writable_array
+from pipelines.stores.distances import create_distances, open_distances
 from pipelines.stores.schema import open_store, store_schema
 from tilepath.cli import tilepath as command
 

@@ -5,7 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pipelines.stores import StoreError, neighbours, open_graph, write_graph
+from pipelines.stores import neighbours
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
 
 ARCS = [(0, 2), (0, 1), (0, 1), (2, 2), (3, 0)]  # parallel arcs, a loop, a vertex without arcs out
 

@@ -13,9 +13,12 @@ from pipelines.formats.samples import import_samples
 from pipelines.generators.random_graphs import RMat
 from pipelines.som.map_samples import map_samples
 from pipelines.som.train import train_som
-from pipelines.stores import StoreError, open_distances, open_graph, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import open_paths
 from pipelines.stores.samples import open_samples, write_samples
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from path_rows import write_rows
 
-from pipelines.stores import StoreError, create_paths, open_distances, open_paths, write_graph
-from pipelines.stores.paths import PathsWriter
+from pipelines.stores.distances import open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import PathsWriter, create_paths, open_paths
 
 FAR = np.iinfo("int32").max
 

@@ -11,8 +11,10 @@ import pytest
 from path_rows import write_rows
 
 from pipelines.files.output_file import check_folder, whole_file
-from pipelines.stores import StoreError, create_paths, open_graph, open_paths, write_graph
-from pipelines.stores.paths import PathsWriter
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import PathsWriter, create_paths, open_paths
 from pipelines.stores.place import clear_leftovers, new_store, refuse_inputs, standing
 from pipelines.stores.samples import write_samples
 
@@ -210,7 +212,7 @@ def test_a_link_still_leads_to_the_store_that_was_replaced(tmp_path, graph):
 
 KILLED = """
 import os, sys, signal, numpy as np
-from pipelines.stores import new_graph
+from pipelines.stores.graph_writer import new_graph
 with new_graph(sys.argv[1], n=5, m=5, weight_dtype="int32", overwrite=True) as writer:
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -13,12 +13,13 @@ from path_rows import write_rows
 
 from gpuops.som.grid import Grid
 from pipelines import all_pairs_shortest_paths, map_samples, single_source_shortest_paths, train_som
-from pipelines.stores import StoreError, create_distances, create_paths, write_graph
 from pipelines.stores.codebook import CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.contents import record
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, create_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.mapping import create_mapping, resume_mapping
-from pipelines.stores.paths import PathsWriter
+from pipelines.stores.paths import PathsWriter, create_paths
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
 

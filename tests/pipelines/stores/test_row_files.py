@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from oracles import random_arcs, store_arcs
 
-from pipelines.stores import StoreError
 from pipelines.stores.distances import create_distances
+from pipelines.stores.errors import StoreError
 from pipelines.stores.row_files import PAGE, page_aligned
 
 

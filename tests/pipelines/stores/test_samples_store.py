@@ -8,7 +8,8 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.samples import new_samples, open_samples, write_samples
 from pipelines.stores.scaling import Moments
 

@@ -17,14 +17,15 @@ import pytest
 from path_rows import write_rows
 
 from gpuops.hierarchy import close_hierarchy
-from pipelines.stores import StoreError, open_distances, open_graph, open_paths
 from pipelines.stores.circuits import open_circuits
 from pipelines.stores.codebook import CodebookWriter, open_codebook
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph import open_graph
 from pipelines.stores.hierarchy import HierarchyWriter
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.matrix import open_matrix
-from pipelines.stores.paths import PathsWriter
+from pipelines.stores.paths import PathsWriter, open_paths
 from pipelines.stores.samples import open_samples
 from tilepath.cli.describe import store_facts
 

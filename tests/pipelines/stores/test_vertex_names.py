@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from pipelines import positions
-from pipelines.stores import StoreError, write_graph
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.vertex_names import SEVERAL, UNKNOWN
 
 NOT_INTEGERS = ("01", "+1", "1_0", "-1", "1.0", "1e1", "٣", "", " ", "#", "# 1", "#01", "##1", "#-1", "0x1", "9" * 5000)

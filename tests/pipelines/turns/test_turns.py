@@ -13,7 +13,7 @@ from gpuops.numbers import outside_infinity
 from pipelines import PathFinder, StoreError, build_hierarchy, distances_between, import_graph, write_turns
 from pipelines.exports.layers import arcs_frame
 from pipelines.pictures.drawing import RED
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.lines import Lines
 from pipelines.stores.road_network import road_network
 from pipelines.turns.angles import read_angle_costs

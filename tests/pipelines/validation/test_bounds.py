@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuops.errors import WeightRangeError
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.validation.bounds import distances_fit, refuse_overflow
 
 LIMITS = {"int16": 2**13, "int32": 2**29}  # the first that is no distance; infinity is 2 * this - 1

@@ -13,7 +13,7 @@ from gpuops.certificates import arcs_for, verify_row
 from gpuops.errors import VerificationError
 from gpuops.numbers import outside_infinity
 from pipelines import single_source_shortest_paths
-from pipelines.stores import StoreError
+from pipelines.stores.errors import StoreError
 from pipelines.validation.certificates import certify
 from pipelines.validation.distances import verify_distances
 

@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from pipelines.apsp.commits import COMMIT_SECONDS
-from pipelines.stores import open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
+from pipelines.stores.distances import open_distances
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.mapping import open_mapping
+from pipelines.stores.paths import open_paths
 from pipelines.stores.samples import write_samples
 from pipelines.workers.interruption import Interrupted, asked, boundaries, handling, stop_if_asked
 from pipelines.workers.progress import Progress

@@ -24,8 +24,11 @@ from pipelines import (
     synthetic_graph,
     train_som,
 )
-from pipelines.stores import StoreError, open_distances, open_paths, write_graph
 from pipelines.stores.codebook import open_codebook
+from pipelines.stores.distances import open_distances
+from pipelines.stores.errors import StoreError
+from pipelines.stores.graph_writer import write_graph
+from pipelines.stores.paths import open_paths
 from pipelines.stores.samples import write_samples
 
 # Commits at every boundary, and many boundaries; all workers have samples of the map.

@@ -23,9 +23,9 @@ from pipelines import (
     train_som,
     write_samples,
 )
-from pipelines.stores import store_bytes
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.errors import DiskFullError
+from pipelines.stores.schema import store_bytes
 from tilepath.cli import tilepath
 
 

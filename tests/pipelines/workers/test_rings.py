@@ -18,7 +18,7 @@ from ring_memory import mapped, nothing_is_mapped
 
 from clusters import start
 from pipelines import all_pairs_shortest_paths, train_som
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.samples import write_samples
 from pipelines.workers import mapped_memory
 from pipelines.workers.mapped_memory import CannotMap

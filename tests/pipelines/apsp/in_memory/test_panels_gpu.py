@@ -11,8 +11,8 @@ import pytest
 from pipeline_fixtures import kill_at
 
 from pipelines import all_pairs_shortest_paths
-from pipelines.stores import write_graph
 from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.graph_writer import write_graph
 
 pytestmark = pytest.mark.multigpu
 N, BLOCK = 8000, 1000  # a row panel is 32 MB, a ring 96

@@ -12,7 +12,7 @@ from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.in_memory.plan import arithmetic_seconds, choose_workers, estimate
 from pipelines.apsp.layout import make_layout
 from pipelines.apsp.methods import Job, Request
-from pipelines.stores import write_graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.capacity import WorkerFacts
 
 ROOT = Path(__file__).parents[4]

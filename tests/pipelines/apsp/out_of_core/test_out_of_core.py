@@ -31,8 +31,8 @@ from pipelines.apsp.out_of_core import passing_rows
 from pipelines.apsp.out_of_core.plan import commits_of
 from pipelines.apsp.out_of_core.super_stages import SuperStages
 from pipelines.apsp.solve import _job
-from pipelines.stores import StoreError, create_distances, open_distances
-from pipelines.stores.distances import DistancesWriter
+from pipelines.stores.distances import DistancesWriter, create_distances, open_distances
+from pipelines.stores.errors import StoreError
 from pipelines.stores.row_files import RowFiles
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers import mapped_memory, rings
