@@ -26,7 +26,7 @@ from pipelines.som.shard import Piece
 from pipelines.som.start import products_of, random_rows, steps_for
 from pipelines.stores.codebook import CodebookWriter, open_codebook
 from pipelines.stores.errors import StoreError
-from pipelines.stores.mapping import MappingWriter, begun_mapping, open_mapping
+from pipelines.stores.mapping import MappingWriter, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
@@ -471,7 +471,7 @@ def test_a_mapping_resumes_by_chunks(client, tmp_path, monkeypatch):
 
     def fail(run, start, units, distances, *weights):
         if start >= 400:
-            while begun_mapping(tmp_path / "p").progress()[0] < 400:  # until what went before is recorded
+            while MappingWriter.begun(tmp_path / "p").progress()[0] < 400:  # until what went before is recorded
                 time.sleep(0.01)
             raise RuntimeError("the plug is pulled")
         original(run, start, units, distances, *weights)
