@@ -196,6 +196,17 @@ def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
         ("walking", "roads"),
         ("GeoDataFrame", "roads"),
         ("closed+roads", "hierarchy"),
+        ("reproducible", "reliability"),
+        ("deterministic", "reliability"),
+        ("bitwise", "reliability"),
+        ("one-way", "roads"),
+        ("DuckDB", "doors"),
+        ("performance", "how-fast"),
+        ("how+fast", "how-fast"),
+        ("what+if", "hierarchy"),
+        ("map+size", "maps"),
+        ("number+of+units", "maps"),
+        ("resume", "usage"),
     ],
 )
 def test_a_search_names_pages_for_users_first(site, browser, word, page):

@@ -12,26 +12,30 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS = {
+    "doors": {"Stores as files": ["DuckDB"]},
     "clusters": {"Slurm": ["job script", "sbatch"]},
     "hierarchy": {
         "Columns, units and limits": ["units"],
         "Tables from origins to destinations": ["travel times", "OD matrix"],
-        "What if a road were closed": ["closed roads", "road closures"],
+        "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
+    "how-fast": {"How fast": ["performance", "benchmark", "speed"]},
     "install": {"GPUs and CUDA": ["driver", "compute capability"]},
     "maps": {
+        "Choosing a size": ["map size", "number of units"],
         "From a table to clusters": ["U-matrix"],
         "How many epochs": ["epochs"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Shape of the map: `--hexagonal`, `--toroidal`": ["hexagonal", "toroidal"],
     },
+    "reliability": {"The same bits": ["reproducible", "reproducibility", "deterministic", "bitwise"]},
     "roads": {
         "Isochrones": ["minutes", "service area", "catchment area"],
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
-        "OpenStreetMap": ["walking", "cycling", "driving"],
+        "OpenStreetMap": ["walking", "cycling", "driving", "one-way", "one way", "oneway"],
         "Turns": ["turn restrictions"],
     },
-    "usage": {"All distances": ["verify", "checksum"]},
+    "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
 }
 
 
