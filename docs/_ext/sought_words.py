@@ -26,10 +26,11 @@ WORDS = {
         "From a table to clusters": ["U-matrix"],
         "How many epochs": ["epochs"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
-        "Shape of the map: `--hexagonal`, `--toroidal`": ["hexagonal", "toroidal"],
+        "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
     },
     "reliability": {"The same bits": ["reproducible", "reproducibility", "deterministic", "bitwise"]},
     "roads": {
+        "Default weights": ["default weight", "choose a weight"],
         "Isochrones": ["minutes", "service area", "catchment area"],
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
         "OpenStreetMap": ["walking", "cycling", "driving", "one-way", "one way", "oneway"],

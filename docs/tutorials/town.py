@@ -1,4 +1,4 @@
-"""Write a made-up town for the tutorials: streets as town.gpkg, and tables of its bridges, homes and schools.
+"""Write a made-up town for the tutorials: streets as town.gpkg and town.osm; tables of bridges, homes and schools.
 
     python docs/tutorials/town.py [FOLDER]    into the current folder by default
 
@@ -26,8 +26,19 @@ def river(x):
     return 350 * np.sin(x / 900) - 500
 
 
+def write_osm(file: Path, degrees, ends, kinds, speeds) -> None:
+    """Write streets as a file of OpenStreetMap, with a way for each street."""
+    nodes = [f'<node id="{i + 1}" lon="{degrees[i, 0]:.7f}" lat="{degrees[i, 1]:.7f}"/>' for i in np.unique(ends)]
+    ways = [
+        f'<way id="{i}"><nd ref="{tail + 1}"/><nd ref="{head + 1}"/>'
+        f'<tag k="highway" v="{kind}"/><tag k="maxspeed" v="{speed}"/></way>'
+        for i, ((tail, head), kind, speed) in enumerate(zip(ends, kinds, speeds, strict=True), 1)
+    ]
+    file.write_text("\n".join(['<osm version="0.6">', *nodes, *ways, "</osm>\n"]))
+
+
 def main(folder: Path, crossings: int = 3000) -> None:
-    """Write town.gpkg, bridges.csv, homes.csv and schools.csv. The town has about 1.3 x `crossings` vertices."""
+    """Write the files of a town, which has about 1.3 x `crossings` vertices, into `folder`."""
     rng = np.random.default_rng(1)
     angle, far = rng.uniform(0, 2 * np.pi, crossings), RADIUS * 1.1 * rng.random(crossings) ** 0.7
     diagram = Voronoi(np.stack([far * np.cos(angle), far * np.sin(angle)], axis=1))
@@ -57,10 +68,12 @@ def main(folder: Path, crossings: int = 3000) -> None:
 
     kinds = np.array(["primary" if frozenset(pair) in main_roads else "residential" for pair in ends.tolist()])
     degrees = MIDDLE + places / METRES
-    speeds = np.where(kinds == "primary", 50, 25) / 3.6
-    columns = {"highway": kinds, "seconds": np.round(lengths / speeds + 0.1, 1)}
+    speeds = np.where(kinds == "primary", 50, 25)
+    columns = {"highway": kinds, "seconds": np.round(lengths / (speeds / 3.6) + 0.1, 1)}
     lines = [LineString(degrees[pair]) for pair in ends]
     geopandas.GeoDataFrame(columns, geometry=lines, crs="EPSG:4326").to_file(folder / "town.gpkg")
+    whole = np.isfinite(distances[ends[:, 0]])  # OSMnx leaves out streets that do not lead to the middle
+    write_osm(folder / "town.osm", degrees, ends[whole], kinds[whole], speeds[whole])
 
     table = {"bridge": np.repeat(["west", "middle", "east"], 2)}
     table |= dict(zip(("lon", "lat"), degrees[over].reshape(-1, 2).T, strict=True))
