@@ -32,7 +32,7 @@ from pipelines.stores import Graph
 
 CONVENTION = (
     "seconds: wall time of one call in Python, after a first call; cpu_seconds: median of the seconds in which a core "
-    "worked for the program, which other programs on the machine hardly change"
+    "worked for the program, which depends less on other programs of the machine"
 )
 TOWNS = {"town": (3000, 2500.0), "larger": (16_000, 5774.0)}  # crossings, and radius in metres: equally dense
 WITHIN = 180.0  # seconds, as in the sum of docs/coming-from/osmnx-pandana.md
