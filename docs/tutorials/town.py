@@ -37,14 +37,14 @@ def write_osm(file: Path, degrees, ends, kinds, speeds) -> None:
     file.write_text("\n".join(['<osm version="0.6">', *nodes, *ways, "</osm>\n"]))
 
 
-def main(folder: Path, crossings: int = 3000) -> None:
-    """Write the files of a town, which has about 1.3 x `crossings` vertices, into `folder`."""
+def main(folder: Path, crossings: int = 3000, radius: float = RADIUS) -> None:
+    """Write the files of a town, which has about 1.7 x `crossings` vertices, into `folder`."""
     rng = np.random.default_rng(1)
-    angle, far = rng.uniform(0, 2 * np.pi, crossings), RADIUS * 1.1 * rng.random(crossings) ** 0.7
+    angle, far = rng.uniform(0, 2 * np.pi, crossings), radius * 1.1 * rng.random(crossings) ** 0.7
     diagram = Voronoi(np.stack([far * np.cos(angle), far * np.sin(angle)], axis=1))
     places = diagram.vertices
     ends = np.array([ridge for ridge in diagram.ridge_vertices if -1 not in ridge])
-    ends = ends[(np.hypot(*places[ends].T) < RADIUS).all(axis=0) & (rng.random(len(ends)) < 0.93)]
+    ends = ends[(np.hypot(*places[ends].T) < radius).all(axis=0) & (rng.random(len(ends)) < 0.93)]
 
     banks = places[:, 1] > river(places[:, 0])
     crossing = banks[ends[:, 0]] != banks[ends[:, 1]]
@@ -60,7 +60,7 @@ def main(folder: Path, crossings: int = 3000) -> None:
     reached = np.flatnonzero(np.isfinite(distances))
     main_roads = set()
     for turn in np.linspace(0, 2 * np.pi, 11)[:-1] + 0.2:
-        gate = [RADIUS * np.cos(turn), RADIUS * np.sin(turn)]
+        gate = [radius * np.cos(turn), radius * np.sin(turn)]
         at = reached[cKDTree(places[reached]).query(gate)[1]]
         while before[at] >= 0:
             main_roads.add(frozenset((at, before[at])))
@@ -79,7 +79,7 @@ def main(folder: Path, crossings: int = 3000) -> None:
     table |= dict(zip(("lon", "lat"), degrees[over].reshape(-1, 2).T, strict=True))
     pandas.DataFrame(table).to_csv(folder / "bridges.csv", index=False)
     for name, count, column in (("home", 500, "people"), ("school", 40, "seats")):
-        angle, far = rng.uniform(0, 2 * np.pi, count), RADIUS * 0.95 * rng.random(count) ** 0.6
+        angle, far = rng.uniform(0, 2 * np.pi, count), radius * 0.95 * rng.random(count) ** 0.6
         at = MIDDLE + np.stack([far * np.cos(angle), far * np.sin(angle)], axis=1) / METRES
         table = {"id": [f"{name} {i}" for i in range(count)], "lon": at[:, 0].round(6), "lat": at[:, 1].round(6)}
         table[column] = rng.integers(1, 6, count) * (1 if name == "home" else 100)
