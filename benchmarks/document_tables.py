@@ -32,7 +32,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-PAGES = tuple(ROOT / "docs" / name for name in ("benchmarks.md", "butterfly.md", "networkx.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("articles.md", "benchmarks.md", "butterfly.md", "networkx.md"))
 RESULTS = ROOT / "benchmarks" / "results"
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]

@@ -91,6 +91,7 @@ SPLITS = {
     "large-tables": Split(device="cpu"),
     "out-of-core": Split(),
     "plans": Split(device="cpu"),
+    "preparation": Split(device="cpu"),
     "networkx": Split(device="cpu"),
     "hops": Split(device="cpu"),
     "hops-gpu": Split(only("rmat", "random", "road"), "gpu"),

@@ -39,6 +39,7 @@ KERNELS = {
     "od-tables": ("gpuops/hierarchy",),
     "out-of-core": ("gpuops/minplus",),
     "plans": ("gpuops", "pipelines"),
+    "preparation": ("gpuops/hierarchy", "pipelines/formats"),
     "reduction": ("gpuops/reduction", "gpuops/label_setting"),
     "scaling": ("gpuops/minplus",),
     "sequences": ("gpuops/sequences", "benchmarks/kernels/sequences.cu"),

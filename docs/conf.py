@@ -9,6 +9,7 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.util.images import get_image_size
 
 project = "tilepath"
 author = copyright = "The tilepath developers"
@@ -135,10 +136,17 @@ def write_dashes(_app, doctree, _page):
             text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
 
 
-def load_images_late(_app, page, _template, context, _doctree):
+def load_images_late(app, page, _template, context, _doctree):
     """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
+
+    def with_size(image):
+        """Name the size of a picture, so that the text stays where it is when the picture comes."""
+        file = next(path for path, (_, name) in app.env.images.items() if name == Path(image[1]).name)
+        width, height = get_image_size(app.srcdir / file)
+        return f'<img loading="lazy" width="{width}" height="{height}" {image[0][5:]}'
+
     if "body" in context:
-        context["body"] = context["body"].replace("<img ", '<img loading="lazy" ')
+        context["body"] = re.sub(r'<img [^>]*?src="([^"]+)"', with_size, context["body"])
     if page == "gallery/index":
         context["body"] = re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', context["body"])
 

@@ -22,6 +22,7 @@
     scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
     scripts/bench.py large-tables  tables of the sizes at which users of r5py, OSRM and Valhalla report trouble
+    scripts/bench.py preparation  a layer of roads to what answers questions, by tilepath, OSMnx and pandana by turns
     scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
     scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
     scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
@@ -72,6 +73,7 @@ from benchmarks.suites import (
     od_tables,
     out_of_core,
     plans,
+    preparation,
     reduction,
     scaling,
     sequences,
@@ -118,6 +120,7 @@ SUITES = {
     "networkx": networkx,
     "out-of-core": out_of_core,
     "plans": plans,
+    "preparation": preparation,
     "sssp": sssp,
     "sssp-table": sssp_table,
     "reduction": reduction,

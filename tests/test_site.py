@@ -62,6 +62,9 @@ def of_commands(words: list[str], found: click.Command):
 def test_the_site(tmp_path):
     site = build(tmp_path)
     assert broken_links(site) == []
+    images = re.findall(r"<img [^>]*>", "".join(path.read_text() for path in site.rglob("*.html")))
+    assert len(images) > 40
+    assert [image for image in images if ' width="' not in image] == []
     ids = set(re.findall(r'\sid="([^"]+)"', "".join(path.read_text() for path in site.rglob("reference/*/*.html"))))
     names = {f"tilepath.{name}" for name in tilepath.__all__} | {f"tilepath.sklearn.{name}" for name in ESTIMATORS}
     names |= {f"gpuops.{name}" for name in {*gpuops.__all__} - {*tilepath.__all__}}  # errors have the same names
@@ -98,15 +101,15 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page or its text is wider than the room it has. Programs, outputs and
-# tables may scroll.
+# Images that cannot be shown, and by how much the page, its text or an output is wider than the room it has. Programs
+# and tables may scroll.
 SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article"
+        "html, .bd-article-container, .bd-article, .highlight-text pre"
         )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
@@ -196,6 +199,17 @@ def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
         ("walking", "roads"),
         ("GeoDataFrame", "roads"),
         ("closed+roads", "hierarchy"),
+        ("reproducible", "reliability"),
+        ("deterministic", "reliability"),
+        ("bitwise", "reliability"),
+        ("one-way", "roads"),
+        ("DuckDB", "doors"),
+        ("performance", "how-fast"),
+        ("how+fast", "how-fast"),
+        ("what+if", "hierarchy"),
+        ("map+size", "maps"),
+        ("number+of+units", "maps"),
+        ("resume", "usage"),
     ],
 )
 def test_a_search_names_pages_for_users_first(site, browser, word, page):
@@ -208,3 +222,13 @@ def test_a_search_names_pages_for_users_first(site, browser, word, page):
     assert text
     assert "Previous" not in text
     assert "How-to" not in text.split()[:3]  # the titles above the page
+
+
+@pytest.mark.slow
+@needs_a_browser
+def test_a_search_names_the_section(site, browser):
+    with served(site) as address:
+        browser.open(f"{address}/search.html?q=turn+restrictions")
+        (first, *_) = browser.value(FOUND)
+        assert first.endswith("/roads.html#turns")
+        assert browser.value('document.querySelector("#search-results li a").innerText') == "Roads > Turns"

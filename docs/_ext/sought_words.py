@@ -4,43 +4,59 @@ Sphinx ranks pages by whether a word is in a title or in the text, so that a wor
 a dozen pages in the order of their titles. A word of this list is an entry of the index at its section.
 """
 
+import re
+
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS = {
+    "doors": {"Stores as files": ["DuckDB"]},
     "clusters": {"Slurm": ["job script", "sbatch"]},
     "hierarchy": {
         "Columns, units and limits": ["units"],
         "Tables from origins to destinations": ["travel times", "OD matrix"],
-        "What if a road were closed": ["closed roads", "road closures"],
+        "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
+    "how-fast": {"How fast": ["performance", "benchmark", "speed"]},
     "install": {"GPUs and CUDA": ["driver", "compute capability"]},
     "maps": {
+        "Choosing a size": ["map size", "number of units"],
         "From a table to clusters": ["U-matrix"],
         "How many epochs": ["epochs"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
-        "Shape of the map: `--hexagonal`, `--toroidal`": ["hexagonal", "toroidal"],
+        "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
     },
+    "reliability": {"The same bits": ["reproducible", "reproducibility", "deterministic", "bitwise"]},
     "roads": {
+        "Default weights": ["default weight", "choose a weight"],
         "Isochrones": ["minutes", "service area", "catchment area"],
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
-        "OpenStreetMap": ["walking", "cycling", "driving"],
+        "OpenStreetMap": ["walking", "cycling", "driving", "one-way", "one way", "oneway"],
         "Turns": ["turn restrictions"],
     },
-    "usage": {"All distances": ["verify", "checksum"]},
+    "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
 }
 
 
 def index(_app: Sphinx, page: str, source: list[str]) -> None:
     """Put the words of each section before its heading."""
     for heading, words in WORDS.get(page, {}).items():
-        before, level, after = source[0].partition(f"## {heading}\n")
-        if not level:
-            raise ExtensionError(f"docs/{page}.md has no section {heading!r}; change docs/_ext/sought_words.py")
-        hashes = "#" if before.endswith("#") else ""
-        entries = "".join(f".. index:: ! {word}\n" for word in words)
-        source[0] = f"{before.removesuffix('#')}```{{eval-rst}}\n{entries}```\n\n{hashes}{level}{after}"
+        entries = "".join(f"   ! {word}\n" for word in words)
+        line = re.compile(rf"^#+ {re.escape(heading)}$", re.MULTILINE)
+        source[0], found = line.subn(f"```{{eval-rst}}\n.. index::\n{entries}```\n\n\\g<0>", source[0])
+        if found != 1:
+            raise ExtensionError(f"docs/{page}.md has {found} sections {heading!r}; change docs/_ext/sought_words.py")
+
+
+def lead_to_sections(_app: Sphinx, document: nodes.document) -> None:
+    """Let the words lead to the ids of sections, by which the search finds the headings (docs/_static/scorer.js)."""
+    sections = {each: section["ids"][0] for section in document.findall(nodes.section) for each in section["ids"]}
+    for node in document.findall(addnodes.index):
+        node["entries"] = [(kind, word, sections.get(at, at), *rest) for kind, word, at, *rest in node["entries"]]
 
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", index)
+    app.connect("doctree-read", lead_to_sections)

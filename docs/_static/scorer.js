@@ -1,9 +1,19 @@
 // The search of the site. Answers for users come before the reference, and both before notes on how tilepath is built. A
 // term of the glossary comes first if it is the word that was sought; then the section that _ext/sought_words.py names
-// for the word. The other numbers are Sphinx's.
+// for the word, under its heading. The other numbers are Sphinx's.
+const withSection = (page, title, anchor) => {
+  const { alltitles, docnames } = Search._index;
+  const file = docnames.indexOf(page);
+  const leads = ([, places]) => places.some(([of, id]) => of === file && `#${id}` === anchor);
+  const heading = Object.entries(alltitles).find(leads)?.[0];
+  return heading ? `${title} > ${heading}` : title;
+};
+
 var Scorer = {
-  score: ([page, title, , , score, , kind]) => {
-    if (/^(architecture|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|minplus|reliability|scaling|super-stages|training)$/.test(page))
+  score: (result) => {
+    const [page, title, anchor, , score, , kind] = result;
+    if (kind === "index" && page !== "glossary") result[1] = withSection(page, title, anchor);
+    if (kind !== "index" && /^(architecture|articles|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|minplus|reliability|scaling|super-stages|training)$/.test(page))
       return score / 20;
     if (page === "glossary") {
       if (kind === "index") return 0; // the same term again, without its name
@@ -24,15 +34,13 @@ var Scorer = {
   partialTerm: 2,
 };
 
-// The text below a result is that of the page, without the titles above it, which the theme repeats on every page; or
-// that of the section, if the result is a word of the index.
+// The text below a result is that of the page or the section, without the titles above it, which the theme repeats on
+// every page.
 document.addEventListener("DOMContentLoaded", () => {
   const textOf = Search.htmlToText;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
     page.querySelectorAll(".bd-header-article, .prev-next-footer, .headerlink, h1").forEach((each) => each.remove());
-    const place = anchor && page.querySelector(anchor);
-    const section = place?.textContent === "" && place.closest("section");
-    return (section ? section.textContent : textOf(page.documentElement.outerHTML, anchor)).trim();
+    return textOf(page.documentElement.outerHTML, anchor).trim();
   };
 });

@@ -1,4 +1,4 @@
-"""Write a made-up town for the tutorials: streets as town.gpkg, and tables of its bridges, homes and schools.
+"""Write a made-up town for the tutorials: streets as town.gpkg and town.osm; tables of bridges, homes and schools.
 
     python docs/tutorials/town.py [FOLDER]    into the current folder by default
 
@@ -26,14 +26,25 @@ def river(x):
     return 350 * np.sin(x / 900) - 500
 
 
-def main(folder: Path, crossings: int = 3000) -> None:
-    """Write town.gpkg, bridges.csv, homes.csv and schools.csv. The town has about 1.3 x `crossings` vertices."""
+def write_osm(file: Path, degrees, ends, kinds, speeds) -> None:
+    """Write streets as a file of OpenStreetMap, with a way for each street."""
+    nodes = [f'<node id="{i + 1}" lon="{degrees[i, 0]:.7f}" lat="{degrees[i, 1]:.7f}"/>' for i in np.unique(ends)]
+    ways = [
+        f'<way id="{i}"><nd ref="{tail + 1}"/><nd ref="{head + 1}"/>'
+        f'<tag k="highway" v="{kind}"/><tag k="maxspeed" v="{speed}"/></way>'
+        for i, ((tail, head), kind, speed) in enumerate(zip(ends, kinds, speeds, strict=True), 1)
+    ]
+    file.write_text("\n".join(['<osm version="0.6">', *nodes, *ways, "</osm>\n"]))
+
+
+def main(folder: Path, crossings: int = 3000, radius: float = RADIUS) -> None:
+    """Write the files of a town, which has about 1.7 x `crossings` vertices, into `folder`."""
     rng = np.random.default_rng(1)
-    angle, far = rng.uniform(0, 2 * np.pi, crossings), RADIUS * 1.1 * rng.random(crossings) ** 0.7
+    angle, far = rng.uniform(0, 2 * np.pi, crossings), radius * 1.1 * rng.random(crossings) ** 0.7
     diagram = Voronoi(np.stack([far * np.cos(angle), far * np.sin(angle)], axis=1))
     places = diagram.vertices
     ends = np.array([ridge for ridge in diagram.ridge_vertices if -1 not in ridge])
-    ends = ends[(np.hypot(*places[ends].T) < RADIUS).all(axis=0) & (rng.random(len(ends)) < 0.93)]
+    ends = ends[(np.hypot(*places[ends].T) < radius).all(axis=0) & (rng.random(len(ends)) < 0.93)]
 
     banks = places[:, 1] > river(places[:, 0])
     crossing = banks[ends[:, 0]] != banks[ends[:, 1]]
@@ -49,7 +60,7 @@ def main(folder: Path, crossings: int = 3000) -> None:
     reached = np.flatnonzero(np.isfinite(distances))
     main_roads = set()
     for turn in np.linspace(0, 2 * np.pi, 11)[:-1] + 0.2:
-        gate = [RADIUS * np.cos(turn), RADIUS * np.sin(turn)]
+        gate = [radius * np.cos(turn), radius * np.sin(turn)]
         at = reached[cKDTree(places[reached]).query(gate)[1]]
         while before[at] >= 0:
             main_roads.add(frozenset((at, before[at])))
@@ -57,16 +68,18 @@ def main(folder: Path, crossings: int = 3000) -> None:
 
     kinds = np.array(["primary" if frozenset(pair) in main_roads else "residential" for pair in ends.tolist()])
     degrees = MIDDLE + places / METRES
-    speeds = np.where(kinds == "primary", 50, 25) / 3.6
-    columns = {"highway": kinds, "seconds": np.round(lengths / speeds + 0.1, 1)}
+    speeds = np.where(kinds == "primary", 50, 25)
+    columns = {"highway": kinds, "seconds": np.round(lengths / (speeds / 3.6) + 0.1, 1)}
     lines = [LineString(degrees[pair]) for pair in ends]
     geopandas.GeoDataFrame(columns, geometry=lines, crs="EPSG:4326").to_file(folder / "town.gpkg")
+    whole = np.isfinite(distances[ends[:, 0]])  # OSMnx leaves out streets that do not lead to the middle
+    write_osm(folder / "town.osm", degrees, ends[whole], kinds[whole], speeds[whole])
 
     table = {"bridge": np.repeat(["west", "middle", "east"], 2)}
     table |= dict(zip(("lon", "lat"), degrees[over].reshape(-1, 2).T, strict=True))
     pandas.DataFrame(table).to_csv(folder / "bridges.csv", index=False)
     for name, count, column in (("home", 500, "people"), ("school", 40, "seats")):
-        angle, far = rng.uniform(0, 2 * np.pi, count), RADIUS * 0.95 * rng.random(count) ** 0.6
+        angle, far = rng.uniform(0, 2 * np.pi, count), radius * 0.95 * rng.random(count) ** 0.6
         at = MIDDLE + np.stack([far * np.cos(angle), far * np.sin(angle)], axis=1) / METRES
         table = {"id": [f"{name} {i}" for i in range(count)], "lon": at[:, 0].round(6), "lat": at[:, 1].round(6)}
         table[column] = rng.integers(1, 6, count) * (1 if name == "home" else 100)

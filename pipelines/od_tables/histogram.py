@@ -50,12 +50,12 @@ def distance_histogram(
     network : HierarchyStore or Graph, or path of such a store
         A graph is searched from each origin, in this process; its weights must not be negative.
     origins, destinations : optional
-        As for `pipelines.od`; by default every vertex, without the pairs of a vertex with itself. With some random
+        As for `tilepath.od`; by default every vertex, without the pairs of a vertex with itself. With some random
         origins, such as ``tilepath.positions(rng.choice(n, 1000))``, the histogram is an estimate.
     width : float or str, optional
         The width of a bin in the unit of the result, or a text with another unit, such as "5min"; by default 1, 2 or 5
         times a power of ten that gives about twenty bins.
-    unit, snap_limit, crs, graph, progress : as for `pipelines.od`
+    unit, snap_limit, crs, graph, progress : as for `tilepath.od`
 
     Returns
     -------

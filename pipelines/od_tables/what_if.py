@@ -62,7 +62,7 @@ def changes(
     after : HierarchyStore or Graph, or path of such a store
         The network after the change, such as ``network.with_weights(closed=[("a", "b")])``. A store of its own has the
         places at the vertices of the same names.
-    origins, destinations, pairs, unit, snap_limit, crs, graph : as for `pipelines.od`
+    origins, destinations, pairs, unit, snap_limit, crs, graph : as for `tilepath.od`
         Places are snapped by the network before the change.
 
     Returns
@@ -181,14 +181,14 @@ def criticality(
     roads : as `closed` of `Graph.with_weights`, but no single arcs; or the path of a table or a layer
         A table in a file has the ends of each road in the columns `source` and `target`, or places.
     origins, destinations : optional
-        As for `pipelines.od`. Without both, all pairs of vertices are compared.
+        As for `tilepath.od`. Without both, all pairs of vertices are compared.
     together : str, optional
         A column of `roads`, such as "name": rows with equal entries are closed together, as both carriageways of a
         bridge.
     one_way : bool
         Close the road only from its first to its second end, not in both directions.
-    unit, snap_limit, graph, progress : as for `pipelines.od`
-    crs : as for `pipelines.od`; also of roads that are places or geometries without a coordinate system
+    unit, snap_limit, graph, progress : as for `tilepath.od`
+    crs : as for `tilepath.od`; also of roads that are places or geometries without a coordinate system
 
     Returns
     -------
@@ -196,7 +196,7 @@ def criticality(
         A row for each row of `roads`, in their order, with the columns `source` and `target`; `longer`, the number of
         pairs whose distance grows; `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum
         and the largest of the added distances. If roads are places or geometries, the first column `road` has the names
-        of their rows, as `pipelines.od` names places; a geometry has a row for each road that it meets. A two-way road
+        of their rows, as `tilepath.od` names places; a geometry has a row for each road that it meets. A two-way road
         of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows close both
         directions, and have the same numbers. Give one of the two rows to have each road once. With `together`, there
         is a row for each entry of this column, which the column `road` has instead of `source` and `target`.

@@ -160,7 +160,7 @@ def picture_graph(
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
     origin = "" if isinstance(source, Positions) else name_of(source)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
-    ends, placed = _route_ends(whole, route or (), snapping), [name_of(each) for each in route or ()]
+    ends = _route_ends(whole, route or (), snapping)
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -177,6 +177,8 @@ def picture_graph(
         view.colour(*values_of_table(values, column, graph))
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
+        streets = view.picture.streets
+        placed = [_end_name(whole, *each, streets) for each in zip(route or (), ends, strict=True)]
         _add_distances(view, whole, solution, source, ends, [origin, *placed], band, wash)
     if areas is not None:
         if not on_map:
@@ -271,6 +273,17 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
             warnings.warn(points.warning, stacklevel=3)
         return [positions(vertex) for vertex in points.vertices.tolist()]
     return [positions(vertex_at(graph, each, "route", snapping)) for each in route]
+
+
+def _end_name(graph: Graph, given: Any, end: Positions, streets: bool) -> str | None:
+    """Return the name of a place, or None. On a map of streets, a position is a place, named by its label.
+
+    The name is "" if the label is a number.
+    """
+    if not (streets and isinstance(given, Positions)):
+        return name_of(given)
+    label = graph.label(int(end))
+    return "" if label.isdecimal() else label
 
 
 def _names_of(points: Points, given: Any) -> list[str]:
@@ -394,8 +407,8 @@ def _add_distances(
 ) -> None:
     """Add distances from a vertex of `graph`, or a route, to the picture of its road network.
 
-    `placed` has the names of the source and of the ends of the route, each None unless it is a place. The source is ""
-    if it is given by its position: on a map of streets, a number is no name.
+    `placed` has the names of the source and of the ends of the route, each None unless it is a place. A name is "" if
+    only a position is known: on a map of streets, a number is no name.
     """
     origin, *names = placed
     asked = source is not None  # of a map with a route, `distances` alone only says what answers

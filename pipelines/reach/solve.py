@@ -219,7 +219,7 @@ def isochrones(
         Distance of the edge of a buffer from its street: in metres if coordinates are longitudes and latitudes, else in
         the unit of the coordinates. By default, it is 50 m on the ground. If the coordinate system is not known, the
         default is a hundredth of the diagonal of the network.
-    snap_limit, crs, graph : as for `pipelines.od`
+    snap_limit, crs, graph : as for `tilepath.od`
 
     Returns
     -------

@@ -266,6 +266,9 @@ def test_a_route_between_places_is_named_by_its_places_and_its_distance(city):
     assert distance > 180
     assert picture.title == f"{Path(graph.path).name}: route of {distance / 60:,.1f} minutes, {metres / 1000:,.1f} km"
     assert "route from 0 to 300" in drawn(graph, route=("0", "300")).title
+    at_places = drawn(graph, route=positions([0, 300]))  # as of a command
+    assert [at_places.names[v] for v in at_places.marks] == ["", ""]
+    assert at_places.title == picture.title
 
 
 def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
