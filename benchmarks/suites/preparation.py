@@ -28,7 +28,7 @@ from scipy.sparse.csgraph import dijkstra
 from benchmarks.harness import ROOT, Bench
 from clusters import start
 from pipelines import build_hierarchy, import_graph, open_graph
-from pipelines.stores import Graph
+from pipelines.stores.graph import Graph
 
 CONVENTION = (
     "seconds: wall time of one call in Python, after a first call; cpu_seconds: median of the seconds in which a core "
