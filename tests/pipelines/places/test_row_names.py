@@ -111,7 +111,7 @@ def test_messages_name_the_label_of_the_row_and_files_that_are_missing(ring, tmp
 
 
 def test_messages_do_not_show_the_internal_name_of_the_index(ring):
-    with pytest.raises(ValueError, match="the origins, index None: the index is missing; fill it in"):
+    with pytest.raises(ValueError, match="the origins, index (None|nan): the index is missing; fill it in"):
         od(ring, PLACES.set_axis(["a", None, "b"]), [0])
     with pytest.raises(ValueError, match="no column `seats`; its columns are x, y$"):
         od(ring, [0], PLACES, reduce="sum:seats")
