@@ -23,6 +23,7 @@ from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.named_roads import ends_of
+from pipelines.stores.named_weights import Weights
 from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
@@ -65,6 +66,16 @@ class ChangedGraph(Graph):
 
     def classes(self) -> RoadClasses | None:
         return self.along[1]
+
+    def _with(self, weights: Weights) -> Graph:
+        """Return the graph with other weights of the store that its arcs were taken from; closed arcs stay closed."""
+        if weights.name == self.weight_name:
+            return self
+        origin, closed = self.left_out
+        chosen = origin.weighted_by(weights.name)
+        kept = np.ones(origin.m, bool)
+        kept[closed] = False
+        return _changed(self, chosen.rows(), kept, chosen, weights.unit, weights.name)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,6 +132,18 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     kept = np.ones(len(heads), bool)
     if closed is not None:
         kept[closed_arcs(graph, (indptr, heads), closed, one_way=one_way)] = False
+    named = origin is not graph or weights is None
+    return _changed(graph, (indptr, heads, own), kept, origin, unit, origin.weight_name if named else "")
+
+
+def _changed(
+    graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], kept: np.ndarray, origin: Graph, unit: str, name: str
+) -> ChangedGraph:
+    """Return a graph with the arcs of `rows` that are kept, bool (m); `origin` has the same arcs in the same order.
+
+    `name` is the name of the weights among those of `origin`, "" if they are new.
+    """
+    indptr, heads, own = rows
     starts = np.concatenate([[0], np.cumsum(kept)])[indptr]
     arrays = starts, heads[kept], own[kept]
     found = hashlib.blake2b(graph.digest.encode(), digest_size=16)
@@ -130,7 +153,9 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
-    parts |= {"choices": (), "weight_name": "", "weight_array": ""}
+    choices = tuple(each for each in origin.choices if each.name)
+    array = next((each.array for each in choices if each.name == name), "")
+    parts |= {"choices": choices, "weight_name": name, "weight_array": array}
     left_out = origin, np.flatnonzero(~kept)
     along = _along(origin, kept)
     return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original, left_out=left_out)

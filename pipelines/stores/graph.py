@@ -406,6 +406,7 @@ class Graph(NamedRows, OpenedStore):
         Graph
             Arcs have other numbers than in this graph, since closed arcs are not there. Places are moved to the same
             vertices as in this graph, so that a place behind closed roads is unreachable.
+            The named weights of its arcs are those of the store.
 
         Raises
         ------
