@@ -128,7 +128,7 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
             raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
         (indptr, heads, own), unit, origin = other.rows(), other.weight_unit, other
     else:
-        own, unit = _reweighted(graph, (indptr, heads, own), weights), graph.weight_unit
+        own, unit = _reweighted(graph, (indptr, heads, own), weights), _unit(graph, weights)
     kept = np.ones(len(heads), bool)
     if closed is not None:
         kept[closed_arcs(graph, (indptr, heads), closed, one_way=one_way)] = False
@@ -262,6 +262,15 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         _refuse_missing(graph, tails, heads, first == last, "weights")
         found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
+
+
+def _unit(graph: Graph, weights: Any) -> str:
+    """Return the unit of new weights: a Series with the name of weights of the graph has their unit."""
+    name = getattr(weights, "name", None)
+    units = {each.name: each.unit for each in graph.choices if each.name}
+    if "length" in units:  # the column of these weights in a table of arcs
+        units["length_weight"] = units["length"]
+    return units.get(name, graph.weight_unit) if isinstance(name, str) else graph.weight_unit
 
 
 def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:

@@ -105,6 +105,33 @@ def test_a_changed_network_keeps_the_named_weights_of_its_arcs(maker, tmp_path):
         assert graph.with_weights(graph.path).weighted_by("toll").original is graph
 
 
+def test_new_weights_have_the_unit_of_their_name(tmp_path):
+    rows = [("a", "b", 3, 30.5, 2, 4), ("b", "a", 4, 31.5, 1, 5)]
+    frame = gpd.GeoDataFrame(rows, columns=["u", "v", "time", "length", "toll", "night"])
+    frame = frame.set_geometry([shapely.LineString([AT[u], AT[v]]) for u, v, *_ in rows], crs=4326)
+    graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", also=["length:km", "toll", "night:seconds"])
+    arcs = graph_to_gdfs(graph)[1]
+    own, toll = arcs["weight"], arcs["toll"]
+    for weights, unit in (
+        (own * 2, "s"),
+        (toll, "toll"),
+        (toll.rename(None), "s"),
+        (toll.rename("slow"), "s"),
+        (toll.rename("time"), "s"),
+        (toll.to_numpy(), "s"),
+        (arcs["length_weight"], "km"),
+        (arcs, "s"),
+        ({("a", "b"): 9}, "s"),
+    ):
+        assert graph.with_weights(weights).weight_unit == unit
+    assert graph.with_weights(toll).with_weights(own.rename("time")).weight_unit == "s"
+    for after, unit in ((graph.with_weights(toll), "toll"), (graph.with_weights("length"), "km")):
+        with pytest.raises(ValueError, match=f"^after: weights are in '{unit}', and .* are in 's'; .* also='NAME:s'"):
+            changes(graph, after, ["a"], ["b"])
+    assert changes(graph, graph.with_weights("night"), ["a"], ["b"])["change"].tolist() == [1]
+    assert changes(graph, graph.with_weights(toll.to_numpy()), ["a"], ["b"])["change"].tolist() == [-1]
+
+
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("sorted_rows", [True, False])
 def test_weights_are_those_of_the_rows_of_a_table(tmp_path, directed, sorted_rows):
