@@ -19,7 +19,9 @@ from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.named_roads import ends_of
@@ -122,6 +124,8 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     origin = graph
     if isinstance(weights, str) and any(each.name == weights for each in graph.choices):
         weights = graph.weighted_by(weights)
+    elif isinstance(weights, str):
+        _refuse_unknown_name(graph, weights)
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):
@@ -240,7 +244,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         return rows[2]
     if not isinstance(weights, Mapping):
         found = weights_in_table(graph, rows[2], weights)
-        if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
+        if found.shape != rows[2].shape or found.dtype.kind not in "iuf":
             raise ValueError(
                 f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
                 " rows() or row of tilepath.graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
@@ -262,6 +266,15 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         _refuse_missing(graph, tails, heads, first == last, "weights")
         found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
+
+
+def _refuse_unknown_name(graph: Graph, given: str) -> None:
+    """Raise StoreError if a text is neither the path of a store nor the name of a generated graph."""
+    if os.path.exists(weights_named_in(given)[0]) or generator_of(given):
+        return
+    names = ", ".join(each.name for each in graph.choices if each.name)
+    known = f"the weights of {graph.path} are {names}" if names else f"the weights of {graph.path} have no names"
+    raise StoreError(f"weights (--weights): {given!r} is no store and no name of weights; {known}")
 
 
 def _unit(graph: Graph, weights: Any) -> str:

@@ -125,6 +125,15 @@ def test_new_weights_have_the_unit_of_their_name(tmp_path):
     ):
         assert graph.with_weights(weights).weight_unit == unit
     assert graph.with_weights(toll).with_weights(own.rename("time")).weight_unit == "s"
+    for missing, part in (
+        (toll.astype(float).mask(toll == 2), "row 0 is missing or NaN; fill it in"),
+        (toll.astype(object).where(toll == 2, None)[::-1], "row 1 is missing"),
+        (arcs.assign(weight=[1, np.nan]), "row 1 is missing"),
+        (np.array([1, np.nan]), "entry 1 is missing"),
+        ("tol", "'tol' is no store and no name of weights; the weights of .*g are time, length, toll, night$"),
+    ):
+        with pytest.raises(ValueError, match=f"^weights.*: {part}"):
+            graph.with_weights(missing)
     for after, unit in ((graph.with_weights(toll), "toll"), (graph.with_weights("length"), "km")):
         with pytest.raises(ValueError, match=f"^after: weights are in '{unit}', and .* are in 's'; .* also='NAME:s'"):
             changes(graph, after, ["a"], ["b"])
