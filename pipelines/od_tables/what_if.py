@@ -30,6 +30,7 @@ from pipelines.stores.changed import closed_arcs
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_roads import ends_of
+from pipelines.stores.units import symbol_of
 from pipelines.stores.vertex_names import positions
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
@@ -71,6 +72,11 @@ def changes(
         A row for each pair whose distance changed: origin, destination, travel_time_before and travel_time_after (or
         distance_before and distance_after; NaN if unreachable) and change. Floats that differ only by rounding count as
         equal.
+
+    Raises
+    ------
+    ValueError
+        The weights of the two networks have different units.
 
     Examples
     --------
@@ -125,6 +131,7 @@ def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bo
     begins, ends = given.points
     source = open_network(after).source if isinstance(after, str | os.PathLike) else after
     changed = source if isinstance(source, Graph) else source.graph()
+    _refuse_other_unit(given.graph, changed)
     first, last = (_in_graph(changed, given.graph, points) for points in given.points)
     both = ((given.source, given.graph, begins, ends), (source, changed, first, last))
     if pairs:
@@ -144,6 +151,16 @@ def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bo
     ids = [points.ids.take(pa.array(rows)) for points, rows in ((begins, i), (ends, j))]
     names = [pa.field(name, of.type) for name, of in zip(("origin", "destination"), ids, strict=True)]
     return pa.Table.from_arrays([*ids, *numbers], schema=pa.schema([*names, *fields]))
+
+
+def _refuse_other_unit(graph: Graph, changed: Graph) -> None:
+    units = [each.weight_unit for each in (graph, changed)]
+    if all(units) and len({symbol_of(unit) or unit for unit in units}) == 2:
+        raise ValueError(
+            f"after: weights are in {units[1]!r}, and those of the network before the change are in {units[0]!r}; "
+            f"import both with one unit (unit, --unit, or also='NAME:{symbol_of(units[0]) or 's'}'), or, if only the "
+            "name differs, pass the new weights to with_weights as an array"
+        )
 
 
 def _in_graph(changed: Graph, graph: Graph, points: Points) -> Points:

@@ -33,7 +33,7 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore, open_hierarchy
 from pipelines.stores.paths import Paths, open_paths
 from pipelines.stores.road_network import road_network
-from pipelines.stores.schema import store_schema
+from pipelines.stores.schema import brief, store_schema
 from pipelines.stores.solutions import Solution, open_solution
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions, VertexName, positions
@@ -59,7 +59,7 @@ def picture_graph(
     distances: Solution | Paths | str | os.PathLike[str] | None = None,
     every: float | str | None = None,
     source: VertexOrPlace | None = None,
-    route: tuple[VertexOrPlace, VertexOrPlace] | None = None,
+    route: tuple[VertexOrPlace, VertexOrPlace] | Route | None = None,
     values: TableLike | None = None,
     column: str | None = None,
     sample: int | None = None,
@@ -104,7 +104,7 @@ def picture_graph(
         ``tilepath.positions(17)``; or a place, as (lon, lat). By default the first vertex of `route`, else the
         vertex of the first row
     route : two vertices, named as `source`: draw the shortest path of `distances` between them in red, and mark both by
-        rings
+        rings; or a route of this graph, such as the result of `tilepath.shortest_path`
     values : a path, a pyarrow.Table or a DataFrame: a table with the column `vertex` and a column of numbers, which
         colour the vertices, such as the table of `tilepath.betweenness`; or a table of `tilepath.od` whose origins are
         vertices (or its destinations, if all rows have the same origin). Of several rows of a vertex, the least counts
@@ -160,7 +160,7 @@ def picture_graph(
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
     origin = "" if isinstance(source, Positions) else name_of(source)
     source = None if source is None else positions(vertex_at(whole, source, "source", snapping))
-    ends = _route_ends(whole, route or (), snapping)
+    ends = [] if route is None else _route_ends(whole, route, snapping)
     part = part_of(graph, sample=sample, around=middle, seed=seed, on_map=on_map)
     view = View(graph, part, on_map)
     if edges:
@@ -178,8 +178,10 @@ def picture_graph(
     if distances is not None or source is not None or route is not None:
         solution = answers if distances is None else _solution(distances, whole)
         streets = view.picture.streets
-        placed = [_end_name(whole, *each, streets) for each in zip(route or (), ends, strict=True)]
-        _add_distances(view, whole, solution, source, ends, [origin, *placed], band, wash)
+        known = route if isinstance(route, Route) else None
+        given: Any = [None] * len(ends) if known or route is None else route
+        placed = [_end_name(whole, *each, streets) for each in zip(given, ends, strict=True)]
+        _add_distances(view, whole, solution, source, ends, [origin, *placed], band, wash, known)
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
@@ -266,6 +268,20 @@ def picture_bricks(
 
 def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
     """Return the two vertices of a route; two places are moved together, so that a warning is given once."""
+    if isinstance(route, Route):
+        if route.graph.digest != graph.digest:
+            raise StoreError(
+                f"route: it leads through another network than {graph.path}, or has other weights; draw its network "
+                "(route.graph)"
+            )
+        return [positions(vertex) for vertex in (route.vertices[0], route.vertices[-1])]
+    if hasattr(route, "columns") or hasattr(route, "geom_type"):
+        raise ValueError(
+            "route has lines; name two vertices or places, or give one route of tilepath.shortest_path. Draw many "
+            "routes with GeoPandas: ax = tilepath.graph_to_gdfs(network)[1].plot(); routes.plot(ax=ax)"
+        )
+    if isinstance(route, str) or not hasattr(route, "__len__") or len(route) != 2:
+        raise ValueError(f"route (--route) is {brief(repr(route))}; name two vertices or places")
     placed = [place_of(each) for each in route]
     if placed and all(each is not None for each in placed):
         points = points_from(np.array(placed), graph, "route end", snapping=snapping)
@@ -404,11 +420,13 @@ def _add_distances(
     placed: list[str | None],
     every: float | None,
     wash: bool,
+    known_route: Route | None = None,
 ) -> None:
     """Add distances from a vertex of `graph`, or a route, to the picture of its road network.
 
-    `placed` has the names of the source and of the ends of the route, each None unless it is a place. A name is "" if
-    only a position is known: on a map of streets, a number is no name.
+    `route` has the ends of the route, which `solution` finds if it is not known. `placed` has the names of the source
+    and of the ends of the route, each None unless it is a place. A name is "" if only a position is known: on a map of
+    streets, a number is no name.
     """
     origin, *names = placed
     asked = source is not None  # of a map with a route, `distances` alone only says what answers
@@ -421,7 +439,7 @@ def _add_distances(
         view.colour(values, scale, every)
     if route:
         known = [each for each in names if each is not None]
-        view.lead(_route(solution, graph, route[0], route[1]), wash, known if len(known) == 2 else None)
+        view.lead(known_route or _route(solution, graph, route[0], route[1]), wash, known if len(known) == 2 else None)
     else:
         view.mark(sources, [origin] if origin and view.picture.streets else None)
 

@@ -50,14 +50,20 @@ def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        The index of `given` is not the index of the table, or a row has other ends than the arc of its index.
+        A weight is missing, the index of `given` is not the index of the table, or a row has other ends than the arc of
+        its index.
     """
     is_frame = len(getattr(given, "shape", ())) == 2 and hasattr(given, "columns")
     names = [str(name) for name in getattr(given, "column_names", given.columns)] if is_frame else []
     if is_frame and COLUMN not in names:
         raise ValueError(f"weights: no column `{COLUMN}`; the columns are {', '.join(names)}; {CURE}")
-    values = np.asarray(given[COLUMN] if is_frame else given)
+    column = given[COLUMN] if is_frame else given
+    values = np.asarray(column)
     indexed = hasattr(given, "iloc")
+    missing = column.isna() if indexed else np.isnan(values) if values.dtype.kind == "f" else False
+    for row in np.flatnonzero(missing)[:1].tolist():
+        at = f"row {given.index[row]}" if indexed else f"entry {row}"
+        raise ValueError(f"weights: {at} is missing or NaN; fill it in, or close the road to leave it out (closed)")
     if not is_frame and not indexed and (graph.directed or values.shape != (graph.m // 2,)):
         return values
     roads = road_network(graph)

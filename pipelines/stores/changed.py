@@ -19,10 +19,13 @@ from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
+from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.named_roads import ends_of
+from pipelines.stores.named_weights import Weights
 from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
@@ -65,6 +68,16 @@ class ChangedGraph(Graph):
 
     def classes(self) -> RoadClasses | None:
         return self.along[1]
+
+    def _with(self, weights: Weights) -> Graph:
+        """Return the graph with other weights of the store that its arcs were taken from; closed arcs stay closed."""
+        if weights.name == self.weight_name:
+            return self
+        origin, closed = self.left_out
+        chosen = origin.weighted_by(weights.name)
+        kept = np.ones(origin.m, bool)
+        kept[closed] = False
+        return _changed(self, chosen.rows(), kept, chosen, weights.unit, weights.name)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -111,16 +124,30 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     origin = graph
     if isinstance(weights, str) and any(each.name == weights for each in graph.choices):
         weights = graph.weighted_by(weights)
+    elif isinstance(weights, str):
+        _refuse_unknown_name(graph, weights)
     if isinstance(weights, Graph | str | os.PathLike):
         other = open_graph(weights)
         if (other.n, other.directed) != (graph.n, graph.directed):
             raise ValueError(f"weights: {other.path} does not have the vertices of {graph.path}")
         (indptr, heads, own), unit, origin = other.rows(), other.weight_unit, other
     else:
-        own, unit = _reweighted(graph, (indptr, heads, own), weights), graph.weight_unit
+        own, unit = _reweighted(graph, (indptr, heads, own), weights), _unit(graph, weights)
     kept = np.ones(len(heads), bool)
     if closed is not None:
         kept[closed_arcs(graph, (indptr, heads), closed, one_way=one_way)] = False
+    named = origin is not graph or weights is None
+    return _changed(graph, (indptr, heads, own), kept, origin, unit, origin.weight_name if named else "")
+
+
+def _changed(
+    graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], kept: np.ndarray, origin: Graph, unit: str, name: str
+) -> ChangedGraph:
+    """Return a graph with the arcs of `rows` that are kept, bool (m); `origin` has the same arcs in the same order.
+
+    `name` is the name of the weights among those of `origin`, "" if they are new.
+    """
+    indptr, heads, own = rows
     starts = np.concatenate([[0], np.cumsum(kept)])[indptr]
     arrays = starts, heads[kept], own[kept]
     found = hashlib.blake2b(graph.digest.encode(), digest_size=16)
@@ -130,7 +157,9 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
     parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
-    parts |= {"choices": (), "weight_name": "", "weight_array": ""}
+    choices = tuple(each for each in origin.choices if each.name)
+    array = next((each.array for each in choices if each.name == name), "")
+    parts |= {"choices": choices, "weight_name": name, "weight_array": array}
     left_out = origin, np.flatnonzero(~kept)
     along = _along(origin, kept)
     return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original, left_out=left_out)
@@ -215,7 +244,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         return rows[2]
     if not isinstance(weights, Mapping):
         found = weights_in_table(graph, rows[2], weights)
-        if found.shape != rows[2].shape or found.dtype.kind not in "iuf" or np.isnan(found).any():
+        if found.shape != rows[2].shape or found.dtype.kind not in "iuf":
             raise ValueError(
                 f"weights are {found.dtype} of shape {found.shape}; give one number for each of the {graph.m:,} arcs of"
                 " rows() or row of tilepath.graph_to_gdfs, a graph, or a mapping from (tail, head) to the weight"
@@ -237,6 +266,24 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         _refuse_missing(graph, tails, heads, first == last, "weights")
         found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
+
+
+def _refuse_unknown_name(graph: Graph, given: str) -> None:
+    """Raise StoreError if a text is neither the path of a store nor the name of a generated graph."""
+    if os.path.exists(weights_named_in(given)[0]) or generator_of(given):
+        return
+    names = ", ".join(each.name for each in graph.choices if each.name)
+    known = f"the weights of {graph.path} are {names}" if names else f"the weights of {graph.path} have no names"
+    raise StoreError(f"weights (--weights): {given!r} is no store and no name of weights; {known}")
+
+
+def _unit(graph: Graph, weights: Any) -> str:
+    """Return the unit of new weights: a Series with the name of weights of the graph has their unit."""
+    name = getattr(weights, "name", None)
+    units = {each.name: each.unit for each in graph.choices if each.name}
+    if "length" in units:  # the column of these weights in a table of arcs
+        units["length_weight"] = units["length"]
+    return units.get(name, graph.weight_unit) if isinstance(name, str) else graph.weight_unit
 
 
 def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:

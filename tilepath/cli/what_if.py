@@ -25,7 +25,8 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--weights",
     type=click.Path(),
-    help="A graph store with the same vertices and the new weights, or the name of other weights of STORE.",
+    help="A graph store with the same vertices and the new weights, or the name of other weights of STORE, "
+    "in the unit of STORE.",
 )
 @click.option(
     "--each",

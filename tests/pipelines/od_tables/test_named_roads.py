@@ -23,6 +23,7 @@ from pipelines import (
     shortest_path,
     vertices_at,
 )
+from pipelines.stores.changed import closed_lines
 from tilepath.cli import tilepath
 
 AT = {"a": (13.0, 52.0), "b": (13.01, 52.0), "c": (13.02, 52.0), "d": (13.0, 52.01), "e": (13.02, 52.01)}
@@ -78,6 +79,66 @@ def test_roads_are_rows_of_a_table_or_geometries(town):
     assert main.m == graph.m - 4
     near = shapely.Point(13.004, 52.003)  # 274 m from a-d and 334 m from a-b; in degrees a-b is nearer
     assert graph.with_weights(closed=near)["a"] == ["b"]
+
+
+def test_a_changed_network_keeps_the_named_weights_of_its_arcs(maker, tmp_path):
+    rows = [("a", "b", 3, 30.5, 0), ("b", "c", 2, 7.25, 9), ("b", "c", 7, 1.5, 6), ("a", "c", 2, 2.5, 0)]
+    rows += [("c", "a", 5, 1.0, 1)]
+    lines = [shapely.LineString([AT[u], AT[v]]) for u, v, *_ in rows]
+    frame = gpd.GeoDataFrame(rows, columns=["u", "v", "time", "length", "toll"], geometry=lines, crs=4326)[::-1]
+    for sorted_rows in (True, False):
+        path, also = tmp_path / str(sorted_rows), ["length", "toll"]
+        graph = import_graph(frame, path, weight="time", also=also, sorted_rows=sorted_rows)
+        network = graph if sorted_rows else build_hierarchy(maker, graph, tmp_path / "h")
+        closed = network.with_weights(closed=[("a", "c")], one_way=True)
+        found = od(closed, ["a"], ["c"], also="time, length, toll")
+        assert found.iloc[0, 2:].tolist() == [5, 5, 37.75, 9]  # of parallel roads the fastest
+        assert od(closed.with_weights("length"), ["a"], ["c"]).iloc[0, 2] == 32
+        arcs = graph_to_gdfs(closed)[1].sort_values(["source", "toll"])
+        assert arcs["toll"].tolist() == [0, 6, 9, 1]
+        assert arcs["length_weight"].tolist() == [30.5, 1.5, 7.25, 1]
+        again = closed.with_weights({("a", "b"): 50}).with_weights(closed=[("c", "a")], one_way=True)
+        assert od(again, ["a"], ["c"], also="time,toll").iloc[0, 2:].tolist() == [52, 5, 9]
+        last = again if network is graph else again.graph()
+        by_toll = last.weighted_by("toll")
+        assert (by_toll.m, by_toll.weight_max, len(closed_lines(by_toll))) == (3, 9, 2)
+        assert graph.with_weights(graph.path).weighted_by("toll").original is graph
+
+
+def test_new_weights_have_the_unit_of_their_name(tmp_path):
+    rows = [("a", "b", 3, 30.5, 2, 4), ("b", "a", 4, 31.5, 1, 5)]
+    frame = gpd.GeoDataFrame(rows, columns=["u", "v", "time", "length", "toll", "night"])
+    frame = frame.set_geometry([shapely.LineString([AT[u], AT[v]]) for u, v, *_ in rows], crs=4326)
+    graph = import_graph(frame, tmp_path / "g", weight="time", unit="s", also=["length:km", "toll", "night:seconds"])
+    arcs = graph_to_gdfs(graph)[1]
+    own, toll = arcs["weight"], arcs["toll"]
+    for weights, unit in (
+        (own * 2, "s"),
+        (toll, "toll"),
+        (toll.rename(None), "s"),
+        (toll.rename("slow"), "s"),
+        (toll.rename("time"), "s"),
+        (toll.to_numpy(), "s"),
+        (arcs["length_weight"], "km"),
+        (arcs, "s"),
+        ({("a", "b"): 9}, "s"),
+    ):
+        assert graph.with_weights(weights).weight_unit == unit
+    assert graph.with_weights(toll).with_weights(own.rename("time")).weight_unit == "s"
+    for missing, part in (
+        (toll.astype(float).mask(toll == 2), "row 0 is missing or NaN; fill it in"),
+        (toll.astype(object).where(toll == 2, None)[::-1], "row 1 is missing"),
+        (arcs.assign(weight=[1, np.nan]), "row 1 is missing"),
+        (np.array([1, np.nan]), "entry 1 is missing"),
+        ("tol", "'tol' is no store and no name of weights; the weights of .*g are time, length, toll, night$"),
+    ):
+        with pytest.raises(ValueError, match=f"^weights.*: {part}"):
+            graph.with_weights(missing)
+    for after, unit in ((graph.with_weights(toll), "toll"), (graph.with_weights("length"), "km")):
+        with pytest.raises(ValueError, match=f"^after: weights are in '{unit}', and .* are in 's'; .* also='NAME:s'"):
+            changes(graph, after, ["a"], ["b"])
+    assert changes(graph, graph.with_weights("night"), ["a"], ["b"])["change"].tolist() == [1]
+    assert changes(graph, graph.with_weights(toll.to_numpy()), ["a"], ["b"])["change"].tolist() == [-1]
 
 
 @pytest.mark.parametrize("directed", [True, False])

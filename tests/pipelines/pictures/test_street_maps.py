@@ -36,6 +36,7 @@ from pipelines.places.networks import open_network
 from pipelines.reach.solve import isochrones
 from pipelines.routes.distances import SearchedDistances
 from pipelines.routes.paths import shortest_path
+from pipelines.stores.errors import StoreError
 from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
@@ -282,6 +283,23 @@ def test_a_route_is_drawn_over_grey_streets_with_both_ends(city, tmp_path):
     for network in store, graph:  # a hierarchy answers itself, and a graph is searched
         same = drawn(network, route=("0", "300"))
         assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
+    route = shortest_path(graph, "0", "300")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.pictures.graphs.shortest_path", lambda *_, **__: pytest.fail("searched"))
+        same = drawn(graph, route=route)
+    assert (same.marks, same.lifted.tolist()) == (picture.marks, picture.lifted.tolist())
+    lines = od(graph, ["0"], ["300"], paths="lines")
+    for wrong, part in (
+        (lines, "route has lines; .* routes.plot"),
+        (lines.geometry.iloc[0], "route has lines"),
+        (("0",), "name two vertices"),
+        ("03", "name two vertices"),
+        (7, "name two vertices"),
+    ):
+        with pytest.raises(ValueError, match=part):
+            drawn(graph, route=wrong)
+    with pytest.raises(StoreError, match="route: it leads through another network than .*, or has other weights; draw"):
+        drawn(graph.with_weights(closed=[("0", "1")]), route=route)
     above = drawn(graph, distances=store, route=("0", "300"), source="0", every=None)
     assert above.scale.startswith("Travel time from 0")
     _, lines = collections_of(above)
