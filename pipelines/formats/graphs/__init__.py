@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
+from pipelines.formats.graphs.weight_units import contradiction
 from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
@@ -129,7 +131,8 @@ def import_graph(
         count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
         no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
-    unit : unit of the weights, for `tilepath info`; default: the name of their column
+    unit : unit of the weights; default: the name of their column. Weights that the import computes itself, such as the
+        lengths of lines, are converted to another unit of length
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
         such as GeoPandas writes; or such a data frame of pandas, whose index may have the nodes; with a table or a
@@ -196,11 +199,13 @@ def import_graph(
         raise FormatError(f"{name}: this format has no option for labels; leave it out")
     with (
         _errors(name),
-        reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
+        reader(source, **{name: value for name, value in (options | {"unit": unit}).items() if name in known}) as arcs,
     ):
         arcs.source = name
         arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
         arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
+        arcs.warnings += [f"{name}: {said}" for said in starmap(contradiction, units) if said]
         if also:
             again = partial(import_graph, source, format=format, memory=memory, **options)
             arcs.more_weights = partial(_more_weights, again, also, columns)
@@ -258,8 +263,10 @@ def _more_weights(
         for i, (name, unit) in enumerate(map(_with_unit, also)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first import warns of the same
-                graph = again(os.path.join(folder, str(i)), weight=name, columns=ends, sorted_rows=sorted_rows)
-            found[name] = graph.weights(), unit or graph.weight_unit
+                graph = again(
+                    os.path.join(folder, str(i)), weight=name, columns=ends, unit=unit or None, sorted_rows=sorted_rows
+                )
+            found[name] = graph.weights(), graph.weight_unit
     return found
 
 

@@ -367,7 +367,7 @@ def test_wrong_layers_are_refused(load, tmp_path):
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
-    assert load(layer(NORTH), unit="euros").weight_unit == "euros"
+    assert load(layer(NORTH, toll=[1]), weight="toll", unit="euros").weight_unit == "euros"
     with pytest.raises(FormatError, match="none.csv: there is no such file; correct the name or the folder"):
         load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
@@ -427,8 +427,31 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
 
 
 def test_a_further_weight_has_a_unit(load):
-    graph = load(layer(NORTH, EAST, time=[1, 2], metres=[3, 4], toll=[5, 6]), weight="time", also=["metres:km", "toll"])
-    assert [graph.weighted_by(name).weight_unit for name in ("metres", "toll")] == ["km", "toll"]
+    graph = load(layer(NORTH, EAST, time=[1, 2], far=[3, 4], toll=[5, 6]), weight="time", also=["far:km", "toll"])
+    assert [graph.weighted_by(name).weight_unit for name in ("far", "toll")] == ["km", "toll"]
+
+
+def test_lengths_of_lines_have_units_of_length(load):
+    roads = layer(NORTH, seconds=[7])
+    graph = load(roads, weight="geometry", unit="miles")
+    assert (graph.weights().tolist(), graph.weight_unit) == (pytest.approx([11 / 1609.344] * 2), "miles")
+    further = load(roads, weight="seconds", also=["geometry:km"], unit="s").weighted_by("geometry")
+    assert (further.weights().tolist(), further.weight_unit) == ([0.011] * 2, "km")
+    with pytest.raises(
+        FormatError, match=r"lengths of the lines are in m; name the column of times \(weight, --weight"
+    ):
+        load(roads, weight="geometry", unit="min")
+    with pytest.warns(UserWarning, match="are the lengths of the lines, and seconds was not read; name the column"):
+        assert load(roads).weight_unit == "m"
+
+
+def test_a_name_that_contradicts_the_unit_warns(load):
+    roads = layer(NORTH, seconds=[7], length_m=[3])
+    with pytest.warns(UserWarning, match="GeoDataFrame: unit .* is 'm', but the name of the column 'seconds' says s;"):
+        assert load(roads, weight="seconds", unit="m").weight_unit == "m"
+    with pytest.warns(UserWarning, match="is 's', but the name of the column 'length_m' says m;"):
+        load(roads, weight="seconds", unit="s", also=["length_m:s"])
+    load(roads, weight="seconds", unit="s", also=["length_m:m"])
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):
