@@ -53,6 +53,9 @@ def read_data_frame(
         table = pa.Table.from_arrays([column(at) for at in positions], [names[at] for at in positions])
     except pa.ArrowException as error:
         raise FormatError(f"{what}: {listed_names(names, positions)} cannot be read ({error}); convert them") from error
+    for name, ends in zip(table.column_names[:2], table.columns[:2], strict=True):
+        for row in np.flatnonzero(ends.is_null(nan_is_null=True))[:1].tolist():
+            raise FormatError(f"{what}, row {row} (from 0): {name[:40]!r} is missing; fill it in, or leave the row out")
     remarks = [f"{what}: {chosen.described(names)}"]
     warnings: list[str] = []
     known = [each for each in names if each.casefold() == "oneway"]

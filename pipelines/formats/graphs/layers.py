@@ -215,15 +215,24 @@ class _Roads:
     def _named(self, both: np.ndarray, columns: tuple[str, str], doubtful: bool = False) -> _Ends | None:
         """Return the vertices that columns name; None if `doubtful` and one vertex were in several places."""
         texts = np.stack([_texts(self.column(name, "columns")) for name in columns], axis=1).ravel()
+        of_osmnx = columns == ("u", "v")
         for row in np.flatnonzero(texts == "")[:1].tolist():
-            if doubtful:
+            if doubtful and not of_osmnx:  # such as names of streets
                 return None
             raise FormatError(
-                f"{self.name}, row {self.rows[row // 2]} (from 0): {columns[row % 2]!r} is missing; fill it in"
+                f"{self.name}, row {self.rows[row // 2]} (from 0): {columns[row % 2]!r} is missing; fill it in, or "
+                "leave the row out"
             )
         order, found = _in_order_of_appearance(np.unique(texts, return_index=True, return_inverse=True))
         places = both.reshape(-1, 2)[order]
-        if doubtful and (np.abs(places[found] - both.reshape(-1, 2)) > 1e-6 * (1 + np.abs(places[found]))).any():
+        apart = (np.abs(places[found] - both.reshape(-1, 2)) > 1e-6 * (1 + np.abs(places[found]))).any(axis=1)
+        if doubtful and apart.any():
+            end = int(np.flatnonzero(apart)[0])
+            if of_osmnx:
+                self.warnings.append(
+                    f"{self.name}: u and v are not read, since {texts[end]} is in several places, such as in row "
+                    f"{self.rows[end // 2]} (from 0); vertices are the places where lines end"
+                )
             return None
         found = found.reshape(-1, 2)
         about = f"tails from {columns[0]}, heads from {columns[1]}"

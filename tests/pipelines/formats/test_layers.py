@@ -104,7 +104,12 @@ def test_columns_of_ends_name_the_vertices(load):
     streets = layer(NORTH, BACK, EAST, **{"from": ["A", "A", "A"], "to": ["B", "C", "D"]})
     assert load(streets).labels() is None
     with pytest.raises(FormatError, match=r"row 1 \(from 0\): 'v' is missing"):
-        load(layer(NORTH, EAST, u=["a", "b"], v=["b", None]), columns=["u", "v"])
+        load(layer(NORTH, EAST, a=["a", "b"], v=["b", None]), columns=["a", "v"])
+    with pytest.raises(FormatError, match=r"row 1 \(from 0\): 'u' is missing; fill it in, or leave the row out"):
+        load(layer(NORTH, EAST, u=[70, None], v=[9, 8]))  # of OSMnx, whose ids are wanted
+    with pytest.warns(UserWarning, match=r"u and v are not read, since 9 is in several places, such as in row 1"):
+        assert load(layer(NORTH, EAST, u=[70, 8], v=[9, 9])).labels() is None
+    assert load(layer(NORTH, EAST, **{"from": ["A", None], "to": ["B", "C"]})).labels() is None
     assert load(layer(NORTH, EAST, a=[1, 2], b=[2, 3], t=[5, 6]), columns=["a", "b", "t"]).weights().tolist() == [5, 6]
 
 
@@ -421,7 +426,7 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
             load(layer(NORTH, EAST, **columns))
     told = []
     load(
-        layer(NORTH, EAST, u=[1, 1], v=[5, 5], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
+        layer(NORTH, EAST, u=[1, 5], v=[5, 7], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
         report=told.append,
     )
     assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]

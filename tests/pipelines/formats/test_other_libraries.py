@@ -100,7 +100,7 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
         assert found.integer_labels
         assert load(source, weight="length", attribution="").attribution == ""
-        assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
+        assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:6933").crs == "EPSG:6933"
     roads = load(graph, weight="length")
     assert (roads.road_classes, roads.classes().of_arcs.tolist()) == (("residential",), [0] * 5)
     closed = load(graph, weight="length").with_weights(closed=[("17", "99")])
@@ -235,6 +235,8 @@ def test_ids_in_data_frames_name_vertices_and_a_stray_large_number_does_not(load
         ({"u": [0, 1], "v": [1, 0], "w": [np.inf, 1]}, "the DataFrame, row 0 (from 0): arc 0 -> 1, weight inf"),
         ({"u": [0, 1], "v": [1, 0], "w": ["1", "x"]}, "the DataFrame: column 'w' holds"),
         ({"u": [0, "a"], "v": [1, 0], "w": [1, 2]}, "the DataFrame: columns 'u', 'v', 'w' cannot be read"),
+        ({"u": [7, 1], "v": [1, np.nan], "w": [1, 2]}, "the DataFrame, row 1 (from 0): 'v' is missing; fill it in, or"),
+        ({"u": ["a", None], "v": ["b", "a"], "w": [1, 2]}, "the DataFrame, row 1 (from 0): 'u' is missing; fill it"),
         ({"u": [0.5, 1], "v": [1, 0], "w": [1, 2]}, "the DataFrame: tails and heads are double and int64"),
         ({"a": [0], "b": [1], "c": [2], "d": [3]}, "the DataFrame: has 4 columns"),
     ],
