@@ -70,7 +70,7 @@ def import_graph(
     *,
     format: str | None = None,
     weight: str | int | None = None,
-    also: Sequence[str] = (),
+    also: str | Sequence[str] = (),
     columns: Sequence[str | int] | None = None,
     layer: str | None = None,
     oneway: str | None = None,
@@ -108,9 +108,9 @@ def import_graph(
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
-    also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
-        commands choose among them by `weight`. A unit of time or length may follow, as in
-        "length:m"; default: the name of the column. The source is read once for each. The store of a network of
+    also : further columns or attributes with weights, as a list or as text such as "length,toll", which the store keeps
+        under their names: `open_graph` and commands choose among them by `weight`. A unit of time or length may follow,
+        as in "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines or of rows of a data frame; see `read_layers`
@@ -169,6 +169,7 @@ def import_graph(
     ['Rome', 'Genoa']
     """
     source = list(source) if isinstance(source, Iterator) else source
+    also = [name.strip() for name in also.split(",")] if isinstance(also, str) else also
     _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options: dict[str, Any] = {
@@ -203,7 +204,7 @@ def import_graph(
     ):
         arcs.source = name
         arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
-        arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
         units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
         arcs.warnings += [f"{name}: {said}" for said in starmap(contradiction, units) if said]
         if also:

@@ -18,6 +18,7 @@ from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.one_way import AGAINST, BOTH, WRITE, cut_off, ways_of, without_reverse
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 
 
@@ -75,6 +76,7 @@ def read_data_frame(
         labels=labels,
         directed=directed is not False,
         remarks=remarks,
+        units=units_in(names),
     )
     stream.warnings = warnings
     yield stream

@@ -34,6 +34,7 @@ from pipelines.formats.graphs.columns import (
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
 from pipelines.formats.graphs.one_way import AGAINST, ALONG, BOTH, WRITE, cut_off, ways_of, without_reverse
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.parquet import weight_dtype
 from pipelines.formats.graphs.weight_units import measured, says_time
 from pipelines.stores.graph import DEGREES
@@ -90,6 +91,7 @@ def read_layers(
         classes=lambda simplify, sorted_rows: roads.classes(arcs, simplify, sorted_rows),
         crs=roads.crs,
         weight_unit=unit,
+        units=units_in(roads.names),
     )
     crs_said = "coordinate system unknown, name it (crs, --crs)" if not roads.crs else roads.crs
     stream.remarks = [

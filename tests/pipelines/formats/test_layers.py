@@ -83,6 +83,7 @@ def test_roads_join_where_they_end_and_lead_both_ways(load):
         ([True, False, None], (1, 0, 0)),
         ([1, 0, -1], (1, 0, -1)),
         ([1.0, float("nan"), -1.0], (1, 0, -1)),
+        (["Y", "N", "-1"], (1, 0, -1)),
         (["F", "B", "T"], (1, 0, -1)),  # as Geofabrik codes them
     ],
 )
@@ -432,8 +433,15 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
     assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
 
 
+def test_edges_of_osmnx_have_units(load):
+    edges = layer(NORTH, EAST, u=[0, 5], v=[5, 7], osmid=[1, 2], length=[1, 2], travel_time=[3, 4])
+    for source in edges, pandas.DataFrame(edges.drop(columns="geometry")):
+        graph = load(source, weight="travel_time", also=["length"])
+        assert (graph.weight_unit, graph.weighted_by("length").weight_unit) == ("s", "m")
+
+
 def test_a_further_weight_has_a_unit(load):
-    graph = load(layer(NORTH, EAST, time=[1, 2], far=[3, 4], toll=[5, 6]), weight="time", also=["far:km", "toll"])
+    graph = load(layer(NORTH, EAST, time=[1, 2], far=[3, 4], toll=[5, 6]), weight="time", also="far:km, toll")
     assert [graph.weighted_by(name).weight_unit for name in ("far", "toll")] == ["km", "toll"]
 
 

@@ -60,11 +60,11 @@ STREETS = [(0, 1, 80.25), (0, 1, 120.5), (1, 2, 60.0), (2, 0, 10.0), (2, 2, 5.0)
 PLACES = [[12.5, 41.9], [12.6, 41.8], [12.55, 41.85]]
 
 
-def check_streets(graph):
+def check_streets(graph, unit="length"):
     assert sorted(arcs_of(graph)) == STREETS
     assert labels_of(graph) == ["4001", "17", "99"]
     np.testing.assert_array_equal(graph.coordinates(), PLACES)
-    assert graph.weight_unit == "length"
+    assert graph.weight_unit == unit
 
 
 # --- NetworkX, OSMnx --------------------------------------------------------------------------------------------------
@@ -99,6 +99,7 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
         found = load(source, weight="length")
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
         assert found.integer_labels
+        assert (found.weight_unit, load(source, weight="length", unit="km").weight_unit) == ("m", "km")
         assert load(source, weight="length", attribution="").attribution == ""
         assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:6933").crs == "EPSG:6933"
     roads = load(graph, weight="length")
@@ -169,10 +170,10 @@ def test_the_two_tables_of_geopandas(load, tmp_path):
     nodes.to_parquet(tmp_path / "nodes.parquet")
     edges.to_parquet(tmp_path / "edges.parquet")
     graph = load(tmp_path / "edges.parquet", weight="length", coordinates=tmp_path / "nodes.parquet")
-    check_streets(graph)
-    check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"))
-    check_streets(load(edges, weight="length", coordinates=nodes[::-1]))  # by the index, not by the order of rows
-    check_streets(load(edges, weight="length", coordinates=nodes[["x", "y"]][::-1].reset_index()))
+    check_streets(graph, "m")
+    check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"), "m")
+    check_streets(load(edges, weight="length", coordinates=nodes[::-1]), "m")  # by the index, not by the order of rows
+    check_streets(load(edges, weight="length", coordinates=nodes[["x", "y"]][::-1].reset_index()), "m")
     nodes.iloc[1:].to_parquet(tmp_path / "fewer.parquet")
     pd.concat([nodes, nodes.iloc[:1].rename(index={nodes.index[0]: 7})]).to_parquet(tmp_path / "more.parquet")
     for name, told in (
