@@ -1,4 +1,4 @@
-"""The units of imported weights: what the user says, against what the source says by a name or tilepath measured."""
+"""The units of imported weights: names of columns may contradict them, and lengths of lines are converted."""
 
 from __future__ import annotations
 
