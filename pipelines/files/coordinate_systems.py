@@ -74,7 +74,7 @@ def refuse_mislabelled(points: np.ndarray, crs: Any, name: str) -> None:
         x, y = points[0].tolist()
         raise ValueError(
             f"{name}: its coordinate system is {own}, but its numbers, such as {x:g}, {y:g}, lie outside the area of "
-            f"this system, and could be longitudes and latitudes; of a frame, call frame.set_crs({DEGREES!r}, "
+            f"this system, and could be longitudes and latitudes; in GeoPandas, call frame.set_crs({DEGREES!r}, "
             f"allow_override=True).to_crs({own!r}); {other}"
         )
 

@@ -203,10 +203,7 @@ def import_graph(
         reader(source, **{name: value for name, value in (options | {"unit": unit}).items() if name in known}) as arcs,
     ):
         arcs.source = name
-        arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
-        arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
-        units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
-        arcs.warnings += [f"{name}: {said}" for said in starmap(contradiction, units) if said]
+        _name_weights(arcs, weight, unit, also)
         if also:
             again = partial(import_graph, source, format=format, memory=memory, **options)
             arcs.more_weights = partial(_more_weights, again, also, columns)
@@ -237,6 +234,14 @@ def _refuse_misspelt(unit: str | None) -> None:
     """Raise FormatError if a unit is probably a misspelt unit of time or length; weights may have other units."""
     if unit is not None and symbol_of(unit) is None and meant_by(unit):
         raise FormatError(f"unit (--unit) is {no_unit(unit)}")
+
+
+def _name_weights(arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str]) -> None:
+    """Give the weights of a stream their name and unit; add warnings of units that names of columns contradict."""
+    arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
+    arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
+    units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
+    arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]
 
 
 def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
