@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuops.extras import install
 from pipelines.files.layers import need_geopandas
+from pipelines.stores.coordinates import are_degrees
 from pipelines.stores.graph import DEGREES
 
 if TYPE_CHECKING:
@@ -37,9 +38,45 @@ def with_known_crs(frame: geopandas.GeoDataFrame, crs: str | None, name: str) ->
         frame = frame.set_crs(named, allow_override=True)
     if frame.crs is None:
         return frame, ""
+    west, south, east, north = frame.total_bounds
+    refuse_mislabelled(np.array([(west, south), (east, north)]), frame.crs, name)
     if frame.crs.is_geographic or is_web_mercator(frame.crs):
         return frame.to_crs(DEGREES), DEGREES
     return frame, _name(frame.crs)
+
+
+def refuse_mislabelled(points: np.ndarray, crs: Any, name: str) -> None:
+    """Raise ValueError if points (k, 2) are plainly in another coordinate system than the one that is named.
+
+    These are numbers beyond all longitudes and latitudes in a geographic system; and in a plane, numbers that could be
+    longitudes and latitudes and that are no places in the area of use of the system. Points that are not finite say
+    nothing.
+    """
+    points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        return
+    named = None if crs == DEGREES else crs_named(crs)
+    own = DEGREES if named is None else _name(named) if named.to_authority() else named.name
+    other = "of other sources, name the right system (crs, --crs)"
+    degrees = are_degrees(points)
+    if (named is None or named.is_geographic) and not degrees:
+        x, y = points[(np.abs(points) > (180, 90)).any(axis=1)][0].tolist()
+        raise ValueError(
+            f"{name}: its coordinate system is {own}, but there is no longitude {x:g} with latitude {y:g}; of a frame, "
+            f"call frame.set_crs(RIGHT, allow_override=True), where RIGHT is such as 'EPSG:25833'; {other}"
+        )
+    if named is None or named.is_geographic or not degrees or named.area_of_use is None:
+        return
+    west, south, east, north = named.area_of_use.bounds
+    lon, lat = to_system(points, named, DEGREES).T
+    within = (lon >= west) & (lon <= east) if west <= east else (lon >= west) | (lon <= east)
+    if not (within & (lat >= south) & (lat <= north)).any():
+        x, y = points[0].tolist()
+        raise ValueError(
+            f"{name}: its coordinate system is {own}, but its numbers, such as {x:g}, {y:g}, lie outside the area of "
+            f"this system, and could be longitudes and latitudes; in GeoPandas, call frame.set_crs({DEGREES!r}, "
+            f"allow_override=True).to_crs({own!r}); {other}"
+        )
 
 
 def crs_named(crs: Any) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gpuops.memory import available_memory
-from pipelines.files.coordinate_systems import FROM_WEB_MERCATOR, is_web_mercator, to_degrees
+from pipelines.files.coordinate_systems import FROM_WEB_MERCATOR, is_web_mercator, refuse_mislabelled, to_degrees
 from pipelines.formats.arc_spool import Spool
 from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
@@ -95,6 +95,8 @@ def sorting(
         labels = arcs.first_labels(n)
         names = map(str, labels) if isinstance(labels, range) else labels
         coordinates = arcs.coordinates(n, names) if callable(arcs.coordinates) else arcs.coordinates
+        if coordinates is not None and arcs.crs:
+            _refuse_mislabelled(coordinates, arcs)
         through = arcs.through(n) if callable(arcs.through) else arcs.through
         m = spool.m if not simplify else sum(heads.size for _, _, heads, _ in spool.rows(simplify, sorted_rows))
         with new_graph(
@@ -114,6 +116,14 @@ def sorting(
             more = {} if arcs.more_weights is None else arcs.more_weights(simplify, sorted_rows)
             for name, (weights, unit) in more.items():
                 writer.add_weights(name, weights, unit)
+
+
+def _refuse_mislabelled(coordinates: np.ndarray, arcs: ArcStream) -> None:
+    """Raise FormatError if the coordinates are plainly in another coordinate system than the stream names."""
+    try:
+        refuse_mislabelled(coordinates, arcs.crs, arcs.source)
+    except ValueError as error:
+        raise FormatError(str(error)) from error
 
 
 def _are_integers(arcs: ArcStream, labels: list[str] | range | None) -> bool:

@@ -45,6 +45,7 @@ class ArcStream:
     crs : name of the coordinate system, "" if it is not known
     attribution : text that pictures and maps show as the origin of the data; None, like "", for none
     weight_unit, source : text for `tilepath info`
+    units : units of columns that the source is known to have, such as {"travel_time": "s"} of OSMnx
     weight_name : name of the weights, "" for none
     remarks : remarks for the user about the source; remarks may be added while the pieces are read
     warnings : remarks that say that the graph is probably not what the user wants
@@ -70,6 +71,7 @@ class ArcStream:
     crs: str = ""
     attribution: str | None = None
     weight_unit: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
     weight_name: str = ""
     source: str = ""
     remarks: list[str] = field(default_factory=list)

@@ -222,9 +222,10 @@ def test_remarks_and_warnings_name_options_too(tilepath, tmp_path):
     assert "away; --snap-limit refuses such rows" in tilepath.said
 
 
-# Arguments that no command has: scripts alone reach these messages.
+# Arguments that no command has: scripts alone reach these messages, or the argument is one of GeoPandas.
 OF_SCRIPTS = {
     "address",
+    "allow_override",
     "chunk_rows",
     "connected",
     "copy",

@@ -42,7 +42,7 @@ def streets():
 def roads():
     """A layer of lines, with the nodes at their ends."""
     lines = [shapely.LineString([(u, u % 2), (v, v % 2)]) for u, v, _ in ARCS]
-    return geopandas.GeoDataFrame(pd.DataFrame(ARCS, columns=["u", "v", "length"]), geometry=lines, crs="EPSG:25833")
+    return geopandas.GeoDataFrame(pd.DataFrame(ARCS, columns=["u", "v", "length"]), geometry=lines, crs="EPSG:6933")
 
 
 def matrix_of(store):

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
+from pipelines.formats.graphs.weight_units import contradiction
 from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
@@ -68,7 +70,7 @@ def import_graph(
     *,
     format: str | None = None,
     weight: str | int | None = None,
-    also: Sequence[str] = (),
+    also: str | Sequence[str] = (),
     columns: Sequence[str | int] | None = None,
     layer: str | None = None,
     oneway: str | None = None,
@@ -106,9 +108,9 @@ def import_graph(
     format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
-    also : further columns or attributes with weights, which the store keeps under their names: `open_graph` and
-        commands choose among them by `weight`. A unit of time or length may follow, as in
-        "length:m"; default: the name of the column. The source is read once for each. The store of a network of
+    also : further columns or attributes with weights, as a list or as text such as "length,toll", which the store keeps
+        under their names: `open_graph` and commands choose among them by `weight`. A unit of time or length may follow,
+        as in "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
     layer, oneway : layer of a file, and column of the directions of lines or of rows of a data frame; see `read_layers`
@@ -129,7 +131,8 @@ def import_graph(
         count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
         no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
-    unit : unit of the weights, for `tilepath info`; default: the name of their column
+    unit : unit of the weights; default: the name of their column. Weights that the import computes itself, such as the
+        lengths of lines, are converted to another unit of length
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
         such as GeoPandas writes; or such a data frame of pandas, whose index may have the nodes; with a table or a
@@ -166,6 +169,7 @@ def import_graph(
     ['Rome', 'Genoa']
     """
     source = list(source) if isinstance(source, Iterator) else source
+    also = [name.strip() for name in also.split(",")] if isinstance(also, str) else also
     _refuse_misspelt(unit)
     reader, name = _reader(source, format, tabular=not (columns is None and delimiter is None))
     options: dict[str, Any] = {
@@ -196,11 +200,10 @@ def import_graph(
         raise FormatError(f"{name}: this format has no option for labels; leave it out")
     with (
         _errors(name),
-        reader(source, **{option: value for option, value in options.items() if option in known}) as arcs,
+        reader(source, **{name: value for name, value in (options | {"unit": unit}).items() if name in known}) as arcs,
     ):
         arcs.source = name
-        arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
-        arcs.weight_unit = arcs.weight_unit if unit is None else unit
+        _name_weights(arcs, weight, unit, also)
         if also:
             again = partial(import_graph, source, format=format, memory=memory, **options)
             arcs.more_weights = partial(_more_weights, again, also, columns)
@@ -233,6 +236,14 @@ def _refuse_misspelt(unit: str | None) -> None:
         raise FormatError(f"unit (--unit) is {no_unit(unit)}")
 
 
+def _name_weights(arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str]) -> None:
+    """Give the weights of a stream their name and unit; add warnings of units that names of columns contradict."""
+    arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
+    arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
+    units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
+    arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]
+
+
 def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:
     """Return a warning if a graph of a table is a network of roads, which has places, and is poorly joined."""
     if arcs.coordinates is None:
@@ -258,8 +269,10 @@ def _more_weights(
         for i, (name, unit) in enumerate(map(_with_unit, also)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first import warns of the same
-                graph = again(os.path.join(folder, str(i)), weight=name, columns=ends, sorted_rows=sorted_rows)
-            found[name] = graph.weights(), unit or graph.weight_unit
+                graph = again(
+                    os.path.join(folder, str(i)), weight=name, columns=ends, unit=unit or None, sorted_rows=sorted_rows
+                )
+            found[name] = graph.weights(), graph.weight_unit
     return found
 
 

@@ -18,6 +18,7 @@ from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.one_way import AGAINST, BOTH, WRITE, cut_off, ways_of, without_reverse
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.parquet import BATCH_ROWS, stream_of_batches
 
 
@@ -53,6 +54,9 @@ def read_data_frame(
         table = pa.Table.from_arrays([column(at) for at in positions], [names[at] for at in positions])
     except pa.ArrowException as error:
         raise FormatError(f"{what}: {listed_names(names, positions)} cannot be read ({error}); convert them") from error
+    for name, ends in zip(table.column_names[:2], table.columns[:2], strict=True):
+        for row in np.flatnonzero(ends.is_null(nan_is_null=True))[:1].tolist():
+            raise FormatError(f"{what}, row {row} (from 0): {name[:40]!r} is missing; fill it in, or leave the row out")
     remarks = [f"{what}: {chosen.described(names)}"]
     warnings: list[str] = []
     known = [each for each in names if each.casefold() == "oneway"]
@@ -72,6 +76,7 @@ def read_data_frame(
         labels=labels,
         directed=directed is not False,
         remarks=remarks,
+        units=units_in(names),
     )
     stream.warnings = warnings
     yield stream

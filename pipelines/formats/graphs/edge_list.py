@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import Columns, choose_columns, well_known_pairs
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.text import LABEL, NUMBER, SKIP, VERTEX, Layout, read_table
 from pipelines.formats.graphs.vertices import Names, check_numbering, edge_stream
 from pipelines.formats.text_file import BLANKS, TextFile, count, is_number, is_whole
@@ -106,6 +107,7 @@ def read_edge_list(
             directed=directed,
             weighted=chosen.weight is not None,
             weight_unit=names[chosen.weight] if names and chosen.weight is not None else "",
+            units=units_in(names or ()),
             remarks=[f"{name}: {began}; {chosen.described(names)}{chosen.unread(names) if directed else ''}"],
         )
 

@@ -31,7 +31,7 @@ from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed, unread_numbers
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
-from pipelines.formats.graphs.osmnx import attribution_of, crs_of
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of, units_of
 from pipelines.formats.graphs.vertices import NAME_BYTES
 from pipelines.formats.text_file import is_number, is_whole
 from pipelines.stores.road_classes import COLUMNS
@@ -175,7 +175,8 @@ class _Elements:
             stream.lines = partial(self._lines.stored, stream.coordinates, stream.directed)
         if self._class_keys:
             stream.classes = partial(self._lines.stored_classes, stream.directed)
-        stream.weight_unit = stream.weight_unit or (self.weight or "" if self.weighted else "")
+        own = units_of(self._of_graph).get(self.weight or "", self.weight or "") if self.weighted else ""
+        stream.weight_unit = stream.weight_unit or own
         warnings = [] if self.weighted else unread_numbers(self.name, self._numbers_of_edges())
         stream.warnings += warnings
         if not self.weighted and not warnings:

@@ -17,7 +17,7 @@ from pipelines.formats.arc_stream import ArcStream
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import listed, unread_numbers
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_of
-from pipelines.formats.graphs.osmnx import attribution_of, crs_of
+from pipelines.formats.graphs.osmnx import attribution_of, crs_of, units_of
 from pipelines.formats.graphs.parquet import check_rows, weight_dtype
 from pipelines.stores.road_classes import COLUMNS, class_in
 from pipelines.stores.schema import counted
@@ -96,6 +96,7 @@ def read_networkx(source: Any, weight: str | None = None) -> Iterator[ArcStream]
         coordinates=places,
         crs=crs_of(source.graph, remarks) if places is not None else "",
         attribution=attribution_of(source.graph),
+        units=units_of(source.graph),
         weight_unit=weight or "",
     )
 

@@ -34,7 +34,9 @@ from pipelines.formats.graphs.columns import (
 from pipelines.formats.graphs.edge_lines import stored_order
 from pipelines.formats.graphs.joined import poorly_joined, why_roads_are_apart
 from pipelines.formats.graphs.one_way import AGAINST, ALONG, BOTH, WRITE, cut_off, ways_of, without_reverse
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.parquet import weight_dtype
+from pipelines.formats.graphs.weight_units import measured, says_time
 from pipelines.stores.graph import DEGREES
 from pipelines.stores.lines import Lines
 from pipelines.stores.road_classes import COLUMNS, RoadClasses, classes_of
@@ -52,6 +54,7 @@ def read_layers(
     oneway: str | None = None,
     directed: bool | None = None,
     crs: str | None = None,
+    unit: str | None = None,
 ) -> Iterator[ArcStream]:
     """Yield the roads of a layer of lines.
 
@@ -67,11 +70,12 @@ def read_layers(
     directed : True: each line is an arc from its first to its last point; False: each line leads in both directions.
         Without a column `oneway`, the default is True with columns of tail and head, else False
     crs : name of the coordinate system, if the layer does not record one
+    unit : unit of length in which to give the lengths of the lines, if they are the weights
     """
     roads = _Roads.read(source, layer, crs)
     ends = roads.ends(columns)
     weight = weight if columns is None or len(columns) < 3 else columns[2]
-    weights, unit, about = roads.weights(weight, ends.columns)
+    weights, unit, about = roads.weights(weight, ends.columns, unit)
     ways, about_ways = roads.ways(oneway, directed, ends)
     arcs = _arcs(ends.tails, ends.heads, weights, ways)
     each = bool((ways != BOTH).any())
@@ -87,6 +91,7 @@ def read_layers(
         classes=lambda simplify, sorted_rows: roads.classes(arcs, simplify, sorted_rows),
         crs=roads.crs,
         weight_unit=unit,
+        units=units_in(roads.names),
     )
     crs_said = "coordinate system unknown, name it (crs, --crs)" if not roads.crs else roads.crs
     stream.remarks = [
@@ -212,23 +217,32 @@ class _Roads:
     def _named(self, both: np.ndarray, columns: tuple[str, str], doubtful: bool = False) -> _Ends | None:
         """Return the vertices that columns name; None if `doubtful` and one vertex were in several places."""
         texts = np.stack([_texts(self.column(name, "columns")) for name in columns], axis=1).ravel()
+        of_osmnx = columns == ("u", "v")
         for row in np.flatnonzero(texts == "")[:1].tolist():
-            if doubtful:
+            if doubtful and not of_osmnx:  # such as names of streets
                 return None
             raise FormatError(
-                f"{self.name}, row {self.rows[row // 2]} (from 0): {columns[row % 2]!r} is missing; fill it in"
+                f"{self.name}, row {self.rows[row // 2]} (from 0): {columns[row % 2]!r} is missing; fill it in, or "
+                "leave the row out"
             )
         order, found = _in_order_of_appearance(np.unique(texts, return_index=True, return_inverse=True))
         places = both.reshape(-1, 2)[order]
-        if doubtful and (np.abs(places[found] - both.reshape(-1, 2)) > 1e-6 * (1 + np.abs(places[found]))).any():
+        apart = (np.abs(places[found] - both.reshape(-1, 2)) > 1e-6 * (1 + np.abs(places[found]))).any(axis=1)
+        if doubtful and apart.any():
+            end = int(np.flatnonzero(apart)[0])
+            if of_osmnx:
+                self.warnings.append(
+                    f"{self.name}: u and v are not read, since {texts[end]} is in several places, such as in row "
+                    f"{self.rows[end // 2]} (from 0); vertices are the places where lines end"
+                )
             return None
         found = found.reshape(-1, 2)
         about = f"tails from {columns[0]}, heads from {columns[1]}"
         return _Ends(found[:, 0], found[:, 1], places, texts[order].tolist(), columns, about)
 
-    def weights(self, name: str | None, taken: tuple[str, ...]) -> tuple[np.ndarray, str, str]:
-        """Return the weights of the lines, their unit, and a description."""
-        others_said = ""
+    def weights(self, name: str | None, taken: tuple[str, ...], unit: str | None = None) -> tuple[np.ndarray, str, str]:
+        """Return the weights of the lines, their unit, and a description; lengths of lines are in `unit` if given."""
+        others_said, times = "", []
         if name is None:
             others = [each for each in self.names if each not in taken]
             known = well_known_weights(others)
@@ -245,6 +259,7 @@ class _Roads:
                 for each in others
                 if each != name and each not in vertices and may_be_weights(each) and self._is_number(each)
             ]
+            times = [each for each in numbers_too if says_time(each)]
             others_said = f", other numbers in {listed(numbers_too)} (weight, --weight)" if numbers_too else ""
         if name != GEOMETRY or GEOMETRY in self.names:
             values = self.column(name, "weight")
@@ -263,7 +278,13 @@ class _Roads:
                 name,
                 f"weights from {name}{others_said}",
             )
-        lengths, unit = line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES), self._unit()
+        lengths = line_lengths(self.offsets, self.points, degrees=self.crs == DEGREES)
+        lengths, unit = measured(lengths, self._unit(), unit, "lengths of the lines")
+        if times:
+            self.warnings.append(
+                f"{self.name}: weights are the lengths of the lines, and {listed(times)} was not read; name the column "
+                f"of weights (weight, --weight), or say that lengths are meant (weight='{GEOMETRY}')"
+            )
         about = f"weights are the lengths of the lines in {unit or 'units of the coordinates'}"
         return lengths, unit, about + others_said
 

@@ -9,8 +9,8 @@ import numpy as np
 
 BOTH, ALONG, AGAINST = 0, 1, 2
 ONE_WAY = {  # entries of a column of one-way roads, in lower case
-    **dict.fromkeys(("", "no", "false", "0", "0.0", "none", "nan", "b", "reversible", "alternating"), BOTH),
-    **dict.fromkeys(("yes", "true", "1", "1.0"), ALONG),
+    **dict.fromkeys(("", "no", "n", "false", "0", "0.0", "none", "nan", "b", "reversible", "alternating"), BOTH),
+    **dict.fromkeys(("yes", "y", "true", "1", "1.0"), ALONG),
     **dict.fromkeys(("-1", "-1.0", "reverse"), AGAINST),
 }
 DIGITISED = {"f": ALONG, "t": AGAINST}  # more entries in layers of Geofabrik, whose third entry is "b"

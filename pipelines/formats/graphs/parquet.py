@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pipelines.formats.arc_stream import ArcStream, Piece
 from pipelines.formats.errors import FormatError
 from pipelines.formats.graphs.columns import choose_columns
+from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream
 
@@ -71,6 +72,7 @@ def read_parquet(
             labels=labels,
             directed=directed,
             remarks=[f"{name}: {chosen.described(schema.names)}{chosen.unread(schema.names) if directed else ''}"],
+            units=units_in(schema.names),
         )
 
 

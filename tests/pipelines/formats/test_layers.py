@@ -17,10 +17,10 @@ from pipelines.formats.graphs.edge_lines import line_in_text, stored_order
 from pipelines.stores.lines import points_along
 from tilepath.cli import tilepath
 
-UTM = "EPSG:25833"
+PLANE = "EPSG:6933"  # of the whole world, in metres
 
 
-def layer(*lines, crs=UTM, **columns):
+def layer(*lines, crs=PLANE, **columns):
     return geopandas.GeoDataFrame(columns, geometry=[shapely.LineString(line) for line in lines], crs=crs)
 
 
@@ -68,10 +68,10 @@ def test_roads_join_where_they_end_and_lead_both_ways(load):
     both = [(NORTH, 11.0), (BACK, np.hypot(3, 10)), (EAST, 5.0)]
     expected = [(as_points(line[::step]), length) for line, length in both for step in (1, -1)]
     assert arcs_of(graph) == sorted(expected)
-    assert (graph.n, graph.directed, graph.weight_unit, graph.crs) == (3, False, "m", UTM)
+    assert (graph.n, graph.directed, graph.weight_unit, graph.crs) == (3, False, "m", PLANE)
     assert told == [
         "the GeoDataFrame: 3 lines, joined where they end, in both directions, weights are the lengths of the lines in "
-        "m, EPSG:25833"
+        "m, EPSG:6933"
     ]
     graph.verify()
 
@@ -83,6 +83,7 @@ def test_roads_join_where_they_end_and_lead_both_ways(load):
         ([True, False, None], (1, 0, 0)),
         ([1, 0, -1], (1, 0, -1)),
         ([1.0, float("nan"), -1.0], (1, 0, -1)),
+        (["Y", "N", "-1"], (1, 0, -1)),
         (["F", "B", "T"], (1, 0, -1)),  # as Geofabrik codes them
     ],
 )
@@ -104,7 +105,12 @@ def test_columns_of_ends_name_the_vertices(load):
     streets = layer(NORTH, BACK, EAST, **{"from": ["A", "A", "A"], "to": ["B", "C", "D"]})
     assert load(streets).labels() is None
     with pytest.raises(FormatError, match=r"row 1 \(from 0\): 'v' is missing"):
-        load(layer(NORTH, EAST, u=["a", "b"], v=["b", None]), columns=["u", "v"])
+        load(layer(NORTH, EAST, a=["a", "b"], v=["b", None]), columns=["a", "v"])
+    with pytest.raises(FormatError, match=r"row 1 \(from 0\): 'u' is missing; fill it in, or leave the row out"):
+        load(layer(NORTH, EAST, u=[70, None], v=[9, 8]))  # of OSMnx, whose ids are wanted
+    with pytest.warns(UserWarning, match=r"u and v are not read, since 9 is in several places, such as in row 1"):
+        assert load(layer(NORTH, EAST, u=[70, 8], v=[9, 9])).labels() is None
+    assert load(layer(NORTH, EAST, **{"from": ["A", None], "to": ["B", "C"]})).labels() is None
     assert load(layer(NORTH, EAST, a=[1, 2], b=[2, 3], t=[5, 6]), columns=["a", "b", "t"]).weights().tolist() == [5, 6]
 
 
@@ -186,9 +192,9 @@ def test_lengths_are_geodesic_in_degrees_whatever_the_datum(load):
     # Lengths of a degree on the ellipsoid: of the meridian, and of a geodesic that ends on the parallel.
     assert sorted({*graph.weights().round(-1).tolist()}) == [67140.0, 111280.0]
     assert load(layer([(0, 0), (3, 4)], crs=None)).weight_unit == ""
-    assert load(layer([(0, 0), (3, 4)], crs=None), crs=UTM).crs == UTM
-    feet = load(layer([(0, 0), (3, 4)], crs="EPSG:2263"))
-    assert (feet.weight_unit, feet.weights().tolist()) == ("US survey foot", [5.0, 5.0])
+    assert load(layer([(0, 0), (3, 4)], crs=None), crs=PLANE).crs == PLANE
+    feet = load(layer([(0, 0), (300, 400)], crs="EPSG:2263"))
+    assert (feet.weight_unit, feet.weights().tolist()) == ("US survey foot", [500.0, 500.0])
 
 
 def test_web_mercator_becomes_degrees_so_that_metres_are_true(load, tmp_path):
@@ -213,7 +219,7 @@ def test_web_mercator_becomes_degrees_so_that_metres_are_true(load, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".gpkg", ".geojson", ".geoparquet"])
 def test_a_graph_and_its_layer_are_the_same_roads(load, tmp_path, suffix):
-    crs = "EPSG:4326" if suffix == ".geojson" else UTM
+    crs = "EPSG:4326" if suffix == ".geojson" else PLANE
     graph = load(layer(NORTH, BACK, EAST, oneway=["yes", "yes", "no"], w=[1, 2, 3], crs=crs), weight="w")
     out = tmp_path / f"roads{suffix}"
     assert export_store(graph.path, out) == 4
@@ -248,7 +254,7 @@ def test_lines_follow_arcs_into_derived_graphs(load, tmp_path):
         graph = load(layer(NORTH, EAST), directed=directed)
         forest = write_forest(graph.path, tmp_path / f"forest-{directed}")
         assert arcs_of(forest) == arcs_of(graph)
-        assert forest.crs == UTM
+        assert forest.crs == PLANE
 
 
 @pytest.mark.parametrize("sorted_rows", [True, False])
@@ -268,7 +274,7 @@ def test_lines_follow_arcs_into_changed_graphs(load, tmp_path, sorted_rows):
 @pytest.mark.parametrize("simplify", [False, True])
 def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplify):
     """In memory, and as GraphML with well-known text; a line that leads from head to tail is turned around."""
-    graph = (nx.MultiDiGraph if directed else nx.MultiGraph)(crs=UTM.lower())
+    graph = (nx.MultiDiGraph if directed else nx.MultiGraph)(crs=PLANE.lower())
     for node, (x, y) in {7: (0, 0), 8: (3, 10), 9: (8, 10)}.items():
         graph.add_node(node, x=float(x), y=float(y))
     lines = {(7, 8): NORTH[:: 1 if directed else -1], (8, 9): None, (8, 7): BACK, (9, 9): [(8, 10), (9, 9), (8, 10)]}
@@ -285,7 +291,7 @@ def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplif
             best.setdefault((points[0], points[-1]), (points, weight))
         arcs = [arc for ends, arc in best.items() if ends[0] != ends[1]]
     found = load(graph, weight="length", simplify=simplify)
-    assert found.crs == UTM
+    assert found.crs == PLANE
     assert arcs_of(found) == sorted(arcs)
     classes = {1: "path", 2: "track", 3: "path", 4: "track", 9: None}
     expected = {weight: classes[weight] for _, weight in arcs}
@@ -294,7 +300,7 @@ def test_graphs_of_osmnx_keep_their_geometries(load, tmp_path, directed, simplif
         data |= {name: str(data.get(name, "")) for name in ("geometry", "highway")}
     nx.write_graphml(graph, tmp_path / "g.graphml")
     found = load(tmp_path / "g.graphml", weight="length", simplify=simplify)
-    assert (found.crs, arcs_of(found), classes_by_weight(found)) == (UTM, sorted(arcs), expected)
+    assert (found.crs, arcs_of(found), classes_by_weight(found)) == (PLANE, sorted(arcs), expected)
 
 
 def test_texts_that_are_lines():
@@ -319,9 +325,9 @@ def test_a_parquet_file_of_geometries_is_a_layer_unless_the_format_is_named(load
 
 def test_a_crs_is_recorded_for_other_formats(load, tmp_path):
     (tmp_path / "e.csv").write_text("source,target,weight\na,b,1\n")
-    (tmp_path / "xy.csv").write_text("id,lng,latitude\na,3,4\nb,5,6\n")
+    (tmp_path / "xy.csv").write_text("id,lng,latitude\na,300,4\nb,302,6\n")
     graph = load(tmp_path / "e.csv", coordinates=tmp_path / "xy.csv", crs="EPSG:32633")
-    assert (graph.crs, graph.coordinates().tolist()) == ("EPSG:32633", [[3, 4], [5, 6]])
+    assert (graph.crs, graph.coordinates().tolist()) == ("EPSG:32633", [[300, 4], [302, 6]])
     export_store(graph.path, tmp_path / "e.geojson")
     assert geopandas.read_file(tmp_path / "e.geojson").geometry.iloc[0].length < 1e-3  # metres became degrees
     with pytest.raises(ValueError, match=r"crs \(--crs\) is 'nowhere', which is no coordinate system"):
@@ -354,7 +360,7 @@ def test_wrong_layers_are_refused(load, tmp_path):
         (layer(NORTH, w=["fast"]), {"weight": "w"}, "column 'w' has text; weights are numbers"),
         (layer(NORTH, EAST, w=[1.0, None]), {"weight": "w"}, r"row 1 \(from 0\): 'w' is nan; correct it"),
         (layer(NORTH), {"weight": "w"}, "there is no column 'w'; columns are"),
-        (layer(NORTH), {"crs": "EPSG:3857"}, "its coordinate system is EPSG:25833, not EPSG:3857"),
+        (layer(NORTH), {"crs": "EPSG:3857"}, "its coordinate system is EPSG:6933, not EPSG:3857"),
         (layer(NORTH, length=[1], km=[2]), {}, "it is unclear which column holds the weights; columns are length, km"),
         (layer(NORTH), {"layer": "x"}, "a GeoDataFrame is one layer"),
         (layer(NORTH), {"directed": True, "oneway": "x"}, "leave out directed"),
@@ -367,7 +373,7 @@ def test_wrong_layers_are_refused(load, tmp_path):
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
-    assert load(layer(NORTH), unit="euros").weight_unit == "euros"
+    assert load(layer(NORTH, toll=[1]), weight="toll", unit="euros").weight_unit == "euros"
     with pytest.raises(FormatError, match="none.csv: there is no such file; correct the name or the folder"):
         load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
@@ -389,10 +395,11 @@ def test_what_a_layer_lacks_is_said(load):
 def test_a_network_in_pieces_is_a_warning_with_the_cure(load):
     lines = [[(100.0 * i, 0.0), (100.0 * (i + 1), 0.0)] for i in range(30)]
     lines[14] = [lines[14][0], (1499.996, 0.0)]
-    frame, small = layer(*lines, crs=UTM), "strongly connected component has only 16 of 32 vertices"
+    utm = "EPSG:25833"
+    frame, small = layer(*lines, crs=utm), "strongly connected component has only 16 of 32 vertices"
     cure = r"apart by up to 0.004 m; snapping them joins components at 1 place, .*set_precision\(0.01\)"
     degrees = r"roads = roads.to_crs\(4326\); roads.geometry = roads.geometry.set_precision\(1e-07\)"
-    for crs, pattern in (UTM, f"{small}, since ends of lines are {cure}"), ("EPSG:3857", degrees):
+    for crs, pattern in (utm, f"{small}, since ends of lines are {cure}"), ("EPSG:3857", degrees):
         with pytest.warns(UserWarning, match=pattern):
             load(frame.to_crs(crs))
     assert load(frame.assign(geometry=frame.geometry.set_precision(0.01))).n == 31
@@ -420,15 +427,68 @@ def test_doubtful_columns_are_warnings_and_others_are_named(load):
             load(layer(NORTH, EAST, **columns))
     told = []
     load(
-        layer(NORTH, EAST, u=[1, 1], v=[5, 5], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
+        layer(NORTH, EAST, u=[1, 5], v=[5, 7], osmid=[1, 2], length=[1, 2], seconds=[3, 4], name=["a", "b"]),
         report=told.append,
     )
     assert "weights from length, other numbers in seconds (weight, --weight), EPSG" in told[0]
 
 
+def test_edges_of_osmnx_have_units(load):
+    edges = layer(NORTH, EAST, u=[0, 5], v=[5, 7], osmid=[1, 2], length=[1, 2], travel_time=[3, 4])
+    for source in edges, pandas.DataFrame(edges.drop(columns="geometry")):
+        graph = load(source, weight="travel_time", also=["length"])
+        assert (graph.weight_unit, graph.weighted_by("length").weight_unit) == ("s", "m")
+
+
 def test_a_further_weight_has_a_unit(load):
-    graph = load(layer(NORTH, EAST, time=[1, 2], metres=[3, 4], toll=[5, 6]), weight="time", also=["metres:km", "toll"])
-    assert [graph.weighted_by(name).weight_unit for name in ("metres", "toll")] == ["km", "toll"]
+    graph = load(layer(NORTH, EAST, time=[1, 2], far=[3, 4], toll=[5, 6]), weight="time", also="far:km, toll")
+    assert [graph.weighted_by(name).weight_unit for name in ("far", "toll")] == ["km", "toll"]
+
+
+def test_a_wrong_coordinate_system_is_refused(load):
+    """Degrees that are called a plane, and metres that are called degrees; of lines, and of coordinates."""
+    degrees, metres = [(13.4, 52.5), (13.5, 52.6)], [(391780, 5820000), (391790, 5820000)]
+    arcs = {"source": ["a"], "target": ["b"], "w": [1]}
+    wrong = [
+        (degrees, "EPSG:25833", r"EPSG:25833, but its numbers, such as 13.4, 52.5, .*set_crs\('EPSG:4326', .*to_crs\("),
+        (metres, "EPSG:4326", r"EPSG:4326, but there is no longitude 391780 with latitude 5.82e\+06; .*set_crs\(RIGHT"),
+        (metres, "EPSG:4258", "EPSG:4258, but there is no longitude 391780"),
+    ]
+    for line, crs, says in wrong:
+        with pytest.raises(FormatError, match=f"GeoDataFrame: its coordinate system is {says}"):
+            load(layer(line, crs=crs), weight="geometry")
+        with pytest.raises(FormatError, match="DataFrame: its coordinate system is EPSG:"):
+            load(pandas.DataFrame(arcs), crs=crs, coordinates=dict(zip("ab", line, strict=True)))
+    for line, crs in (
+        (metres, "EPSG:25833"),
+        (degrees, PLANE),
+        (degrees, "EPSG:4258"),
+        ([(-179.5, -17), (-179.4, -17)], "EPSG:4326"),
+    ):
+        load(layer(line, crs=crs))
+
+
+def test_lengths_of_lines_have_units_of_length(load):
+    roads = layer(NORTH, seconds=[7])
+    graph = load(roads, weight="geometry", unit="miles")
+    assert (graph.weights().tolist(), graph.weight_unit) == (pytest.approx([11 / 1609.344] * 2), "miles")
+    further = load(roads, weight="seconds", also=["geometry:km"], unit="s").weighted_by("geometry")
+    assert (further.weights().tolist(), further.weight_unit) == ([0.011] * 2, "km")
+    with pytest.raises(
+        FormatError, match=r"lengths of the lines are in m; name the column of times \(weight, --weight"
+    ):
+        load(roads, weight="geometry", unit="min")
+    with pytest.warns(UserWarning, match="are the lengths of the lines, and seconds was not read; name the column"):
+        assert load(roads).weight_unit == "m"
+
+
+def test_a_name_that_contradicts_the_unit_warns(load):
+    roads = layer(NORTH, seconds=[7], length_m=[3])
+    with pytest.warns(UserWarning, match="GeoDataFrame: unit .* is 'm', but the name of the column 'seconds' says s;"):
+        assert load(roads, weight="seconds", unit="m").weight_unit == "m"
+    with pytest.warns(UserWarning, match="is 's', but the name of the column 'length_m' says m;"):
+        load(roads, weight="seconds", unit="s", also=["length_m:s"])
+    load(roads, weight="seconds", unit="s", also=["length_m:m"])
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):

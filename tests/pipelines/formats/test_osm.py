@@ -163,6 +163,10 @@ def test_the_store_names_its_origin_and_says_what_was_taken(load):
     ways = [*STREETS, (12, [8, 9], {"highway": "service", "oneway": "yes"}), (13, [1, 99], {"highway": "service"})]
     graph = load(CROSS | far, ways, report=told.append)
     assert (graph.crs, graph.attribution, graph.weight_unit) == ("EPSG:4326", "© OpenStreetMap contributors", "s")
+    seconds = graph.weights().tolist()
+    assert (load(CROSS | far, ways, unit="min").weights() * 60).tolist() == pytest.approx(seconds)
+    with pytest.raises(FormatError, match="the travel times are in s; name the column of weights"):
+        load(CROSS, STREETS, unit="km")
     assert [line.partition("town.osm.pbf: ")[2] for line in told] == [
         "4 of 4 ways for the profile car, 5 roads between 7 vertices; the largest strongly connected component has "
         "71.4 % of them",

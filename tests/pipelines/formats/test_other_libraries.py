@@ -60,11 +60,11 @@ STREETS = [(0, 1, 80.25), (0, 1, 120.5), (1, 2, 60.0), (2, 0, 10.0), (2, 2, 5.0)
 PLACES = [[12.5, 41.9], [12.6, 41.8], [12.55, 41.85]]
 
 
-def check_streets(graph):
+def check_streets(graph, unit="length"):
     assert sorted(arcs_of(graph)) == STREETS
     assert labels_of(graph) == ["4001", "17", "99"]
     np.testing.assert_array_equal(graph.coordinates(), PLACES)
-    assert graph.weight_unit == "length"
+    assert graph.weight_unit == unit
 
 
 # --- NetworkX, OSMnx --------------------------------------------------------------------------------------------------
@@ -99,8 +99,9 @@ def test_attribution_and_coordinate_system_of_osmnx_are_kept(load, tmp_path):
         found = load(source, weight="length")
         assert (found.crs, found.attribution, osm in found.describe()) == ("EPSG:4326", osm, True)
         assert found.integer_labels
+        assert (found.weight_unit, load(source, weight="length", unit="km").weight_unit) == ("m", "km")
         assert load(source, weight="length", attribution="").attribution == ""
-        assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:32633").crs == "EPSG:32633"
+        assert load(source, weight="length", attribution="\u00a9 Town", crs="EPSG:6933").crs == "EPSG:6933"
     roads = load(graph, weight="length")
     assert (roads.road_classes, roads.classes().of_arcs.tolist()) == (("residential",), [0] * 5)
     closed = load(graph, weight="length").with_weights(closed=[("17", "99")])
@@ -169,10 +170,10 @@ def test_the_two_tables_of_geopandas(load, tmp_path):
     nodes.to_parquet(tmp_path / "nodes.parquet")
     edges.to_parquet(tmp_path / "edges.parquet")
     graph = load(tmp_path / "edges.parquet", weight="length", coordinates=tmp_path / "nodes.parquet")
-    check_streets(graph)
-    check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"))
-    check_streets(load(edges, weight="length", coordinates=nodes[::-1]))  # by the index, not by the order of rows
-    check_streets(load(edges, weight="length", coordinates=nodes[["x", "y"]][::-1].reset_index()))
+    check_streets(graph, "m")
+    check_streets(load(edges, weight="length", coordinates=tmp_path / "nodes.parquet"), "m")
+    check_streets(load(edges, weight="length", coordinates=nodes[::-1]), "m")  # by the index, not by the order of rows
+    check_streets(load(edges, weight="length", coordinates=nodes[["x", "y"]][::-1].reset_index()), "m")
     nodes.iloc[1:].to_parquet(tmp_path / "fewer.parquet")
     pd.concat([nodes, nodes.iloc[:1].rename(index={nodes.index[0]: 7})]).to_parquet(tmp_path / "more.parquet")
     for name, told in (
@@ -235,6 +236,8 @@ def test_ids_in_data_frames_name_vertices_and_a_stray_large_number_does_not(load
         ({"u": [0, 1], "v": [1, 0], "w": [np.inf, 1]}, "the DataFrame, row 0 (from 0): arc 0 -> 1, weight inf"),
         ({"u": [0, 1], "v": [1, 0], "w": ["1", "x"]}, "the DataFrame: column 'w' holds"),
         ({"u": [0, "a"], "v": [1, 0], "w": [1, 2]}, "the DataFrame: columns 'u', 'v', 'w' cannot be read"),
+        ({"u": [7, 1], "v": [1, np.nan], "w": [1, 2]}, "the DataFrame, row 1 (from 0): 'v' is missing; fill it in, or"),
+        ({"u": ["a", None], "v": ["b", "a"], "w": [1, 2]}, "the DataFrame, row 1 (from 0): 'u' is missing; fill it"),
         ({"u": [0.5, 1], "v": [1, 0], "w": [1, 2]}, "the DataFrame: tails and heads are double and int64"),
         ({"a": [0], "b": [1], "c": [2], "d": [3]}, "the DataFrame: has 4 columns"),
     ],

@@ -31,7 +31,7 @@ def road(tmp_path_factory):
 
 def lines(kind):
     shapes = [shapely.LineString([(k, 0), (k + 1, 0)]) for k in range(3)]
-    return geopandas.GeoDataFrame(EDGES.astype({"u": kind, "v": kind}), geometry=shapes, crs="EPSG:25833")
+    return geopandas.GeoDataFrame(EDGES.astype({"u": kind, "v": kind}), geometry=shapes, crs="EPSG:6933")
 
 
 def text_file(name, edges):

@@ -22,6 +22,7 @@ from pipelines.formats.graphs.osm.largest_component import largest_component
 from pipelines.formats.graphs.osm.profiles import read_profile
 from pipelines.formats.graphs.osm.reading import SUFFIXES, Ways, read_ways
 from pipelines.formats.graphs.osm.restrictions import forbidden_turns
+from pipelines.formats.graphs.weight_units import measured
 from pipelines.stores.graph import DEGREES, OPENSTREETMAP
 from pipelines.stores.lines import Lines
 from pipelines.stores.road_classes import RoadClasses
@@ -30,11 +31,15 @@ from pipelines.stores.schema import counted
 __all__ = ["SUFFIXES", "read_osm"]
 
 WEIGHTS = {"time": "s", "length": "m"}
+NOUNS = {"time": "travel times", "length": "lengths of the roads"}
 
 
 @contextmanager
 def read_osm(
-    source: str | os.PathLike[str], profile: str | os.PathLike[str] = "car", weight: str = "time"
+    source: str | os.PathLike[str],
+    profile: str | os.PathLike[str] = "car",
+    weight: str = "time",
+    unit: str | None = None,
 ) -> Iterator[ArcStream]:
     """Yield the road network of a file of OpenStreetMap.
 
@@ -43,6 +48,7 @@ def read_osm(
     source : path of a `.osm.pbf` or `.osm` file; the latter may be compressed (.gz, .bz2)
     profile : "car", "bike", "foot", or the path of a TOML file, a changed copy of one of these
     weight : "time", in seconds, or "length", in metres
+    unit : another unit of time or of length for these weights
     """
     path = os.fspath(source)
     if weight not in WEIGHTS:
@@ -55,6 +61,7 @@ def read_osm(
             f"{path}: the ways of the profile {chosen.name} join no two nodes that the file has; take a whole extract"
         )
     columns = {"time": roads.seconds, "length": roads.metres}
+    columns[weight], unit = measured(columns[weight], WEIGHTS[weight], unit, NOUNS[weight])
     there, back = slice(0, None, 2), slice(1, None, 2)  # the two arcs of a road, if all roads have two
     both_ways = np.array_equal(roads.roads[there], roads.roads[back])
     directed = not (both_ways and np.array_equal(roads.seconds[there], roads.seconds[back]))
@@ -86,7 +93,7 @@ def read_osm(
         },
         crs=DEGREES,
         attribution=OPENSTREETMAP,
-        weight_unit=WEIGHTS[weight],
+        weight_unit=unit,
         weight_name=weight,
     )
     stream.remarks = _remarks(path, chosen.name, ways, roads)
