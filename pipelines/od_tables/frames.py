@@ -66,7 +66,8 @@ def od(
         Places in files and arrays, which have no index, are numbered from 1.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
-        `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
+        `origins` and `destinations` if given; if only one of the two is given, both columns have its ids. Or the
+        columns `origin_lon`, `origin_lat`, `destination_lon` and
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
     within : float or str, or list of them, optional
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
