@@ -145,6 +145,8 @@ def read_points(
         `snap_limit` is not a distance.
     """
     table = read_columns(path, (*_known(what), *columns), _known(what))
+    if not len(table):
+        raise ValueError(f"{os.fspath(path)}: no rows; give at least one {what}")
     return _points_in(table, os.fspath(path), lambda: column_names(path), graph, what, columns, snap_limit, snapping)
 
 
@@ -196,6 +198,8 @@ def _points_from(
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
         given, name = read_layer(given, None, "Point")
+        if not len(given):
+            raise ValueError(f"{name}: no rows; give at least one {what}")
         given = numbered(given)
     given = as_layer(whole_row(given))
     if is_pair(given):
@@ -271,8 +275,6 @@ def _points_in(
     snapping: Snapping | None,
 ) -> Points:
     """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
-    if not len(table):
-        raise ValueError(f"{name}: no rows; give at least one {what}")
     numbers = {column: column_numbers(table, column, name) for column in columns}
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     _refuse_two_places(table.column_names, axes, what, name)

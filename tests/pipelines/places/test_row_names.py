@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pipelines import isochrones, od, positions, vertices_at, write_graph
+from pipelines import changes, criticality, isochrones, od, positions, vertices_at, write_graph
 from pipelines.od_tables.what_if import roads_in
 
 AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -153,3 +153,25 @@ def test_a_place_counts_in_a_file_too(ring, tmp_path):
     pd.DataFrame({"origin": OTHERS, "geometry": NEAR_POINTS.to_wkt().geometry}).to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"o.csv: the column `geometry` is not read, as the table is no layer; give a"):
         od(ring, path, [0])
+
+
+@pytest.mark.parametrize("places", [NEAR, NEAR_POINTS.assign(id=NAMES), pd.DataFrame({"vertex": OTHERS})], ids=len)
+def test_a_frame_without_rows_has_no_rows(ring, places):
+    """As a group of a frame that a filter left empty."""
+    none = places.iloc[:0]
+    for options in {}, {"nearest": 1}, {"within": 9}, {"reduce": "count"}, {"paths": True}, {"paths": "lines"}:
+        pd.testing.assert_frame_equal(od(ring, none, places, **options), od(ring, places, **options).iloc[:0])
+        assert not len(od(ring, none, **options))
+    assert od(ring, places, none, reduce="count")["count"].tolist() == [0, 0, 0]
+    for options in {}, {"kind": "edges"}, {"together": True}, {"kind": "edges", "together": True}:
+        expected = isochrones(ring, places, 8, **options).iloc[:0]
+        pd.testing.assert_frame_equal(isochrones(ring, none, 8, **options), expected)
+    for sides in (none, places), (places, none), (none, None):
+        assert not len(changes(ring, ring.with_weights(np.array([5, 6, 9])), *sides))
+    assert criticality(ring, [(0, 1)], none)["longer"].tolist() == [0]
+
+
+def test_a_layer_without_points_is_refused(ring, tmp_path):
+    NEAR_POINTS.iloc[:0].to_parquet(tmp_path / "homes.parquet")
+    with pytest.raises(ValueError, match="homes.parquet: no rows; give at least one origin"):
+        od(ring, tmp_path / "homes.parquet", [0])
