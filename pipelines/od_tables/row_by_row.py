@@ -75,7 +75,7 @@ def read_pairs_of_points(
         raise ValueError(f"{name}: no rows; give at least one pair")
     sides = []
     for side, known, other in zip(SIDES, points, points[::-1], strict=True):
-        part, of = _side(table, side, name), side
+        part, of = _side(table, side, name, ids=known is not None or other is not None), side
         if known is None and side in part.column_names:  # the points of one side are those of the other side, too
             known, of = other, next(each for each in SIDES if each != side)
         if known is None:
@@ -98,12 +98,16 @@ def _columns(side: str) -> list[str]:
     return [*SIDES[side], *(f"{side}_{axis}" for axis in AXES)]
 
 
-def _side(table: pa.Table, side: str, name: str) -> pa.Table:
-    """Return the columns of one side (origins or destinations), with the names of columns of points."""
+def _side(table: pa.Table, side: str, name: str, *, ids: bool) -> pa.Table:
+    """Return the columns of one side (origins or destinations), with the names of columns of points.
+
+    A place counts before a name, unless names are `ids` of points that are given.
+    """
     new = dict.fromkeys(SIDES[side], side) | {f"{side}_{axis}": axis for axis in AXES}
     there = [column for column in new if column in table.column_names]
     named = [column for column in there if new[column] == side][:1]
-    chosen = named or there
+    placed = any({f"{side}_{a}", f"{side}_{b}"} <= {*there} for a, b in (AXES[:2], AXES[2:]))
+    chosen = [each for each in there if new[each] != side] if placed and not ids else named or there
     if not chosen:
         raise ValueError(
             f"{name}: no column `{side}`, nor `{side}_lon` and `{side}_lat`, nor `{side}_x` and `{side}_y`; rename the"

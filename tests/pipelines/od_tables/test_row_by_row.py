@@ -94,6 +94,9 @@ def test_places_and_ids_of_pairs(source, graph, matrix):
     assert found["travel_time"].tolist() == expected[:2]
     assert found["origin"].tolist() == [0, 1]
     assert list(found) == ["origin", "destination", "travel_time", "origin_snapped"]
+    both = pd.DataFrame(ends).assign(origin=names([1, 2]))
+    assert od(source, pairs=both)["travel_time"].tolist() == expected[:2]
+    assert od(source, positions([1, 2]), positions([20]), pairs=both)["origin"].tolist() == names([1, 2])
 
 
 def test_the_points_of_one_side_are_those_of_both(source, graph, matrix, tmp_path):
