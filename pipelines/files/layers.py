@@ -132,12 +132,12 @@ def _chosen(name: str, layers: Mapping[str, str], layer: str | None, kind: str) 
     return fitting[0]
 
 
-def with_geometry(given: Any) -> Any:
-    """Return an array of geometries as a GeoSeries, and a data frame with a column `geometry` as a GeoDataFrame."""
+def with_geometry(given: Any, column: str = "geometry") -> Any:
+    """Return an array of geometries as a GeoSeries, and a data frame with a column of geometries as a GeoDataFrame."""
     import geopandas
 
     if hasattr(given, "columns"):
-        return geopandas.GeoDataFrame(given, geometry="geometry")
+        return geopandas.GeoDataFrame(given, geometry=column)
     return geopandas.GeoSeries(given)
 
 

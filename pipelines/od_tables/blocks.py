@@ -167,8 +167,9 @@ class Distances:
             )
         found = SearchedDistances(source)
         self.dtype = found.dtype
+        none = np.empty((0, len(targets)), found.dtype)
         self.rows = lambda v: np.concatenate(
-            [found.search(v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES)]
+            [none, *(found.search(v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES))]
         )
 
 

@@ -55,9 +55,10 @@ def od(
     network : HierarchyStore or Graph, or path of such a store
         A hierarchy answers from its tables; a graph is searched from each origin, in this process.
     origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
-        A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with a column `origin` (`destination`) or
-        `vertex` of names of vertices, or with columns `lon` and `lat`, or `x` and `y`, of places. Or a GeoDataFrame or
-        GeoSeries of points. Or a pair of numbers, a list of pairs or an array (k, 2) of them: places (see `crs`). Or a
+        A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with columns `lon` and `lat`, or `x` and
+        `y`, of places, or with a column `origin` (`destination`) or `vertex` of names of vertices. Or a GeoDataFrame or
+        GeoSeries of points. If rows have places, a column `origin` (`destination`) is ignored, and a column `vertex` is
+        refused. Or a pair of numbers, a list of pairs or an array (k, 2) of them: places (see `crs`). Or a
         list of names of vertices, or `tilepath.positions`.
         Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
         origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
@@ -65,7 +66,8 @@ def od(
         Places in files and arrays, which have no index, are numbered from 1.
     pairs : data frame, (k, 2) array, or path, optional
         Pairs that are answered row by row. The columns `origin` and `destination` have names of vertices, or ids of
-        `origins` and `destinations` if given. Or the columns `origin_lon`, `origin_lat`, `destination_lon` and
+        `origins` and `destinations` if given; if only one of the two is given, both columns have its ids. Or the
+        columns `origin_lon`, `origin_lat`, `destination_lon` and
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
     within : float or str, or list of them, optional
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another

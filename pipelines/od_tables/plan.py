@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -196,7 +196,7 @@ def _near(source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Po
         return None
     if isinstance(source, Graph):
         return near
-    return near if points[0].everywhere and near.is_faster_than_tables() else None
+    return near if points[0].everywhere and near.is_faster_than_tables(reduces=bool(asked.reductions)) else None
 
 
 def _searched_dtype(graph: Graph) -> np.dtype:
@@ -208,14 +208,21 @@ def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
     count = len(near.origins.vertices)
     step = rows_in_block(count, min(width, near.graph.n), count)
     if asked.reductions:
-        values = [_values(near.destinations, each) for each in asked.reductions]
         form = reduced_table(near.origins, suffix, asked.value, asked.reductions)
-        return PlannedTable(form, partial(near.reduced, asked.reductions, values), step, width)
+        return PlannedTable(form, _reduced_by_reach(near, asked.reductions), step, width)
     of_each = asked.nearest is not None
     form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None, of_each=of_each)
     if asked.nearest is None:
         return PlannedTable(form, near.pairs, step, width)
     return PlannedTable(form, _NearestOfEach(near, asked.nearest), step, width)
+
+
+def _reduced_by_reach(near: Near, reductions: list[Reduction]) -> Callable[[slice], np.ndarray]:
+    values = [_values(near.destinations, each) for each in reductions]
+    if not near.from_ends:
+        return partial(near.reduced, reductions, values)
+    every_row = cache(partial(near.reduced_from_ends, reductions, values))
+    return lambda rows: every_row()[rows]
 
 
 class _NearestOfEach:

@@ -49,7 +49,8 @@ def read_pairs_of_points(
     given : data frame, or file, with the columns ``origin`` and ``destination`` (or ``source`` and ``target``) of names
         of vertices; or with ``origin_lon``, ``origin_lat``, ``destination_lon`` and ``destination_lat`` (or ``_x`` and
         ``_y``) of places; or an array (k, 2) of names of vertices, or `tilepath.positions` of one
-    points : origins and destinations to which the names in the columns refer; None if the names are names of vertices
+    points : origins and destinations to which the names in the columns refer. If one of them is None, the names on both
+        sides refer to the other; if both are None, the names are names of vertices
 
     Raises
     ------
@@ -73,14 +74,16 @@ def read_pairs_of_points(
     if not len(table):
         raise ValueError(f"{name}: no rows; give at least one pair")
     sides = []
-    for side, known in zip(SIDES, points, strict=True):
-        part = _side(table, side, name)
+    for side, known, other in zip(SIDES, points, points[::-1], strict=True):
+        part, of = _side(table, side, name, ids=known is not None or other is not None), side
+        if known is None and side in part.column_names:  # the points of one side are those of the other side, too
+            known, of = other, next(each for each in SIDES if each != side)
         if known is None:
             sides.append(points_in_table(part, name, graph, side, snap_limit=snap_limit, snapping=snapping))
         elif side not in part.column_names:
             raise ValueError(f"{name}: no column `{side}`; name the {side}s of the pairs there by their ids")
         else:
-            sides.append(_named(part[side], known, side, name))
+            sides.append(_named(part[side], known, of, name))
     return sides[0], sides[1]
 
 
@@ -95,12 +98,16 @@ def _columns(side: str) -> list[str]:
     return [*SIDES[side], *(f"{side}_{axis}" for axis in AXES)]
 
 
-def _side(table: pa.Table, side: str, name: str) -> pa.Table:
-    """Return the columns of one side (origins or destinations), with the names of columns of points."""
+def _side(table: pa.Table, side: str, name: str, *, ids: bool) -> pa.Table:
+    """Return the columns of one side (origins or destinations), with the names of columns of points.
+
+    A place counts before a name, unless names are `ids` of points that are given.
+    """
     new = dict.fromkeys(SIDES[side], side) | {f"{side}_{axis}": axis for axis in AXES}
     there = [column for column in new if column in table.column_names]
     named = [column for column in there if new[column] == side][:1]
-    chosen = named or there
+    placed = any({f"{side}_{a}", f"{side}_{b}"} <= {*there} for a, b in (AXES[:2], AXES[2:]))
+    chosen = [each for each in there if new[each] != side] if placed and not ids else named or there
     if not chosen:
         raise ValueError(
             f"{name}: no column `{side}`, nor `{side}_lon` and `{side}_lat`, nor `{side}_x` and `{side}_y`; rename the"
@@ -112,7 +119,7 @@ def _side(table: pa.Table, side: str, name: str) -> pa.Table:
 
 
 def _named(column: pa.ChunkedArray, known: Points, side: str, name: str) -> Points:
-    """Return the points that a column names."""
+    """Return the points that a column names; messages call the points by `side`."""
     names = column.combine_chunks().cast(pa.large_string())
     if text := repeated(known.ids, f"the {side}s"):
         raise ValueError(f"{text}, since pairs name {side}s by their ids")

@@ -98,7 +98,8 @@ def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
     if is_layer(path):
         return numbered(read_layer(path, None, "")[0])
     names = column_names(path)
-    if not is_among("source", names) and any(is_among(axis, names) for axis in ("lon", "x")):
+    both_ends = is_among("source", names) and is_among("target", names)  # places may have a column origin
+    if not both_ends and any(is_among(axis, names) for axis in ("lon", "x")):
         return read_columns(path, PLACES, PLACES)
     named = read_pairs(path, graph)
     assert named.sources is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipelines.files.layers import READ, suffix_of
 from pipelines.files.tables import DELIMITERS, PARQUET, column_names, is_among
-from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
+from pipelines.places.single import are_places, as_layer, is_pair, is_place, is_point, whole_row
 from pipelines.places.systems import ON_EARTH
 
 
@@ -31,7 +31,7 @@ def systems_for(arguments: Sequence[Any], crs: Any) -> list[Any]:
 
 def _says_system(given: Any) -> bool | None:
     """Return whether places say their coordinate system; None if they are no places, but names."""
-    given = whole_row(given)
+    given = as_layer(whole_row(given))
     if hasattr(given, "geom_type"):
         return getattr(given, "crs", None) is not None
     if isinstance(given, str | os.PathLike):

@@ -34,7 +34,7 @@ from pipelines.places.row_names import (
     text_of,
     with_index,
 )
-from pipelines.places.single import are_places, is_pair, is_place, is_point, whole_row
+from pipelines.places.single import are_places, as_layer, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import (
     Network,
     Snapping,
@@ -128,9 +128,10 @@ def read_points(
 
     Parameters
     ----------
-    path : table in CSV, TSV or Parquet. Its columns are `what` or ``vertex``; or else ``lon`` and ``lat``; or else
-        ``x`` and ``y``. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not
-        matter, and other usual names are known (`pipelines.files.tables`).
+    path : table in CSV, TSV or Parquet. Its columns are ``lon`` and ``lat``; or else ``x`` and ``y``; or else `what` or
+        ``vertex``. So a column `what` beside a place is ignored, and a column ``vertex`` beside a place is refused. A
+        column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not matter, and other
+        usual names are known (`pipelines.files.tables`).
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
     snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
@@ -144,6 +145,8 @@ def read_points(
         `snap_limit` is not a distance.
     """
     table = read_columns(path, (*_known(what), *columns), _known(what))
+    if not len(table):
+        raise ValueError(f"{os.fspath(path)}: no rows; give at least one {what}")
     return _points_in(table, os.fspath(path), lambda: column_names(path), graph, what, columns, snap_limit, snapping)
 
 
@@ -195,8 +198,10 @@ def _points_from(
         if not is_layer(given):
             return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
         given, name = read_layer(given, None, "Point")
+        if not len(given):
+            raise ValueError(f"{name}: no rows; give at least one {what}")
         given = numbered(given)
-    given = whole_row(given)
+    given = as_layer(whole_row(given))
     if is_pair(given):
         given = np.array([given], np.float64)
     if isinstance(given, list) and given and all(map(is_point, given)):
@@ -256,7 +261,7 @@ def points_in_table(
 
 
 def _known(what: str) -> tuple[str, ...]:
-    return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y")
+    return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y", "geometry")
 
 
 def _points_in(
@@ -270,18 +275,17 @@ def _points_in(
     snapping: Snapping | None,
 ) -> Points:
     """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
-    if not len(table):
-        raise ValueError(f"{name}: no rows; give at least one {what}")
     numbers = {column: column_numbers(table, column, name) for column in columns}
+    axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
+    _refuse_two_places(table.column_names, axes, what, name)
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
-    if named is not None:
+    if axes is None and named is not None:
         vertices = column_vertices(table[named], graph, name)
         own = names_as(vertex_names(graph, vertices), table[named].type)
         plain = table.drop_columns([each for each in (INDEX,) if each in table.column_names])
         ids = row_names(plain, name, own)
         note = repeated(ids, name) if "id" in table.column_names else None
         return Points(ids, vertices, None, numbers, warning=note)
-    axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
@@ -302,6 +306,19 @@ def _points_in(
     warnings = [text for text in texts if text]
     warning = "\n".join(warnings) or None
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning)
+
+
+def _refuse_two_places(columns: Sequence[str], axes: tuple[str, str] | None, what: str, name: str) -> None:
+    """Raise ValueError if the rows of a table have two places, of which none is plainly the one that is meant."""
+    if axes is not None and "vertex" in columns:
+        raise ValueError(
+            f"{name}: a row has a place and a vertex (column `vertex`); leave out the column `vertex`, or the place"
+        )
+    if axes is None and "geometry" in columns and {what, "vertex"} & {*columns}:
+        raise ValueError(
+            f"{name}: the column `geometry` is not read, as the table is no layer; give a GeoDataFrame or a layer, or "
+            "leave the column out"
+        )
 
 
 def system_of(given: Any, crs: Any, name: str) -> Any:

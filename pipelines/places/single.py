@@ -60,6 +60,14 @@ def whole_row(given: Any) -> Any:
     return with_geometry(frame) if "geometry" in names else frame
 
 
+def as_layer(given: Any) -> Any:
+    """Return a plain frame of pandas with one column of geometries, as some joins return it, as a GeoDataFrame."""
+    if not hasattr(given, "iloc") or given.ndim != 2 or hasattr(given, "geom_type"):
+        return given
+    shapes = [column for column, dtype in given.dtypes.items() if str(dtype) == "geometry"]
+    return with_geometry(given, shapes[0]) if len(shapes) == 1 else given
+
+
 def listed(given: Any) -> Any:
     """Return points as `points_from` takes them: a single place or name becomes a list of one."""
     if is_pair(given):

@@ -119,7 +119,7 @@ def refuse_off_the_globe(places: np.ndarray, axes: tuple[str, str], name: str) -
 
 def _plainly_degrees(given: np.ndarray, coordinates: np.ndarray) -> bool:
     """Return whether (k, 2) places are longitudes and latitudes rather than x and y of the network."""
-    if are_degrees(coordinates) or not are_degrees(given):
+    if not len(given) or are_degrees(coordinates) or not are_degrees(given):
         return False
     low, high = np.nanmin(coordinates, axis=0), np.nanmax(coordinates, axis=0)
     room = high - low

@@ -75,11 +75,12 @@ class Reach:
         else:
             rows = open_rows(network if isinstance(network, HierarchyStore) else opened, graph=None)[0]
         self._reached = [self._within(rows.row(vertex)) for vertex in self.points.vertices.tolist()]
-        sources = np.arange(len(self.points.vertices))
-        self._groups = [sources] if together else list(sources[:, None])
-        most = max(len(np.unique(np.concatenate([self._reached[i][0] for i in group]))) for group in self._groups)
+        self._together, sources = together, np.arange(len(self.points.vertices))
+        self._groups = ([sources] if together else list(sources[:, None])) if len(sources) else []
+        reached = [np.unique(np.concatenate([self._reached[i][0] for i in group])) for group in self._groups]
+        most = max(map(len, reached), default=opened.n)
         self.note = self.limits.hint if most < FEW * opened.n else None
-        self.names = [f"the nearest of {len(self.points.ids)}"] if together else self.points.ids.to_pylist()
+        self.names = [f"the nearest of {len(sources)}"] * len(self._groups) if together else self.points.ids.to_pylist()
         self.moved = None if self.points.snapped is None or together else self.points.snapped
 
     def _within(self, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +121,8 @@ class Reach:
         roads = slice(None) if self._junctions is None else self._junctions.of(np.arange(self.graph.n))
         names = vertex_names(self.graph, roads).to_numpy(zero_copy_only=False)
         frames = []
-        for name, group in zip(self.names, self._groups, strict=True):
+        groups = zip(self.names, self._groups, strict=True) if self._groups else [(self._of_names(), np.arange(0))]
+        for name, group in groups:
             pieces, cut, _ = self._pieces(group)
             arcs = pieces.arcs
             columns = {
@@ -140,7 +142,7 @@ class Reach:
         """Return a row for each source and limit: the area within the limit, the largest first."""
         import geopandas
 
-        columns: dict[str, list[Any]] = {"source": [], "limit": []}
+        columns: dict[str, Any] = {"source": [], "limit": []}
         moved, shapes = [], []
         for i, (name, group) in enumerate(zip(self.names, self._groups, strict=True)):
             # One hull around the parts of several sources would enclose the streets between the parts.
@@ -154,7 +156,13 @@ class Reach:
                 shapes.append(area)
         if self.moved is not None:
             columns["moved"] = moved
+        if not shapes:
+            columns["source"] = np.empty(0, np.int64 if self._of_names() == 0 else object)
         return self._noted(geopandas.GeoDataFrame(columns, geometry=shapes, crs=self.crs))
+
+    def _of_names(self) -> int | str:
+        """Return a value of the type of the names, from which the column of no sources has its type."""
+        return 0 if self.points.numbered and not self._together else ""
 
     def _areas(self, sources: np.ndarray, kind: str, concavity: float, width: float | None) -> list[Any]:
         """Return the area of some sources within each limit."""

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 import tilepath
 from pipelines import open_paths, write_graph
 from tilepath.cli import tilepath as command
-from tilepath.cli.places import place_in
+from tilepath.cli.places import AtPlaces, place_in
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,16 @@ def test_sources_and_targets_of_searches(network, tmp_path):
     assert "0.01,51.5: moved 0.0 m to vertex c" in told
     assert f"{tmp_path / 'sources.csv'}: 3 places moved by at most 111.2 m to 2 vertices" in told
     assert network.names(open_paths(tmp_path / "p").sources) == ["c", "a", "b"]
+
+
+def test_sources_in_a_file_are_the_places_that_it_has(network, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilepath.cli.places.say", lambda *_, **__: None)
+    file = tmp_path / "sources.csv"
+    file.write_text("origin,source,lon,lat\nb,b,-0.01,51.5\n")
+    assert AtPlaces(network).in_file(str(file), "source") == [0]
+    file.write_text("vertex,lon,lat\nb,-0.01,51.5\n")
+    with pytest.raises(ValueError, match="sources.csv: a row has a place and a vertex"):
+        AtPlaces(network).in_file(str(file), "source")
 
 
 def test_pictures_from_places(network, tmp_path):

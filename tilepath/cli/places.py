@@ -68,8 +68,7 @@ class AtPlaces:
         from pipelines.stores.schema import counted
 
         table = file.lower().endswith((*DELIMITERS, *PARQUET))
-        named = not table or has_column(file, what) or has_column(file, "vertex")
-        if named or not (has_column(file, "lon") or has_column(file, "x")):
+        if not table or not any(has_column(file, a) and has_column(file, b) for a, b in (("lon", "lat"), ("x", "y"))):
             return vertices_in_file(self.graph, what, file)
         points = read_points(file, self.graph, what, snapping=self._snapping)
         found = list(dict.fromkeys(points.vertices.tolist()))

@@ -76,6 +76,8 @@ def test_what_is_within_a_limit(source, matrix, monkeypatch, places, within, eve
 def test_aggregates_of_every_vertex(source, matrix, monkeypatch, how, decay, searched):
     monkeypatch.setattr(near, "FEW", 0 if searched else 1e9)
     monkeypatch.setattr(near, "REACHED_WORK", 0)
+    monkeypatch.setattr(near, "SEARCHES", 7)  # several groups of searches
+    monkeypatch.setattr(near, "END_BYTES", 0)
     rng = np.random.default_rng(6)
     places, within = rng.integers(0, N, 25), 45
     jobs = pd.DataFrame({"vertex": [f"v{v}" for v in places], "jobs": rng.uniform(0, 9, 25)})
@@ -105,6 +107,18 @@ def test_searches_end_at_the_limit_and_cost_no_table(source, monkeypatch):
     monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
     for options in {"within": 5}, {"nearest": 2}, {"within": 9, "reduce": "count"}:
         assert len(od(source, None, positions([3, 9]), **options))
+
+
+def test_sums_of_every_vertex_take_a_search_from_each_destination(source, matrix, monkeypatch):
+    """From each of the 60 origins, ten times as much work would be more than the tables take."""
+    searched, search = [], near.distances_within
+    monkeypatch.setattr(near, "distances_within", lambda *a, **k: searched.append(a[3].tolist()) or search(*a, **k))
+    monkeypatch.setattr(near, "FEW", 0)
+    monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
+    found = od(source, None, positions([3, 9, 3]), within=9, reduce="count")
+    assert found["count"].tolist() == (matrix[:, [3, 9, 3]] <= 9).sum(1).tolist()
+    assert [3, 9] in searched
+    assert max(map(len, searched)) < N
 
 
 def test_integers_of_every_width_are_searched(tmp_path):

@@ -416,11 +416,11 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
 
     reached = Near._reached
 
-    def reach(self, rows):
-        asked.append(rows.stop - rows.start)
+    def reach(self, sources):
+        asked.append(len(sources))
         if len(asked) == 3:
             raise RuntimeError("stopped")
-        return reached(self, rows)
+        return reached(self, sources)
 
     monkeypatch.setattr(Distances, "__init__", begin)
     monkeypatch.setattr(Near, "_reached", reach)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shapely.geometry import LineString
 
-from pipelines import od, positions, write_graph
+from pipelines import changes, od, positions, write_graph
 from pipelines.od_tables import row_by_row
 from tilepath.cli import tilepath
 
@@ -94,6 +94,32 @@ def test_places_and_ids_of_pairs(source, graph, matrix):
     assert found["travel_time"].tolist() == expected[:2]
     assert found["origin"].tolist() == [0, 1]
     assert list(found) == ["origin", "destination", "travel_time", "origin_snapped"]
+    both = pd.DataFrame(ends).assign(origin=names([1, 2]))
+    assert od(source, pairs=both)["travel_time"].tolist() == expected[:2]
+    assert od(source, positions([1, 2]), positions([20]), pairs=both)["origin"].tolist() == names([1, 2])
+
+
+def test_the_points_of_one_side_are_those_of_both(source, graph, matrix, tmp_path):
+    lon, lat = graph.coordinates()[:50].T
+    homes = pd.DataFrame({"id": [0, 1, 2], "lon": lon[[4, 9, 30]], "lat": lat[[4, 9, 30]]})
+    trips = pd.DataFrame({"origin": [0, 1, 2], "destination": [1, 2, 2]})
+    doubled = source.with_weights(graph.weights() * 2)
+    expected = od(source, homes, homes, pairs=trips)
+    assert expected["travel_time"].tolist() == [matrix[4, 9], matrix[9, 30], 0]
+    for sides in (homes, None), (None, homes):
+        pd.testing.assert_frame_equal(od(source, *sides, pairs=trips), expected)
+        found = changes(source, doubled, *sides, pairs=trips)
+        assert found["change"].tolist() == [matrix[4, 9], matrix[9, 30]]
+        with pytest.raises(ValueError, match="the pairs, row 1: the .* have no id '7'"):
+            od(source, *sides, pairs=pd.DataFrame({"origin": [1], "destination": [7]}))
+    homes.to_csv(tmp_path / "h.csv", index=False)
+    trips.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["--origins", tmp_path / "h.csv", "--pairs", tmp_path / "t.csv"]
+    done = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "o.csv"), *map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(tmp_path / "o.csv")["travel_time"].tolist() == expected["travel_time"].tolist()
+    placed = {"origin": [1], "destination_lon": lon[[20]], "destination_lat": lat[[20]]}
+    assert od(source, homes, pairs=pd.DataFrame(placed))["travel_time"].tolist() == [matrix[9, 20]]
 
 
 def test_units(source, matrix):

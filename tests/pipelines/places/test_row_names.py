@@ -6,7 +6,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pipelines import od, positions, write_graph
+from pipelines import changes, criticality, isochrones, od, positions, vertices_at, write_graph
+from pipelines.od_tables.what_if import roads_in
 
 AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
 PLACES = pd.DataFrame(AT, columns=["x", "y"])
@@ -115,3 +116,62 @@ def test_messages_do_not_show_the_internal_name_of_the_index(ring):
         od(ring, PLACES.set_axis(["a", None, "b"]), [0])
     with pytest.raises(ValueError, match="no column `seats`; its columns are x, y$"):
         od(ring, [0], PLACES, reduce="sum:seats")
+
+
+OTHERS = [1, 2, 0]  # names of other vertices than those at the places
+NEAR = pd.DataFrame(AT * 1000, columns=["x", "y"])
+NEAR_POINTS = gpd.GeoDataFrame(geometry=gpd.points_from_xy(*(AT * 1000).T))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [NEAR, NEAR_POINTS, NEAR_POINTS.rename_geometry("at"), pd.DataFrame(NEAR_POINTS), pa.table(NEAR)],
+    ids=["columns", "points", "renamed", "joined", "arrow"],
+)
+def test_a_place_counts_beside_a_column_origin(ring, places, tmp_path):
+    def beside(column):
+        return places.append_column(column, pa.array(OTHERS)) if hasattr(places, "append_column") else places.assign(
+            **{column: OTHERS}
+        )  # fmt: skip
+
+    rows = [0, 5, 11, 13, 0, 6, 7, 12, 0]  # along the ring of 5, 6 and 7
+    assert od(ring, beside("origin"), beside("destination"))["distance"].tolist() == rows
+    assert od(ring, beside("Origin"), positions([0, 1, 2]))["distance"].tolist() == rows
+    assert vertices_at(ring, beside("place")).vertices.indices.tolist() == [0, 1, 2]
+    assert isochrones(ring, beside("source"), 1)["moved"].tolist() == [0, 0, 0]
+    for column in "vertex", "Vertex":
+        with pytest.raises(ValueError, match="^the origins: a row has a place and a vertex .*; leave out the column"):
+            od(ring, beside(column), [0])
+
+
+def test_a_place_counts_in_a_file_too(ring, tmp_path):
+    path = tmp_path / "o.csv"
+    NEAR.assign(origin=OTHERS, destination=OTHERS).to_csv(path, index=False)
+    assert od(ring, path, [0])["distance"].tolist() == [0, 13, 7]
+    NEAR.assign(origin=OTHERS).to_csv(path, index=False)
+    assert roads_in(path, ring).column_names == ["x", "y"]
+    pd.DataFrame({"origin": OTHERS, "geometry": NEAR_POINTS.to_wkt().geometry}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"o.csv: the column `geometry` is not read, as the table is no layer; give a"):
+        od(ring, path, [0])
+
+
+@pytest.mark.parametrize("places", [NEAR, NEAR_POINTS.assign(id=NAMES), pd.DataFrame({"vertex": OTHERS})], ids=len)
+def test_a_frame_without_rows_has_no_rows(ring, places):
+    """As a group of a frame that a filter left empty."""
+    none = places.iloc[:0]
+    for options in {}, {"nearest": 1}, {"within": 9}, {"reduce": "count"}, {"paths": True}, {"paths": "lines"}:
+        pd.testing.assert_frame_equal(od(ring, none, places, **options), od(ring, places, **options).iloc[:0])
+        assert not len(od(ring, none, **options))
+    assert od(ring, places, none, reduce="count")["count"].tolist() == [0, 0, 0]
+    for options in {}, {"kind": "edges"}, {"together": True}, {"kind": "edges", "together": True}:
+        expected = isochrones(ring, places, 8, **options).iloc[:0]
+        pd.testing.assert_frame_equal(isochrones(ring, none, 8, **options), expected)
+    for sides in (none, places), (places, none), (none, None):
+        assert not len(changes(ring, ring.with_weights(np.array([5, 6, 9])), *sides))
+    assert criticality(ring, [(0, 1)], none)["longer"].tolist() == [0]
+
+
+def test_a_layer_without_points_is_refused(ring, tmp_path):
+    NEAR_POINTS.iloc[:0].to_parquet(tmp_path / "homes.parquet")
+    with pytest.raises(ValueError, match="homes.parquet: no rows; give at least one origin"):
+        od(ring, tmp_path / "homes.parquet", [0])
