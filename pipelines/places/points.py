@@ -49,6 +49,8 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions
 
+ROUNDED = 1e-5  # how far a vertex may be from its place in a table, as a share of the extent of the network
+
 
 class Points(NamedTuple):
     """Origins or destinations: vertices, and the names of the points.
@@ -277,8 +279,15 @@ def _points_in(
     """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
     numbers = {column: column_numbers(table, column, name) for column in columns}
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
-    _refuse_two_places(table.column_names, axes, what, name)
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
+    if axes is None and named is not None and "geometry" in table.column_names:
+        raise ValueError(
+            f"{name}: the column `geometry` is not read, as the table is no layer; give a GeoDataFrame or a layer, or "
+            "leave the column out"
+        )
+    if axes is not None and "vertex" in table.column_names:
+        _refuse_two_places(table, axes, graph, snapping or Snapping(graph), name)
+        axes, named = None, "vertex"
     if axes is None and named is not None:
         vertices = column_vertices(table[named], graph, name)
         own = names_as(vertex_names(graph, vertices), table[named].type)
@@ -308,16 +317,17 @@ def _points_in(
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning)
 
 
-def _refuse_two_places(columns: Sequence[str], axes: tuple[str, str] | None, what: str, name: str) -> None:
-    """Raise ValueError if the rows of a table have two places, of which none is plainly the one that is meant."""
-    if axes is not None and "vertex" in columns:
+def _refuse_two_places(table: pa.Table, axes: tuple[str, str], graph: Graph, snapping: Snapping, name: str) -> None:
+    """Raise ValueError if a row has a place and the name of a vertex that is elsewhere."""
+    vertices = column_vertices(table["vertex"], graph, name)
+    given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
+    there = snapping.coordinates[vertices]
+    apart = np.abs(snapping.located(given, axes, name).places - there).max(axis=1)
+    extent = np.ptp(snapping.coordinates[np.isfinite(snapping.coordinates).all(axis=1)], axis=0).max()
+    for row in np.flatnonzero(~(apart <= ROUNDED * extent))[:1].tolist():
         raise ValueError(
-            f"{name}: a row has a place and a vertex (column `vertex`); leave out the column `vertex`, or the place"
-        )
-    if axes is None and "geometry" in columns and {what, "vertex"} & {*columns}:
-        raise ValueError(
-            f"{name}: the column `geometry` is not read, as the table is no layer; give a GeoDataFrame or a layer, or "
-            "leave the column out"
+            f"{name}, row {row + 1}: the vertex {graph.names([vertices[row]])[0]} (column `vertex`) is not at the "
+            "place of the row; leave out the column `vertex`, or the place"
         )
 
 

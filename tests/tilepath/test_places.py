@@ -101,7 +101,7 @@ def test_sources_in_a_file_are_the_places_that_it_has(network, tmp_path, monkeyp
     file.write_text("origin,source,lon,lat\nb,b,-0.01,51.5\n")
     assert AtPlaces(network).in_file(str(file), "source") == [0]
     file.write_text("vertex,lon,lat\nb,-0.01,51.5\n")
-    with pytest.raises(ValueError, match="sources.csv: a row has a place and a vertex"):
+    with pytest.raises(ValueError, match="sources.csv, row 1: the vertex b .* is not at the place"):
         AtPlaces(network).in_file(str(file), "source")
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pipelines import changes, criticality, isochrones, od, positions, vertices_at, write_graph
+from pipelines import changes, criticality, graph_to_gdfs, isochrones, od, positions, vertices_at, write_graph
 from pipelines.od_tables.what_if import roads_in
 
 AT = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -140,8 +140,18 @@ def test_a_place_counts_beside_a_column_origin(ring, places, tmp_path):
     assert vertices_at(ring, beside("place")).vertices.indices.tolist() == [0, 1, 2]
     assert isochrones(ring, beside("source"), 1)["moved"].tolist() == [0, 0, 0]
     for column in "vertex", "Vertex":
-        with pytest.raises(ValueError, match="^the origins: a row has a place and a vertex .*; leave out the column"):
+        with pytest.raises(
+            ValueError, match="^the origins, .*: the vertex 1 .* is not at the place of the row; leave out"
+        ):
             od(ring, beside(column), [0])
+
+
+def test_a_table_of_vertices_with_their_places_is_taken_as_it_is(ring):
+    nodes = graph_to_gdfs(ring)[0].iloc[[2, 0]]
+    assert od(ring, nodes, nodes)["origin"].tolist() == [2, 2, 0, 0]
+    nodes.loc[nodes.index[1], "vertex"] = 1
+    with pytest.raises(ValueError, match="the vertex 1 .* is not at the place"):
+        od(ring, nodes, [0])
 
 
 def test_a_place_counts_in_a_file_too(ring, tmp_path):
