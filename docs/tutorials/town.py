@@ -50,7 +50,7 @@ def main(folder: Path, crossings: int = 3000, radius: float = RADIUS) -> None:
     crossing = banks[ends[:, 0]] != banks[ends[:, 1]]
     middles = places[ends].mean(axis=1)
     bridges = [np.flatnonzero(crossing)[np.abs(middles[crossing, 0] - x).argmin()] for x in (-1400, 100, 1300)]
-    over = ends[bridges]
+    halfway = MIDDLE + middles[bridges] / METRES
     ends = ends[~crossing | np.isin(np.arange(len(ends)), bridges)]
 
     lengths = np.hypot(*(places[ends[:, 0]] - places[ends[:, 1]]).T)
@@ -75,8 +75,7 @@ def main(folder: Path, crossings: int = 3000, radius: float = RADIUS) -> None:
     whole = np.isfinite(distances[ends[:, 0]])  # OSMnx leaves out streets that do not lead to the middle
     write_osm(folder / "town.osm", degrees, ends[whole], kinds[whole], speeds[whole])
 
-    table = {"bridge": np.repeat(["west", "middle", "east"], 2)}
-    table |= dict(zip(("lon", "lat"), degrees[over].reshape(-1, 2).T, strict=True))
+    table = {"name": ["west", "middle", "east"], "lon": halfway[:, 0].round(6), "lat": halfway[:, 1].round(6)}
     pandas.DataFrame(table).to_csv(folder / "bridges.csv", index=False)
     for name, count, column in (("home", 500, "people"), ("school", 40, "seats")):
         angle, far = rng.uniform(0, 2 * np.pi, count), radius * 0.95 * rng.random(count) ** 0.6

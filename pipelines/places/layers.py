@@ -24,7 +24,9 @@ TOLERANCE = 0.5  # metres that a line may lie beside a road: files round coordin
 SHARE = 1e-6  # the same as a share of the extent of the network, if its unit is not known
 ROUNDED = 0.04  # part of the tolerance that allows for rounded coordinates: 2 cm
 ENDS = 10  # tolerances at each end of a road, at most a quarter of it, that belong to its junctions
+MOST_NAMED = 4  # equally near roads that a message names
 SLOPE = 20  # roads that meet at an angle of 3 degrees are a tolerance apart 19.1 tolerances from their junction
+EQUAL = 0.2  # part of the tolerance by which the distances of equally near roads differ at most: 10 cm
 REACH = 19.5  # tolerances from its end, at most, that a line runs along a road which it only touches at the end
 
 
@@ -76,8 +78,9 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
         along which it runs at a distance of at most half a metre (for a road shorter than 10 m, at most a twentieth of
         its length). A line that touches a road only at one of the ends of the road does not meet the road, even if the
         angle between them is only 3 degrees. A line that meets no road by these rules means the most similar road, if
-        the two are at most half a metre apart. A point means the nearest road. Geometries without a coordinate system
-        are in the coordinates of the graph, as places are (`pipelines.places.systems`).
+        the two are at most half a metre apart. A point means the nearest road. It is refused if another road is as
+        near, up to 10 cm (for a road shorter than 2 m, a twentieth of its length), as at a junction. Geometries
+        without a coordinate system are in the coordinates of the graph, as places are (`pipelines.places.systems`).
     what : word for the geometries in messages
     crs : their coordinate system, if `given` does not say it
 
@@ -89,7 +92,8 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
     Raises
     ------
     ValueError
-        The graph has no coordinates, or a geometry meets no road or is probably wrong; the message names the row.
+        The graph has no coordinates; or a geometry meets no road, is as near to several roads, or is probably wrong.
+        The message names the row.
     """
     import shapely
 
@@ -119,6 +123,7 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
             if text:
                 warnings.warn(text, stacklevel=6)
     beside = _tolerance(graph, coordinates, on_the_globe=places.on_the_globe)
+    _refuse_ties(graph, roads, parts, nearest, beside, rows, what)
     met, near = _met(roads, parts, nearest, beside)
     pairs = np.unique(np.column_stack([rows[met], roads.ends[near]]), axis=0)  # in the order of the rows
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
@@ -173,6 +178,30 @@ def _distances_to(roads: _Roads, nearest: np.ndarray, places: Located) -> np.nda
     on_road = shapely.line_interpolate_point(lines, shapely.line_locate_point(lines, points))
     there = shapely.get_coordinates(on_road) / roads.scale
     return distances_apart(places.places, there, on_the_globe=places.on_the_globe)
+
+
+def _refuse_ties(
+    graph: Graph, roads: _Roads, parts: np.ndarray, nearest: np.ndarray, beside: float, rows: np.ndarray, what: str
+) -> None:
+    """Raise ValueError if another road is as near to a point as its nearest road: rounding would choose one of them.
+
+    Both directions of a road, and roads with the same two ends, are one road here: they are closed together.
+    """
+    import shapely
+
+    points = np.flatnonzero(shapely.get_dimensions(parts) == 0)[: len(nearest)]
+    chosen = nearest[points]
+    lines, places = roads.lines[chosen], parts[points]
+    reach = shapely.distance(lines, places) + np.minimum(EQUAL * beside, shapely.length(lines) / SLOPE)
+    point, near = roads.tree.query(places, "dwithin", distance=reach)
+    for i in point[(roads.ends[near] != roads.ends[chosen[point]]).any(axis=1)][:1].tolist():
+        ends = np.unique(roads.ends[near[point == i]], axis=0)
+        named = [" - ".join(graph.names(each)) for each in ends[:MOST_NAMED]]
+        others = f" and {len(ends) - MOST_NAMED:,} more" if len(ends) > MOST_NAMED else ""
+        raise ValueError(
+            f"{what}, row {rows[points[i]] + 1}: {len(ends)} roads are equally near to the place ({', '.join(named)}"
+            f"{others}); give a place in the middle of the road, its two ends as names, or its line"
+        )
 
 
 def _met(roads: _Roads, parts: np.ndarray, nearest: np.ndarray, beside: float) -> tuple[np.ndarray, np.ndarray]:

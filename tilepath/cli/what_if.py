@@ -19,8 +19,8 @@ from tilepath.cli.weights import chosen_weight
     "--closed",
     type=click.Path(exists=True),
     help="The roads to close: a table whose columns source and target name vertices, or whose columns lon and lat (or "
-    "x and y) are places beside the roads; or a layer (.gpkg, .geojson, ...) of arcs with columns source and target, "
-    "or of polygons, lines or points, for the roads that they meet.",
+    "x and y) are places, each in the middle of a road; or a layer (.gpkg, .geojson, ...) of arcs with columns source "
+    "and target, or of polygons, lines or points, for the roads that they meet.",
 )
 @click.option(
     "--weights",

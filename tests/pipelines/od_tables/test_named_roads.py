@@ -339,6 +339,29 @@ def test_a_line_closes_the_roads_that_it_meets_between_their_ends(town):
 
 
 @pytest.mark.parametrize("system", [4326, 25833])
+def test_a_place_as_near_to_several_roads_is_refused(town, tmp_path, system):
+    _, arcs = graph_to_gdfs(town[0])
+    graph = import_graph(arcs.to_crs(system), tmp_path / "g", weight="weight")
+
+    def without(place):
+        street = shapely.box(12.999, 52.004, 13.001, 52.006)  # a-d
+        return graph.with_weights(closed=gpd.GeoSeries([street, shapely.Point(place)], crs=4326))
+
+    # A junction, another last bit of it, its coordinates rounded to 6 decimals, and a place outside of the corner.
+    for place in AT["c"], (np.nextafter(13.02, 14), 52), (13.0199995, 52.0000006), (13.0204, 51.9998):
+        with pytest.raises(ValueError, match=r"^closed, row 2: 2 roads .* place \(b - c, c - e\); give a place in"):
+            without(place)
+    for place, ends in ((13.01999, 52), ("b", "c")), ((13.02, 52.00001), ("c", "e")):  # 1 m from the junction
+        assert without(place).digest == graph.with_weights(closed=[("a", "d"), ends]).digest
+
+
+def test_a_place_in_the_middle_of_a_short_road_closes_it(tmp_path):
+    lines = [shapely.LineString([(x, 0), (x + 0.15, 0)]) for x in (0, 0.15, 0.3)]  # in metres
+    graph = import_graph(gpd.GeoDataFrame({"time": 1}, index=range(3), geometry=lines, crs=25833), tmp_path / "g")
+    assert graph.with_weights(closed=shapely.Point(0.225, 0)).digest == graph.with_weights(closed=[(1, 2)]).digest
+
+
+@pytest.mark.parametrize("system", [4326, 25833])
 def test_a_line_may_be_rounded(town, tmp_path, system):
     """To 7 decimals of a degree, to millimetres, by a last bit, or by a way through another coordinate system."""
     _, arcs = graph_to_gdfs(town[0])
