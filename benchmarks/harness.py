@@ -235,6 +235,7 @@ def _facts(xp: Any) -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
         "load": round(os.getloadavg()[1], 1),  # mean number of running or waiting processes, last 5 minutes
+        "nice": os.nice(0),  # -20 is the highest priority over these processes, 0 the usual one
         "versions": versions,
     }
 

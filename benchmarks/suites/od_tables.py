@@ -35,7 +35,7 @@ from pipelines.stores.hierarchy import HierarchyStore
 CONVENTION = (
     "with workers: seconds from the first block of the table to the last, on all workers; `whole_seconds` of the whole "
     "call: the tables of the store are loaded, blocks computed, and the table is written. Other tables: seconds of the "
-    "call in Python, for a network that is open, places snapped in each call"
+    "call in Python, places snapped in each call; a graph or hierarchy is open, if the name does not end with `path`"
 )
 SEED = 1
 WITHIN = 400.0
