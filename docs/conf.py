@@ -59,7 +59,7 @@ html_sidebars = {page: [] for page in ("index", "install", "gallery/index")}  # 
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "documents": []},  # which has a wide table
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -136,6 +136,21 @@ def write_dashes(_app, doctree, _page):
             text.parent.replace(text, nodes.Text(text.replace("--", "\N{EN DASH}", 1)))
 
 
+def break_names(_app, _page, _template, context, _doctree):
+    """Let a browser break a long name after an underscore, a point, a bracket or a slash.
+
+    An option is not broken after "--", and a number in a table is not separated from its unit.
+    """
+
+    def breakable(name):
+        return re.sub(r"(?<=[A-Za-z0-9])([_./([])(?=[A-Za-z])", r"\1<wbr>", name[0])
+
+    if "body" in context:
+        body = re.sub(r'(?<=<span class="pre">)[^<]{12,}', breakable, context["body"])
+        body = re.sub('<span class="pre">(?=-)', '<span class="pre option">', body)
+        context["body"] = re.sub(r'(?<=<td class="text-right"><p>)((?:<strong>)?[0-9.,]+) ', r"\1&nbsp;", body)
+
+
 def load_images_late(app, page, _template, context, _doctree):
     """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
 
@@ -160,5 +175,6 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", keep_links_of_classes)
     app.connect("source-read", link_within_the_site)
+    app.connect("html-page-context", break_names)
     app.connect("html-page-context", load_images_late)
     app.connect("sphinx-click-process-usage", add_example)

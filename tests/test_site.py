@@ -166,6 +166,16 @@ def test_every_page_in_a_browser(site, browser):
 
 @pytest.mark.slow
 @needs_a_browser
+def test_how_fast_compares_all_columns_on_a_telephone(site, browser):
+    browser.window(390, 900)
+    with served(site) as address:
+        browser.open(f"{address}/how-fast.html")
+        hidden = browser.value("(table => table.scrollWidth - table.clientWidth)(document.querySelector('table'))")
+    assert hidden == 0
+
+
+@pytest.mark.slow
+@needs_a_browser
 @pytest.mark.parametrize(
     ("word", "page"), [("node", "glossary"), ("neuron", "glossary"), ("isochrone", "roads"), ("all_pairs", "paths")]
 )
@@ -202,6 +212,12 @@ def test_a_search_shows_the_term_of_the_glossary_first(site, browser, word):
         ("reproducible", "reliability"),
         ("deterministic", "reliability"),
         ("bitwise", "reliability"),
+        ("bitwise+reproducible", "reliability"),
+        ("trust+the+results", "reliability"),
+        ("same+bits+GPU", "reliability"),
+        ("hardware", "how-fast"),
+        ("multi-node", "clusters"),
+        ("R", "reference/stores"),
         ("one-way", "roads"),
         ("DuckDB", "doors"),
         ("performance", "how-fast"),

@@ -13,13 +13,13 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "clusters": {"Slurm": ["job script", "sbatch"]},
+    "clusters": {"Slurm": ["job script", "multi-node", "several nodes", "sbatch"]},
     "hierarchy": {
         "Columns, units and limits": ["units"],
         "Tables from origins to destinations": ["travel times", "OD matrix"],
         "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
-    "how-fast": {"How fast": ["performance", "benchmark", "speed"]},
+    "how-fast": {"How fast": ["performance", "benchmark", "speed", "hardware"]},
     "install": {"GPUs and CUDA": ["driver", "compute capability"]},
     "maps": {
         "Choosing a size": ["map size", "number of units"],
@@ -28,7 +28,18 @@ WORDS = {
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
     },
-    "reliability": {"The same bits": ["reproducible", "reproducibility", "deterministic", "bitwise"]},
+    "reference/stores": {"R and Julia": ["R", "Julia"]},
+    "reliability": {
+        "Reliability": ["trust", "trust the results"],
+        "The same bits": [
+            "reproducible",
+            "reproducibility",
+            "deterministic",
+            "bitwise",
+            "bitwise reproducible",
+            "same bits GPU",
+        ],
+    },
     "roads": {
         "Default weights": ["default weight", "choose a weight"],
         "Isochrones": ["minutes", "service area", "catchment area"],
