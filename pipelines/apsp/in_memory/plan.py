@@ -188,17 +188,18 @@ def choose_workers(
 
     Parameters
     ----------
+    facts : of all workers; a run on fewer takes the first of them
     fits : returns whether a run of a layout fits in memory
     work : returns the part of all relaxations that a run does with that number of workers
     """
     if len(facts) == 1 or not all(fact.gpu for fact in facts):
         return len(facts), None
-    mapped = len({fact.host for fact in facts}) == 1
     rate = max(1.0, min(fact.rate for fact in facts))
     seconds: dict[int, float] = {}
     for count in range(1, len(facts) + 1):
         layout = make_layout(n, count, itemsize, block)
         if fits(layout):
+            mapped = len({fact.host for fact in facts[:count]}) == 1  # the facts are sorted by address, so by host
             seconds[count] = arithmetic_seconds(layout, itemsize, rate, mapped, work(count)) + MEET * (count > 1)
     if not seconds:
         return len(facts), None

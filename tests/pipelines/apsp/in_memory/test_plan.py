@@ -52,6 +52,13 @@ def test_panels_through_host_memory_move_the_crossover():
     assert choose_workers(32_768, 4, None, gpus(2, hosts=2), everything)[0] == 1
 
 
+def test_the_gpus_of_one_host_are_used_where_those_of_several_do_not_pay():
+    facts = [fact for host in range(4) for fact in gpus(16, hosts=4)[host::4]]
+    chosen, why = choose_workers(100_000, 4, None, facts, everything)
+    assert chosen == choose_workers(100_000, 4, None, gpus(4), everything)[0] == 4
+    assert why.startswith("4 of 16 GPUs, about ")
+
+
 @pytest.mark.parametrize(("count", "dtype", "chosen"), [(2, "int32", 1), (4, "int32", 4), (2, "float32", 2)])
 def test_one_gpu_that_does_half_of_the_work_is_as_good_as_two(tmp_path, count, dtype, chosen):
     n = 32_768
