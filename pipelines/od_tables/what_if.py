@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
@@ -124,7 +125,14 @@ def groups_in(roads: Any, together: str) -> pa.Array:
     found = pandas_array(values) if hasattr(values, "iloc") else pa.table(roads)[together]
     for row in np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[:1].tolist():
         raise ValueError(f"roads, row {row + 1}: `{together}` is missing; fill it in or leave the row out")
-    return found.cast(pa.int64()) if pa.types.is_integer(found.type) else text_of(found)
+    if pa.types.is_integer(found.type):
+        return found.cast(pa.int64())
+    if pa.types.is_nested(found.type):
+        raise ValueError(f"roads: `{together}` has lists; give each row one name, as `explode({together!r})` does")
+    found = text_of(found)
+    for row in np.flatnonzero(pc.equal(found, "").to_numpy(zero_copy_only=False))[:1].tolist():
+        raise ValueError(f"roads, row {row + 1}: `{together}` is empty; fill it in or leave the row out")
+    return found
 
 
 def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bool) -> pa.Table:

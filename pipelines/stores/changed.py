@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -135,7 +136,10 @@ def changed_graph(graph: Graph, weights: Any = None, *, closed: Any = None, one_
         own, unit = _reweighted(graph, (indptr, heads, own), weights), _unit(graph, weights)
     kept = np.ones(len(heads), bool)
     if closed is not None:
-        kept[closed_arcs(graph, (indptr, heads), closed, one_way=one_way)] = False
+        arcs = closed_arcs(graph, (indptr, heads), closed, one_way=one_way)
+        if not len(arcs):
+            warnings.warn("closed: no road is named, so all stay open; look at how they were chosen", stacklevel=3)
+        kept[arcs] = False
     named = origin is not graph or weights is None
     return _changed(graph, (indptr, heads, own), kept, origin, unit, origin.weight_name if named else "")
 

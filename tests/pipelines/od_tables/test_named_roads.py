@@ -269,9 +269,13 @@ def test_roads_of_a_name_are_closed_together(town, tmp_path):
         (rows, "ref", "roads has the columns source"),
         ([("a", "b")], "name", "roads is no table"),
         (rows.assign(name=["x", None, "y", "z", "x"]), "name", "row 2: `name` is missing"),
+        (rows.assign(name=["x", "y", "", "z", ""]), "name", "row 3: `name` is empty"),
+        (rows.assign(name=[["x"], ["y"], ["z"], ["x"], ["y"]]), "name", "`name` has lists"),
     ):
         with pytest.raises(ValueError, match=says):
             criticality(graph, given, together=column)
+    with pytest.warns(UserWarning, match="no road is named, so all stay open"):
+        graph.with_weights(closed=rows[rows["name"] == "brigde"])
 
 
 def test_closed_roads_move_no_place(town):
@@ -357,7 +361,7 @@ def test_a_place_as_near_to_several_roads_is_refused(town, tmp_path, system):
 
 def test_a_place_in_the_middle_of_a_short_road_closes_it(tmp_path):
     lines = [shapely.LineString([(x, 0), (x + 0.15, 0)]) for x in (0, 0.15, 0.3)]  # in metres
-    graph = import_graph(gpd.GeoDataFrame({"time": 1}, index=range(3), geometry=lines, crs=25833), tmp_path / "g")
+    graph = import_graph(gpd.GeoDataFrame({"time": 1}, index=range(3), geometry=lines, crs=6933), tmp_path / "g")
     assert graph.with_weights(closed=shapely.Point(0.225, 0)).digest == graph.with_weights(closed=[(1, 2)]).digest
 
 

@@ -33,6 +33,7 @@ def tails_of(graph):
     return np.repeat(np.arange(N), np.diff(graph.indptr()))
 
 
+@pytest.mark.filterwarnings("ignore:closed. no road is named")
 @FIXED
 @given(st.data())
 def test_distances_without_roads_and_with_other_weights(source, graph, data):
