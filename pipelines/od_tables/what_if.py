@@ -167,8 +167,7 @@ def _refuse_other_unit(graph: Graph, changed: Graph) -> None:
     if all(units) and len({symbol_of(unit) or unit for unit in units}) == 2:
         raise ValueError(
             f"after: weights are in {units[1]!r}, and those of the network before the change are in {units[0]!r}; "
-            f"import both with one unit (unit, --unit, or also='NAME:{symbol_of(units[0]) or 's'}'), or, if only the "
-            "name differs, pass the new weights to with_weights as an array"
+            f"import both with one unit (unit, --unit, or also='NAME:{symbol_of(units[0]) or 's'}')"
         )
 
 

@@ -226,6 +226,7 @@ def test_remarks_and_warnings_name_options_too(tilepath, tmp_path):
 OF_SCRIPTS = {
     "address",
     "allow_override",
+    "ax",
     "chunk_rows",
     "connected",
     "copy",

@@ -361,7 +361,9 @@ def test_a_place_as_near_to_several_roads_is_refused(town, tmp_path, system):
 
 def test_a_place_in_the_middle_of_a_short_road_closes_it(tmp_path):
     lines = [shapely.LineString([(x, 0), (x + 0.15, 0)]) for x in (0, 0.15, 0.3)]  # in metres
-    graph = import_graph(gpd.GeoDataFrame({"time": 1}, index=range(3), geometry=lines, crs=6933), tmp_path / "g", weight="time")
+    graph = import_graph(
+        gpd.GeoDataFrame({"time": 1}, index=range(3), geometry=lines, crs=6933), tmp_path / "g", weight="time"
+    )
     assert graph.with_weights(closed=shapely.Point(0.225, 0)).digest == graph.with_weights(closed=[(1, 2)]).digest
 
 

@@ -37,7 +37,7 @@ class Regular:
 def rows():
     for line in re.findall(r"^\|(.*)\|$", PAGE.read_text(), re.MULTILINE):
         name, *cells = (cell.strip() for cell in line.split("|"))
-        yield name, cells
+        yield name.partition(" (")[0], cells
 
 
 def about(cell):
