@@ -14,6 +14,7 @@ from pipelines.files.coordinate_systems import line_lengths, metres_of
 from pipelines.files.layers import check_layers, need_geopandas, write_layers
 from pipelines.files.tables import vertex_names
 from pipelines.places.networks import NetworkLike, open_network
+from pipelines.stores.arc_tables import INDEX
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import DEGREES, Graph
@@ -69,6 +70,7 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
         The columns source, target, weight, other weights by their names, highway (if the classes of roads are known),
         length (in metres, if the coordinate system is known) and geometry. Another weight that is called length has the
         column `length_weight`. An edge of an undirected graph has one row. Of a graph with turns, the road network.
+        The index is called `arc`; by this name, `with_weights` and `also` of `tilepath.od` know a column of this table.
 
     Raises
     ------
@@ -84,7 +86,9 @@ def graph_to_gdfs(network: NetworkLike) -> tuple[geopandas.GeoDataFrame, geopand
     (30, 49, ['source', 'target', 'weight', 'length', 'geometry'])
     """
     graph = road_network(open_network(network).graph)
-    return vertices_frame(graph), arcs_frame(graph)
+    arcs = arcs_frame(graph)
+    arcs.index.name = INDEX
+    return vertices_frame(graph), arcs
 
 
 def arcs_frame(graph: Graph, arcs: np.ndarray | None = None) -> geopandas.GeoDataFrame:

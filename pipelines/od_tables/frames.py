@@ -92,8 +92,8 @@ def od(
         geometry is missing where no path leads, or the destination is the origin.
     also : str, list or mapping, optional
         Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
-        column a graph of the same arcs with other weights, or an array with a number for each arc of ``graph.rows()``,
-        such as ``{"length": "length.zarr", "toll": tolls}``.
+        column a graph of the same arcs with other weights, or a column of arcs of `tilepath.graph_to_gdfs`, aligned by
+        its index, or an array with a number for each arc of ``graph.rows()``, such as ``{"toll": arcs["toll"]}``.
     unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
         network.

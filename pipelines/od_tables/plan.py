@@ -98,13 +98,14 @@ def asked_of(
     for title in titles:
         if titles.count(title) > 1:
             raise ValueError(f"reduce names the column {title} twice; leave one out, or write a table for each")
-    for name, given in ("nearest", nearest is not None), ("paths", paths), ("also", bool(also)), ("pairs", pairs):
+    others = named(also)
+    for name, given in ("nearest", nearest is not None), ("paths", paths), ("also", bool(others)), ("pairs", pairs):
         if reductions and given:
             raise ValueError(f"{name} (--{name}) does not go with reduce (--reduce); leave one of them out")
     for name, given in ("within", bool(limits)), ("nearest", nearest is not None):
         if pairs and given:
             raise ValueError(f"{name} (--{name}) does not go with pairs (--pairs); filter the rows of the result")
-    for name in (others := named(also)):
+    for name in others:
         if name in OWN_COLUMNS:
             raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
     reductions = [

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, TypeAlias, no_type_check
 import numpy as np
 from numba import njit
 
+from pipelines.stores.arc_tables import weights_in_table
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.road_network import RoadNetwork, road_network
 
-Also: TypeAlias = str | Iterable[str] | Mapping[str, Graph | str | os.PathLike[str] | np.ndarray | None] | None
+Also: TypeAlias = str | Iterable[str] | Mapping[str, Any] | None
 
 
 class Along(NamedTuple):
@@ -39,6 +40,10 @@ def named(also: Also) -> dict[str, Any]:
     """
     if isinstance(also, Mapping):
         return dict(also)
+    if hasattr(also, "shape"):
+        raise ValueError(
+            f"also is a {type(also).__name__}; give it the name of a column: also={{'toll': arcs['toll']}}"
+        )
     names = also.split(",") if isinstance(also, str) else list(also or ())
     if not all(isinstance(name, str) for name in names):
         raise ValueError(
@@ -47,19 +52,21 @@ def named(also: Also) -> dict[str, Any]:
     return dict.fromkeys(name.strip() for name in names)
 
 
-def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] | np.ndarray | None]) -> list[Along]:
+def read_along(graph: Graph, also: Mapping[str, Any]) -> list[Along]:
     """Return the weights that `also` names, for the arcs of `graph`.
 
     Parameters
     ----------
     also : for each name None, for the weights of `graph` of this name; or a graph store with the same arcs, such as the
-        same file imported with another weight; or an array (m,) with a number for each arc, in the order of
-        ``graph.rows()``. For a graph with turns, also a graph store with the arcs of its road network; turns count 0
+        same file imported with another weight; or a frame or a Series of the table of arcs
+        (`pipelines.stores.arc_tables`); or an array (m,) with a number for each arc, in the order of ``graph.rows()``.
+        For a graph with turns, also a graph store, or a table, with the arcs of its road network; turns count 0
 
     Raises
     ------
     ValueError
-        A graph has other arcs, or arcs were merged by their weights at the import; or an array has another shape.
+        A graph has other arcs, or arcs were merged by their weights at the import; an array has another shape; or
+        a number is missing.
     """
     found = []
     for name, given in also.items():
@@ -70,11 +77,12 @@ def read_along(graph: Graph, also: Mapping[str, Graph | str | os.PathLike[str] |
             other = given if isinstance(given, Graph) else open_graph(given)
             weights, unit = _of_roads(graph, other, name), other.weight_unit
         else:
-            weights, unit = np.asarray(given), ""
+            turns = np.zeros(graph.m, np.int64)
+            weights, unit = weights_in_table(graph, turns, given, f"also: {name}", name), ""
             if weights.shape != (graph.m,) or weights.dtype.kind not in "iuf":
                 raise ValueError(
                     f"also: {name} is {weights.dtype} of shape {weights.shape}; give one number for each of the"
-                    f" {graph.m:,} arcs of {graph.path}"
+                    f" {graph.m:,} arcs of {graph.path}, or a column of tilepath.graph_to_gdfs"
                 )
         found.append(Along(name, weights.astype(np.float64 if weights.dtype.kind == "f" else np.int64), unit))
     return found

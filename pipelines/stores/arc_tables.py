@@ -1,7 +1,8 @@
 """Weights in a table of arcs, as `tilepath.graph_to_gdfs` returns it: a row for each arc, or for each undirected edge.
 
 A frame or a Series of pandas is aligned by its index, which numbers the rows of that table. So a table that was sorted
-gives each weight to its own arc.
+gives each weight to its own arc. The index has the name `arc`, which `reset_index` and `merge` take away: rows of
+another table are told from those of this one.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pipelines.stores.named_roads import columns_of_ends
 from pipelines.stores.road_network import RoadNetwork, road_network
 
 COLUMN = "weight"
+INDEX = "arc"  # the name of the index of the table
 CURE = (
-    "give a weight for each row of tilepath.graph_to_gdfs with the index of these rows, an array, or a mapping from "
-    "(tail, head) to the weight"
+    "give a number for each row of tilepath.graph_to_gdfs with the index of these rows, a frame with the ends of its "
+    "rows, or an array in the order of the arcs"
 )
 
 
@@ -38,14 +40,17 @@ def table_arcs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return arcs, mates[arcs]
 
 
-def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
+def weights_in_table(
+    graph: Graph, own: np.ndarray, given: Any, what: str = "weights", column: str = COLUMN
+) -> np.ndarray:
     """Return a weight for each arc of ``graph.rows()``.
 
     Parameters
     ----------
     own : (m,) the weights of ``graph.rows()``, which arcs keep that are not in the table: the turns of a graph
-    given : a frame with the column `weight`, or a Series, or an array with a weight for each row; or an array with a
+    given : a frame with the column `column`, or a Series, or an array with a weight for each row; or an array with a
         weight for each arc of ``graph.rows()``, which is returned as it is
+    what : word for the weights in messages
 
     Raises
     ------
@@ -55,15 +60,15 @@ def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
     """
     is_frame = len(getattr(given, "shape", ())) == 2 and hasattr(given, "columns")
     names = [str(name) for name in getattr(given, "column_names", given.columns)] if is_frame else []
-    if is_frame and COLUMN not in names:
-        raise ValueError(f"weights: no column `{COLUMN}`; the columns are {', '.join(names)}; {CURE}")
-    column = given[COLUMN] if is_frame else given
-    values = np.asarray(column)
+    if is_frame and column not in names:
+        raise ValueError(f"{what}: no column `{column}`; the columns are {', '.join(names)}; {CURE}")
+    entries = given[column] if is_frame else given
+    values = np.asarray(entries)
     indexed = hasattr(given, "iloc")
-    missing = column.isna() if indexed else np.isnan(values) if values.dtype.kind == "f" else False
+    missing = entries.isna() if indexed else np.isnan(values) if values.dtype.kind == "f" else False
     for row in np.flatnonzero(missing)[:1].tolist():
         at = f"row {given.index[row]}" if indexed else f"entry {row}"
-        raise ValueError(f"weights: {at} is missing or NaN; fill it in, or close the road to leave it out (closed)")
+        raise ValueError(f"{what}: {at} is missing or NaN; fill it in, or close the road (with_weights, closed)")
     if not is_frame and not indexed and (graph.directed or values.shape != (graph.m // 2,)):
         return values
     roads = road_network(graph)
@@ -73,22 +78,25 @@ def weights_in_table(graph: Graph, own: np.ndarray, given: Any) -> np.ndarray:
         values = _by_index(given.index, values)
         ends = None if ends is None else [_by_index(given.index, np.asarray(each)) for each in ends]
     elif indexed and ends is None:
-        raise ValueError(f"weights: the index does not have the numbers of rows from 0; {CURE}")
-    if values.shape == own.shape and not is_frame and len(arcs) != len(own):
-        return values  # a Series with a weight for each arc of rows()
+        raise ValueError(f"{what}: the index does not have the numbers of rows from 0; {CURE}")
     if values.shape != arcs.shape:
-        raise ValueError(f"weights: {len(values):,} rows, but the network has {len(arcs):,}; {CURE}")
+        raise ValueError(f"{what}: {len(values):,} rows, but the network has {len(arcs):,}; {CURE}")
+    if indexed and ends is None and given.index.name != INDEX:
+        raise ValueError(
+            f"{what}: the index is not called `{INDEX}`, as that of tilepath.graph_to_gdfs, so rows may have another "
+            f"order than the arcs; {CURE}"
+        )
     if ends is not None:
-        _refuse_other_ends(roads, arcs, ends)
+        _refuse_other_ends(roads, arcs, ends, what)
     found = _in_rows(graph, roads, np.stack([arcs, mates]), own, values)
-    if is_frame and np.array_equal(found, own):
+    if is_frame and what == "weights" and np.array_equal(found, own):
         _warn_of_further_columns(graph, given, names)
     return found
 
 
 def _warn_of_further_columns(graph: Graph, given: Any, names: list[str]) -> None:
     """Warn that a frame changes no weight if it has columns of numbers that the table of the graph does not have."""
-    known = {COLUMN, "length", "key", *(end for pair in ENDS for end in pair)}
+    known = {COLUMN, INDEX, "length", "key", *(end for pair in ENDS for end in pair)}
     known |= {name for each in graph.choices for name in (each.name, f"{each.name}_weight")}
     further = [name for name in names if name not in known and np.asarray(given[name]).dtype.kind in "iuf"]
     if further:
@@ -112,13 +120,13 @@ def _by_index(index: Any, values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _refuse_other_ends(roads: Graph, arcs: np.ndarray, ends: Any) -> None:
+def _refuse_other_ends(roads: Graph, arcs: np.ndarray, ends: Any, what: str) -> None:
     tails = np.repeat(np.arange(roads.n), np.diff(roads.indptr()))
-    found = [roads.vertices(list(each), "weights") for each in ends]
+    found = [roads.vertices(list(each), what) for each in ends]
     other = (found[0] != tails[arcs]) | (found[1] != roads.indices()[arcs])
     for row in np.flatnonzero(other)[:1].tolist():
         raise ValueError(
-            f"weights: row {row} leads from vertex {ends[0][row]} to vertex {ends[1][row]}, but arc {row} of the table "
+            f"{what}: row {row} leads from vertex {ends[0][row]} to vertex {ends[1][row]}, but arc {row} of the table "
             f"leads from vertex {roads.label(tails[arcs[row]])} to vertex {roads.label(roads.indices()[arcs[row]])}; "
             f"keep the index of the frame, or the order of its rows"
         )

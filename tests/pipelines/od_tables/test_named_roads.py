@@ -177,21 +177,29 @@ def test_weights_are_those_of_the_rows_of_a_table(tmp_path, directed, sorted_row
         *([] if directed else [arcs["weight"].to_numpy()]),
     ):
         np.testing.assert_array_equal(graph.with_weights(given).rows()[2], whole)
-    plain = pd.Series(rows[2])
-    if not directed:
-        np.testing.assert_array_equal(graph.with_weights(plain).rows()[2], rows[2])
+    pairs = arcs[["source", "target"]].set_axis(["origin", "destination"], axis=1)
+    expected = od(graph, pairs=pairs, also={"x": whole})
+    for column in arcs["weight"], shuffled["weight"], shuffled.rename(columns={"weight": "x"}):
+        pd.testing.assert_frame_equal(od(graph, pairs=pairs, also={"x": column}), expected)
     for given, says in (
         (
             shuffled.reset_index(drop=True),
-            "weights: row . leads from vertex . to vertex ., but arc . of the table leads",
+            "row . leads from vertex . to vertex ., but arc . of the table leads",
         ),
+        (arcs["weight"].reset_index(drop=True), "the index is not called `arc`, .* give a number for each row"),
+        (shuffled.reset_index()["weight"], "the index is not called `arc`"),
+        (arcs["weight"].astype(float).mask(arcs.index == 1), "row 1 is missing or NaN"),
         (arcs["weight"][1:], "the index does not have the numbers of rows from 0"),
         (arcs["weight"][:-1], rf"{len(arcs) - 1} rows, but the network has {len(arcs)}"),
         (arcs.set_index("source")["weight"], "the index does not have the numbers of rows"),
         (arcs[["source", "length"]], "no column `weight`; the columns are source, length"),
     ):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=f"^weights: {says}"):
             graph.with_weights(given)
+        with pytest.raises(ValueError, match=f"^also: weight: {says}"):
+            od(graph, pairs=pairs, also={"weight": given})
+    with pytest.raises(ValueError, match="^also is a Series; give it the name of a column"):
+        od(graph, pairs=pairs, also=arcs["weight"])
 
 
 def test_a_weight_called_length_is_not_the_length_in_metres(tmp_path):

@@ -305,9 +305,11 @@ def test_closed_roads_reversal_and_other_weights(crossing, tmp_path):
     assert route(turned, "w", "s") == ("wms", 150)
     assert route(turned, "n", "s")[1] == 240  # one way round of several
     metres = write_graph(tmp_path / "m", crossing.indptr(), crossing.indices(), np.arange(10), labels=crossing.labels())
-    also = pipelines.od(graph, ["s"], ["n", "w"], also={"metres": metres}, paths=True)
+    column = pd.Series(range(10), pd.RangeIndex(10, name="arc"))[::-1]
+    also = pipelines.od(graph, ["s"], ["n", "w"], also={"metres": metres, "column": column}, paths=True)
     length = dict(zip([(tail, head) for tail, heads in metres for head in heads], range(10), strict=True))
     assert also["metres"].tolist() == [sum(length[pair] for pair in pairwise(path)) for path in also["path"]]
+    assert also["column"].equals(also["metres"])
     without = graph.with_weights(closed=[("m", "w")], one_way=True)
     assert distances_between(without, ["s", "w"], ["w"]).ravel().tolist() == [np.iinfo("int32").max, 0]
     assert distances_between(graph.with_weights({("m", "w"): 5}), ["s"], ["w"]) == 95
