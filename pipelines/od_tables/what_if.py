@@ -27,10 +27,10 @@ from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
 from pipelines.places.row_names import numbered, text_of
 from pipelines.routes.pairs import read_pairs
-from pipelines.stores.changed import closed_arcs
+from pipelines.stores.changed import arcs_of
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.named_roads import ends_of
+from pipelines.stores.named_roads import NamedRoads, ends_of
 from pipelines.stores.units import symbol_of
 from pipelines.stores.vertex_names import positions
 from pipelines.workers.interruption import boundaries, stop_if_asked
@@ -258,17 +258,22 @@ def criticality_table(
     if given.graph.weight_min < 0:
         raise ValueError(f"{given.graph.path} has negative weights, with which roads cannot be closed")
     _refuse_large(given)
-    tails, heads, rows, names = ends_of(given.graph, roads, "roads", crs)
-    ends = np.stack([tails, heads], axis=1)
+    named = ends_of(given.graph, roads, "roads", crs)
+    tails, heads, rows, names, lines = named
     if groups is None:  # a road that is named from both of its ends is closed once, unless it is closed one way
-        _, of_road = np.unique(ends if one_way else np.sort(ends, axis=1), axis=0, return_inverse=True)
+        ends = np.stack([tails, heads], axis=1)
+        ends = ends if one_way else np.sort(ends, axis=1)
+        if lines is not None:  # parallel roads are closed one after the other
+            numbers = {key: i for i, key in enumerate(dict.fromkeys(lines))}
+            ends = np.column_stack([ends, [numbers[key] for key in lines]])
+        _, of_road = np.unique(ends, axis=0, return_inverse=True)
     else:
         encoded = groups.dictionary_encode()
         of_road, names = encoded.indices.to_numpy()[rows], encoded.dictionary
     of_road = of_road.reshape(-1)
     found = np.zeros((of_road.max(initial=-1) + 1, 4))
     if len(found):
-        closing = Closing(given, ends, one_way=one_way)
+        closing = Closing(given, named, one_way=one_way)
         with Progress(len(found), "roads", progress) as shown, boundaries():
             shown.start(0)
             shown.stage("closing roads")
@@ -296,13 +301,14 @@ class Closing:
     Parameters
     ----------
     given : the network, and the origins and destinations whose distances are compared
-    ends : (k, 2) int64, the vertices at the ends of each road
+    named : the roads
     """
 
-    def __init__(self, given: Given, ends: np.ndarray, *, one_way: bool):
-        self._given, self._ends, self._one_way = given, ends, one_way
+    def __init__(self, given: Given, named: NamedRoads, *, one_way: bool):
+        self._given = given
         self._rows = given.graph.rows()
-        arcs = closed_arcs(given.graph, self._rows[:2], positions(ends), one_way=one_way)
+        self._roads, self._arcs = arcs_of(given.graph, self._rows[:2], named, one_way=one_way)
+        arcs = np.unique(self._arcs)
         self._vertices = np.unique([np.searchsorted(self._rows[0], arcs, side="right") - 1, self._rows[1][arcs]])
         origins, destinations = (each.vertices for each in given.points)
         self._before = Distances(given.source, destinations).rows(origins)
@@ -314,8 +320,7 @@ class Closing:
 
         `roads` has the numbers of the roads that are closed together.
         """
-        graph, closed = self._given.graph, positions(self._ends[roads])
-        arcs = closed_arcs(graph, self._rows[:2], closed, one_way=self._one_way)
+        graph, arcs = self._given.graph, np.unique(self._arcs[np.isin(self._roads, roads)])
         i, j = self._affected(arcs)
         if not len(i):
             return 0, 0, 0.0, 0.0

@@ -18,6 +18,8 @@ from pipelines.places.systems import ON_EARTH, Located, axes_of_pairs, unit_of
 from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
+from pipelines.stores.named_roads import NamedRoads
+from pipelines.stores.parallel_roads import line_keys
 from pipelines.stores.road_network import road_network
 
 TOLERANCE = 0.5  # metres that a line may lie beside a road: files round coordinates, and projections do
@@ -64,7 +66,7 @@ def shapes_of(given: Any, what: str) -> Shapes | None:
     return None
 
 
-def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.ndarray, np.ndarray, pa.Array] | None:
+def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads | None:
     """Return the roads that some geometries meet, in the order of the geometries; None if `given` has no geometries.
 
     Warns of points that are far from every road, and of geometries that were taken for longitudes and latitudes.
@@ -86,8 +88,9 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
 
     Returns
     -------
-    (k, 2) int64, (k,) int64 and (k,) int64 or text
-        The ends of each road, and the row and the name of its geometry. A geometry has each of its roads once.
+    NamedRoads
+        The ends and the line of each road, and the row and the name of its geometry. A geometry has each of its roads
+        once: both arcs of a road have the same line, and parallel roads have other lines.
 
     Raises
     ------
@@ -123,22 +126,64 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> tuple[np.n
             if text:
                 warnings.warn(text, stacklevel=6)
     beside = _tolerance(graph, coordinates, on_the_globe=places.on_the_globe)
-    _refuse_ties(graph, roads, parts, nearest, beside, rows, what)
+    _refuse_ties(graph, coordinates, roads, parts, nearest, beside, rows, what)
     met, near = _met(roads, parts, nearest, beside)
-    pairs = np.unique(np.column_stack([rows[met], roads.ends[near]]), axis=0)  # in the order of the rows
+    keys = _keys_of(graph, coordinates, roads, near)
+    numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    each_line = np.array([numbers[key] for key in keys], np.int64)
+    pairs = np.unique(np.column_stack([rows[met], roads.ends[near], each_line]), axis=0)  # in the order of the rows
     for row in np.setdiff1d(np.arange(len(shapes)), pairs[:, 0])[:1].tolist():
         raise ValueError(f"{what}, row {row + 1}: no road meets the geometry; move it, or leave the row out")
     names = names_of_shapes(whole_row(given), len(shapes), what)
-    return pairs[:, 1:], pairs[:, 0], names.take(pa.array(pairs[:, 0]))
+    by_number = list(numbers)
+    lines: list[bytes | None] = [by_number[i] for i in pairs[:, 3].tolist()]
+    return NamedRoads(pairs[:, 1], pairs[:, 2], pairs[:, 0], names.take(pa.array(pairs[:, 0])), lines)
+
+
+def lines_like(
+    graph: Graph, given: Any, tails: np.ndarray, heads: np.ndarray, what: str, crs: Any = None
+) -> list[bytes | None]:
+    """Return, for each row of a table of arcs, the key of the line between its ends that is most like its geometry.
+
+    None stands for a row without a geometry, or whose ends no arc joins.
+    """
+    import shapely
+
+    shapes = np.array([given.geometry] if given.ndim == 1 else given.geometry, object)
+    found: list[bytes | None] = [None] * len(shapes)
+    there = np.flatnonzero([isinstance(each, shapely.Geometry) and not each.is_empty for each in shapes])
+    graph = road_network(graph)
+    coordinates = graph.coordinates()
+    if coordinates is None or not len(there):
+        return found
+    snapping = Snapping(graph, crs=system_of(given, crs, what))
+    axes = axes_of_pairs(graph, snapping.crs)
+    shapes[there] = shapely.transform(shapes[there], lambda each: snapping.located(each, axes, what).places)
+    rows_tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
+    n, rows_heads = np.int64(graph.n), graph.indices()
+    wanted = tails.astype(np.int64) * n + heads
+    arcs = np.flatnonzero(np.isin(rows_tails * n + rows_heads, wanted[there]))
+    offsets, points = points_along(graph.lines(), coordinates, arcs, rows_tails[arcs], rows_heads[arcs])
+    keys = line_keys(graph.lines(), coordinates, arcs, rows_tails[arcs], rows_heads[arcs])
+    lines = shapely.linestrings(points, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
+    between: dict[int, list[int]] = {}
+    for i, pair in enumerate((rows_tails[arcs] * n + rows_heads[arcs]).tolist()):
+        between.setdefault(pair, []).append(i)
+    for row in there.tolist():
+        if those := between.get(int(wanted[row])):
+            unlike = shapely.hausdorff_distance(lines[those], shapes[row]) if len(those) > 1 else np.zeros(1)
+            found[row] = keys[those[int(unlike.argmin())]]
+    return found
 
 
 class _Roads(NamedTuple):
     """The arcs of a network as lines, in a plane where x and y are equally long: coordinates times `scale`.
 
-    `ends` (k, 2) has the vertices of each arc in ascending order, so that both arcs of a road have equal ends. `tree`
-    finds lines by their place.
+    `arcs` (k,) has the position of each arc in the network. `ends` (k, 2) has its vertices in ascending order, so that
+    both arcs of a road have equal ends. `tree` finds lines by their place.
     """
 
+    arcs: np.ndarray
     ends: np.ndarray
     lines: np.ndarray
     tree: Any
@@ -158,7 +203,12 @@ def _roads_of(graph: Graph, coordinates: np.ndarray) -> _Roads:
     if coordinate_system(graph, coordinates) == DEGREES:  # so that the nearest road is nearest on the globe, too
         scale[0] = np.cos(np.radians(np.nanmean(coordinates[:, 1])))
     lines = shapely.linestrings(points * scale, indices=np.repeat(np.arange(len(arcs)), np.diff(offsets)))
-    return _Roads(np.sort(np.stack([tails, heads], axis=1)[arcs], axis=1), lines, shapely.STRtree(lines), scale)
+    return _Roads(arcs, np.sort(np.stack([tails, heads], axis=1)[arcs], axis=1), lines, shapely.STRtree(lines), scale)
+
+
+def _keys_of(graph: Graph, coordinates: np.ndarray, roads: _Roads, numbers: np.ndarray) -> list[bytes]:
+    """Return the keys of the lines of some roads."""
+    return line_keys(graph.lines(), coordinates, roads.arcs[numbers], *roads.ends[numbers].T)
 
 
 def _nearest(roads: _Roads, places: np.ndarray) -> np.ndarray:
@@ -181,11 +231,18 @@ def _distances_to(roads: _Roads, nearest: np.ndarray, places: Located) -> np.nda
 
 
 def _refuse_ties(
-    graph: Graph, roads: _Roads, parts: np.ndarray, nearest: np.ndarray, beside: float, rows: np.ndarray, what: str
+    graph: Graph,
+    coordinates: np.ndarray,
+    roads: _Roads,
+    parts: np.ndarray,
+    nearest: np.ndarray,
+    beside: float,
+    rows: np.ndarray,
+    what: str,
 ) -> None:
     """Raise ValueError if another road is as near to a point as its nearest road: rounding would choose one of them.
 
-    Both directions of a road, and roads with the same two ends, are one road here: they are closed together.
+    Both directions of a road are one road here: they are closed together.
     """
     import shapely
 
@@ -194,12 +251,15 @@ def _refuse_ties(
     lines, places = roads.lines[chosen], parts[points]
     reach = shapely.distance(lines, places) + np.minimum(EQUAL * beside, shapely.length(lines) / SLOPE)
     point, near = roads.tree.query(places, "dwithin", distance=reach)
-    for i in point[(roads.ends[near] != roads.ends[chosen[point]]).any(axis=1)][:1].tolist():
-        ends = np.unique(roads.ends[near[point == i]], axis=0)
+    keys = [_keys_of(graph, coordinates, roads, each) for each in (near, chosen[point])]
+    for i in point[[one != other for one, other in zip(*keys, strict=True)]][:1].tolist():
+        those = near[point == i]
+        count = len(set(_keys_of(graph, coordinates, roads, those)))
+        ends = np.unique(roads.ends[those], axis=0)
         named = [" - ".join(graph.names(each)) for each in ends[:MOST_NAMED]]
         others = f" and {len(ends) - MOST_NAMED:,} more" if len(ends) > MOST_NAMED else ""
         raise ValueError(
-            f"{what}, row {rows[points[i]] + 1}: {len(ends)} roads are equally near to the place ({', '.join(named)}"
+            f"{what}, row {rows[points[i]] + 1}: {count} roads are equally near to the place ({', '.join(named)}"
             f"{others}); give a place in the middle of the road, its two ends as names, or its line"
         )
 

@@ -25,8 +25,9 @@ from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
-from pipelines.stores.named_roads import ends_of
+from pipelines.stores.named_roads import NamedRoads, ends_of
 from pipelines.stores.named_weights import Weights
+from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_roads, with_lines
 from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
@@ -219,16 +220,44 @@ def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, 
         for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
             raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
         return arcs
-    tails, heads, *_ = ends_of(graph, closed, "closed")
+    return np.unique(arcs_of(graph, rows, ends_of(graph, closed, "closed"), one_way=one_way)[1])
+
+
+def arcs_of(
+    graph: Graph, rows: tuple[np.ndarray, np.ndarray], named: NamedRoads, *, one_way: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arcs of some roads that are to be closed: the road of each arc, and the number of the arc in `rows`.
+
+    A road with a line has the arcs with this line in both directions. With `one_way`, it has those from its first to
+    its second end, or, if there are none, the others: the line says which one-way road is meant.
+    """
     ends, numbers = _roads(graph, rows)
-    first, last = arcs_between(ends, tails, heads)
-    if not one_way or not graph.directed:
-        back = arcs_between(ends, heads, tails)
-        _refuse_missing(graph, tails, heads, (first == last) & (back[0] == back[1]), "closed")
-        first, last = np.concatenate([first, back[0]]), np.concatenate([last, back[1]])
-    else:
-        _refuse_missing(graph, tails, heads, first == last, "closed")
-    return np.unique(numbers[_ranges(first, last)])
+    tails, heads, count = named.tails, named.heads, len(named.tails)
+    ranges = [arcs_between(ends, *each) for each in ((tails, heads), (heads, tails))]
+    found = np.concatenate([_ranges(*each) for each in ranges])
+    roads = np.concatenate([np.repeat(np.arange(count), last - first) for first, last in ranges])
+    onward = np.arange(len(found)) < (ranges[0][1] - ranges[0][0]).sum()
+    kept, lined = np.ones(len(found), bool), np.zeros(count, bool)
+    several = np.any([last - first > 1 for first, last in ranges], axis=0)
+    lines = coordinates = None
+    # The arcs of another graph, whose weights are taken, may have other positions.
+    if (named.lines is not None or several.any()) and np.array_equal(rows[1], graph.rows()[1]):
+        lines, coordinates = graph.lines(), graph.coordinates()
+    if lines is not None:
+        assert coordinates is not None  # a store with lines has them
+        begins, tips = np.searchsorted(ends[0], found, side="right") - 1, ends[1][found]
+        keys = line_keys(lines, coordinates, graph.stored_positions()[numbers[found]], begins, tips)
+        wanted = [None] * count if named.lines is None else named.lines
+        kept, lined = with_lines(wanted, roads, keys), np.array([each is not None for each in wanted], bool)
+    if one_way and graph.directed:
+        on = kept & onward
+        kept = on | (kept & (lined & (np.bincount(roads[on], minlength=count) == 0))[roads])
+    _refuse_missing(graph, tails, heads, np.bincount(roads[kept], minlength=count) == 0, "closed")
+    if lines is not None:
+        by_ends = kept & (several & ~lined)[roads]
+        pairs = np.stack([tails, heads], axis=1)
+        warn_of_parallel_roads(graph, pairs, roads[by_ends], [keys[i] for i in np.flatnonzero(by_ends).tolist()])
+    return roads[kept], numbers[found[kept]]
 
 
 def arcs_between(

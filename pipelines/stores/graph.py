@@ -398,7 +398,8 @@ class Graph(NamedRows, OpenedStore):
             elsewhere than at their ends, and the road nearest to a point; or places as for `tilepath.od`, such as (lon,
             lat), a list of these, or a frame with columns lon and lat: the road nearest to each; or single arcs, as
             `tilepath.positions` of an array (k,) with their numbers in `rows`. Coordinates are checked as those of
-            places (see `tilepath.od`).
+            places (see `tilepath.od`). A geometry, or a row that has one, closes only the arcs along one line; a pair
+            of names closes all roads between the two, with a warning if these have several lines.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 

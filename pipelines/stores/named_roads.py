@@ -33,12 +33,15 @@ class NamedRoads(NamedTuple):
         For each road the row that names it.
     names : (k,) int64 or text, or None
         For each road the name of the geometry that meets it; None if the roads are not named by geometries.
+    lines : list of bytes or None, or None
+        For each road the key of its line (`pipelines.stores.parallel_roads`); None means all roads between the ends.
     """
 
     tails: np.ndarray
     heads: np.ndarray
     rows: np.ndarray
     names: Any = None
+    lines: list[bytes | None] | None = None
 
 
 def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
@@ -67,13 +70,18 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
         raise ValueError(f"{what} is {brief(repr(given))}; {NAMELESS}")
     elif (found := columns_of_ends(given)) is not None:
         tails, heads = (graph.vertices(each, what) for each in found)
-        return NamedRoads(tails, heads, np.arange(len(tails)))
+        lines = None
+        if _has_lines(given) and "coordinates" in graph.optional and graph.lines() is not None:
+            from pipelines.places.layers import lines_like
+
+            lines = lines_like(graph, given, tails, heads, what, crs)
+        return NamedRoads(tails, heads, np.arange(len(tails)), lines=lines)
     else:
-        # Imported here: the places of roads are those of a layer above the stores.
+        # Imported here, as `lines_like`: the places of roads are those of a layer above the stores.
         from pipelines.places.layers import roads_at
 
         if not _are_vertices(graph, given) and (at := roads_at(graph, given, what, crs)) is not None:
-            return NamedRoads(at[0][:, 0], at[0][:, 1], *at[1:])
+            return at
         if hasattr(given, "columns"):
             names = getattr(given, "column_names", given.columns)
             raise ValueError(f"{what} has the columns {', '.join(map(str, names))}; {CURE}")
@@ -85,6 +93,11 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
     wrap = Positions if isinstance(given, Positions) else list
     tails, heads = (graph.vertices(wrap(pairs[:, k]), what) for k in (0, 1))
     return NamedRoads(tails, heads, np.arange(len(tails)))
+
+
+def _has_lines(given: Any) -> bool:
+    """Return whether a table or a row of arcs has geometries."""
+    return hasattr(given, "geometry") and (given.ndim == 1 or hasattr(given, "crs"))
 
 
 def _are_names(given: Any) -> bool:

@@ -509,3 +509,74 @@ def test_networks_and_roads_are_given_by_paths(town, tmp_path):
     done = CliRunner().invoke(tilepath, [*map(str, arguments)])
     assert done.exit_code == 0, done.output
     assert done.output.endswith("0 of 1 pair changed, in s\n")
+
+
+@pytest.fixture(scope="module")
+def carriageways(tmp_path_factory, maker):
+    """Vertices a and b in metres, joined by a fast way south, a slow way north, and one-way streets farther off."""
+    bends = {("a", "b", 9): 0, ("b", "a", 9): 0, ("a", "b", 27): 60, ("b", "a", 27): 60}
+    bends |= {("a", "b", 50): 120, ("b", "a", 60): -120}
+    points = {"a": (400000, 5800000), "b": (400200, 5800000)}
+    lines = [shapely.LineString([points[u], (400100, 5800000 + y), points[v]]) for (u, v, _), y in bends.items()]
+    frame = gpd.GeoDataFrame([*bends], columns=["u", "v", "time"], geometry=lines, crs=25833)
+    folder = tmp_path_factory.mktemp("carriageways")
+    graph = import_graph(frame, folder / "g", weight="time", unit="s", simplify=False, sorted_rows=False)
+    return graph, build_hierarchy(maker, graph, folder / "h"), frame
+
+
+def test_one_of_parallel_roads_is_closed_by_its_line_or_row(carriageways):
+    graph, hierarchy, frame = carriageways
+    _, arcs = graph_to_gdfs(graph)
+    assert len(arcs) == graph.m == 6
+
+    def left(*closed, **how):
+        return sorted(hierarchy.with_weights(closed=closed[0], **how).graph().weights().tolist())
+
+    osmnx = frame.assign(key=[0, 0, 1, 1, 2, 2]).set_index(["u", "v", "key"])
+    for time, y, others in (
+        (9, 0, [27, 27, 50, 60]),
+        (27, 60, [9, 9, 50, 60]),
+        (50, 120, [9, 9, 27, 27, 60]),
+        (60, -120, [9, 9, 27, 27, 50]),
+    ):
+        middle = shapely.Point(400100, 5800000 + y)
+        row = arcs[arcs["weight"] == time].iloc[:1]
+        for closed in (
+            middle,
+            middle.buffer(2),
+            row.geometry,
+            row,
+            row.iloc[0],
+            row.to_crs(4326),
+            osmnx[osmnx["time"] == time].iloc[:1],
+        ):
+            assert left(closed) == others, closed
+    assert left(arcs[arcs["weight"] == 9].iloc[:1], one_way=True) == [9, 27, 27, 50, 60]
+    assert left(shapely.Point(400100, 5799880), one_way=True) == [9, 9, 27, 27, 50]  # leads from b to a
+    with pytest.raises(ValueError, match=r"^closed, row 1: 4 roads are equally near to the place \(a - b\); "):
+        graph.with_weights(closed=shapely.Point(399990, 5800000))
+
+
+def test_changes_and_criticality_without_one_of_parallel_roads(carriageways):
+    graph, hierarchy, _ = carriageways
+    _, arcs = graph_to_gdfs(graph)
+    slow, fast = (arcs[arcs["weight"] == time].iloc[:1] for time in (27, 9))
+    for network in (graph, hierarchy):
+        assert not len(changes(network, network.with_weights(closed=slow), ["a"], ["b"]))
+        assert changes(network, network.with_weights(closed=fast), ["a"], ["b"])["change"].tolist() == [18]
+    each = criticality(hierarchy, pd.concat([slow, fast]))
+    assert each[["longer", "cut", "total"]].to_numpy().tolist() == [[0, 0, 0], [2, 0, 36]]
+    both = shapely.box(400099, 5799999, 400101, 5800061)
+    assert sorted(criticality(hierarchy, both)["total"]) == [0, 36]
+
+
+def test_two_names_close_all_roads_between_them_with_a_warning(carriageways):
+    graph, hierarchy, _ = carriageways
+    said = "^4 roads join 'a' and 'b'; all are closed; give a row of graph_to_gdfs or a geometry for one of them$"
+    for network in (graph, hierarchy):
+        with pytest.warns(UserWarning, match=said):
+            assert changes(network, network.with_weights(closed=[("a", "b")]), ["a"], ["b"])["change"].isna().all()
+    with pytest.warns(UserWarning, match="^3 roads join 'a' and 'b'; all are closed"):
+        assert graph.with_weights(closed=("a", "b"), one_way=True).m == 3
+    with pytest.warns(UserWarning, match="^4 roads"):
+        assert criticality(hierarchy, [("a", "b")])["cut"].tolist() == [2]
