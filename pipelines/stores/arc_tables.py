@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_roads import COLUMNS as ENDS
 from pipelines.stores.named_roads import columns_of_ends
+from pipelines.stores.parallel_roads import line_keys
 from pipelines.stores.road_network import RoadNetwork, road_network
 
 COLUMN = "weight"
@@ -38,6 +39,22 @@ def table_arcs(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     mates = mates_of(graph.indptr(), graph.indices())
     arcs = np.flatnonzero(arcs < mates)
     return arcs, mates[arcs]
+
+
+def lines_of_rows(graph: Graph, rows: np.ndarray, ends: np.ndarray) -> list[bytes | None]:
+    """Return the keys of the lines of rows of the table of a graph that has lines, for `pipelines.stores.named_roads`.
+
+    A row whose arc does not have the ends (2, k) that the row names has None: it is that of another graph.
+    """
+    roads, found = road_network(graph), np.full(len(rows), None, object)
+    coordinates, arcs = roads.coordinates(), table_arcs(roads)[0]
+    assert coordinates is not None  # a store with lines has them
+    there = np.flatnonzero((rows >= 0) & (rows < len(arcs)))
+    arcs = arcs[rows[there]]
+    own = np.stack([np.searchsorted(roads.indptr(), arcs, side="right") - 1, roads.indices()[arcs]])
+    same = (own == ends[:, there]).all(axis=0)
+    found[there[same]] = line_keys(roads.lines(), coordinates, arcs[same], *own[:, same])
+    return found.tolist()
 
 
 def weights_in_table(

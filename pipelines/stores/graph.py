@@ -398,8 +398,9 @@ class Graph(NamedRows, OpenedStore):
             elsewhere than at their ends, and the road nearest to a point; or places as for `tilepath.od`, such as (lon,
             lat), a list of these, or a frame with columns lon and lat: the road nearest to each; or single arcs, as
             `tilepath.positions` of an array (k,) with their numbers in `rows`. Coordinates are checked as those of
-            places (see `tilepath.od`). A geometry, or a row that has one, closes only the arcs along one line; a pair
-            of names closes all roads between the two, with a warning if these have several lines.
+            places (see `tilepath.od`). A place, a geometry, or a row of a table that has geometries or the index of
+            `tilepath.graph_to_gdfs` closes only arcs along its own line; a pair of names closes all roads between the
+            two, with a warning if several roads with different lines lead the same way.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 

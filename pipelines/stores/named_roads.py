@@ -70,11 +70,7 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
         raise ValueError(f"{what} is {brief(repr(given))}; {NAMELESS}")
     elif (found := columns_of_ends(given)) is not None:
         tails, heads = (graph.vertices(each, what) for each in found)
-        lines = None
-        if _has_lines(given) and "coordinates" in graph.optional and graph.lines() is not None:
-            from pipelines.places.layers import lines_like
-
-            lines = lines_like(graph, given, tails, heads, what, crs)
+        lines = _lines_of(graph, given, tails, heads, what, crs)
         return NamedRoads(tails, heads, np.arange(len(tails)), lines=lines)
     else:
         # Imported here, as `lines_like`: the places of roads are those of a layer above the stores.
@@ -95,9 +91,21 @@ def ends_of(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads:
     return NamedRoads(tails, heads, np.arange(len(tails)))
 
 
-def _has_lines(given: Any) -> bool:
-    """Return whether a table or a row of arcs has geometries."""
-    return hasattr(given, "geometry") and (given.ndim == 1 or hasattr(given, "crs"))
+def _lines_of(
+    graph: Graph, given: Any, tails: np.ndarray, heads: np.ndarray, what: str, crs: Any
+) -> list[bytes | None] | None:
+    """Return the keys of the lines of rows of arcs, by their geometries or by the index of `graph_to_gdfs`."""
+    if "coordinates" not in graph.optional or graph.lines() is None:
+        return None
+    # Imported here: a layer above the stores, and a module that reads ends by this one.
+    from pipelines.places.layers import lines_like
+    from pipelines.stores.arc_tables import INDEX, lines_of_rows
+
+    if hasattr(given, "geometry") and (given.ndim == 1 or hasattr(given, "crs")):
+        return lines_like(graph, given, tails, heads, what, crs)
+    if getattr(getattr(given, "index", None), "name", None) == INDEX:
+        return lines_of_rows(graph, np.asarray(given.index), np.stack([tails, heads]))
+    return None
 
 
 def _are_names(given: Any) -> bool:

@@ -549,6 +549,7 @@ def test_one_of_parallel_roads_is_closed_by_its_line_or_row(carriageways):
             row,
             row.iloc[0],
             row.to_crs(4326),
+            pd.DataFrame(row.drop(columns="geometry")),
             osmnx[osmnx["time"] == time].iloc[:1],
         ):
             assert left(closed) == others, closed
@@ -579,5 +580,8 @@ def test_two_names_close_all_roads_between_them_with_a_warning(carriageways):
             assert changes(network, network.with_weights(closed=[("a", "b")]), ["a"], ["b"])["change"].isna().all()
     with pytest.warns(UserWarning, match="^3 roads join 'a' and 'b'; all are closed"):
         assert graph.with_weights(closed=("a", "b"), one_way=True).m == 4
+    of_another_graph = pd.DataFrame({"u": ["a"], "v": ["b"]}, index=pd.Index([4], name="arc"))  # here 4 is b - a
+    with pytest.warns(UserWarning, match="^4 roads"):
+        assert graph.with_weights(closed=of_another_graph).m == 1
     with pytest.warns(UserWarning, match="^4 roads"):
         assert criticality(hierarchy, [("a", "b")])["cut"].tolist() == [3]  # c, too, is cut off from b
