@@ -85,7 +85,7 @@ def weights_in_table(
     missing = entries.isna() if indexed else np.isnan(values) if values.dtype.kind == "f" else False
     for row in np.flatnonzero(missing)[:1].tolist():
         at = f"row {given.index[row]}" if indexed else f"entry {row}"
-        raise ValueError(f"{what}: {at} is missing or NaN; fill it in, or close the road (with_weights, closed)")
+        raise ValueError(f"{what}: {at} is missing or NaN; fill it in, or close the road (closed, --closed)")
     if not is_frame and not indexed and (graph.directed or values.shape != (graph.m // 2,)):
         return values
     roads = road_network(graph)

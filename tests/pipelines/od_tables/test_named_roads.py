@@ -283,7 +283,7 @@ def test_roads_of_a_name_are_closed_together(town, tmp_path):
         with pytest.raises(ValueError, match=says):
             criticality(graph, given, together=column)
     with pytest.warns(UserWarning, match="no road is named, so all stay open"):
-        graph.with_weights(closed=rows[rows["name"] == "brigde"])
+        graph.with_weights(closed=rows[rows["name"] == "no bridge"])
 
 
 def test_closed_roads_move_no_place(town):
