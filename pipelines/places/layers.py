@@ -19,7 +19,7 @@ from pipelines.stores.coordinates import coordinate_system
 from pipelines.stores.graph import DEGREES, Graph
 from pipelines.stores.lines import points_along
 from pipelines.stores.named_roads import NamedRoads
-from pipelines.stores.parallel_roads import line_keys
+from pipelines.stores.parallel_roads import line_keys, one_key_each, same_line
 from pipelines.stores.road_network import road_network
 
 TOLERANCE = 0.5  # metres that a line may lie beside a road: files round coordinates, and projections do
@@ -128,7 +128,7 @@ def roads_at(graph: Graph, given: Any, what: str, crs: Any = None) -> NamedRoads
     beside = _tolerance(graph, coordinates, on_the_globe=places.on_the_globe)
     _refuse_ties(graph, coordinates, roads, parts, nearest, beside, rows, what)
     met, near = _met(roads, parts, nearest, beside)
-    keys = _keys_of(graph, coordinates, roads, near)
+    keys = one_key_each(_keys_of(graph, coordinates, roads, near), [*map(tuple, roads.ends[near].tolist())])
     numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     each_line = np.array([numbers[key] for key in keys], np.int64)
     pairs = np.unique(np.column_stack([rows[met], roads.ends[near], each_line]), axis=0)  # in the order of the rows
@@ -252,9 +252,9 @@ def _refuse_ties(
     reach = shapely.distance(lines, places) + np.minimum(EQUAL * beside, shapely.length(lines) / SLOPE)
     point, near = roads.tree.query(places, "dwithin", distance=reach)
     keys = [_keys_of(graph, coordinates, roads, each) for each in (near, chosen[point])]
-    for i in point[[one != other for one, other in zip(*keys, strict=True)]][:1].tolist():
+    for i in point[[not same_line(one, other) for one, other in zip(*keys, strict=True)]][:1].tolist():
         those = near[point == i]
-        count = len(set(_keys_of(graph, coordinates, roads, those)))
+        count = len(set(one_key_each(_keys_of(graph, coordinates, roads, those), [0] * len(those))))
         ends = np.unique(roads.ends[those], axis=0)
         named = [" - ".join(graph.names(each)) for each in ends[:MOST_NAMED]]
         others = f" and {len(ends) - MOST_NAMED:,} more" if len(ends) > MOST_NAMED else ""

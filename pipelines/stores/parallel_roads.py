@@ -10,6 +10,8 @@ import numpy as np
 from pipelines.stores.graph import Graph
 from pipelines.stores.lines import Lines, points_along
 
+ALIKE = 500  # two lines are one road if they are nowhere farther apart than this part of the length
+
 
 def line_keys(
     lines: Lines | None, coordinates: np.ndarray, arcs: np.ndarray, tails: np.ndarray, heads: np.ndarray
@@ -24,6 +26,36 @@ def line_keys(
     return [min(part.tobytes(), part[::-1].tobytes()) for part in parts]
 
 
+def same_line(one: bytes, other: bytes) -> bool:
+    """Return whether the lines of two keys are one road, whose two directions may be drawn slightly apart."""
+    if one == other:
+        return True
+    a, b = (np.frombuffer(each).reshape(-1, 2) for each in (one, other))
+    return max(_farthest(a, b), _farthest(b, a)) <= np.linalg.norm(np.diff(a, axis=0), axis=1).sum() / ALIKE
+
+
+def _farthest(points: np.ndarray, line: np.ndarray) -> float:
+    """Return the largest distance of a point from a line."""
+    along = np.diff(line, axis=0)
+    from_begins = points[:, None] - line[:-1]
+    share = (from_begins * along).sum(axis=2) / np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
+    apart = from_begins - np.clip(share, 0, 1)[..., None] * along
+    return float(np.linalg.norm(apart, axis=2).min(axis=1).max())
+
+
+def one_key_each(keys: Sequence[bytes], groups: Sequence[object]) -> list[bytes]:
+    """Return the keys, where the same lines of a group have the key of the first of them."""
+    first: dict[object, list[bytes]] = {}
+    found = []
+    for key, group in zip(keys, groups, strict=True):
+        known = first.setdefault(group, [])
+        same = next((each for each in known if same_line(each, key)), None)
+        if same is None:
+            known.append(key)
+        found.append(key if same is None else same)
+    return found
+
+
 def with_lines(named: Sequence[bytes | None], roads: np.ndarray, keys: Sequence[bytes]) -> np.ndarray:
     """Return which arcs have the line of their road, bool; a road whose line is None has all its arcs.
 
@@ -33,7 +65,8 @@ def with_lines(named: Sequence[bytes | None], roads: np.ndarray, keys: Sequence[
     roads : (k,) the road of each arc
     keys : (k,) the key of the line of each arc
     """
-    return np.array([named[road] in (None, key) for road, key in zip(roads.tolist(), keys, strict=True)], bool)
+    lines = ((named[road], key) for road, key in zip(roads.tolist(), keys, strict=True))
+    return np.array([line is None or same_line(line, key) for line, key in lines], bool)
 
 
 def warn_of_parallel_roads(graph: Graph, ends: np.ndarray, roads: np.ndarray, keys: Sequence[bytes]) -> None:
@@ -42,7 +75,7 @@ def warn_of_parallel_roads(graph: Graph, ends: np.ndarray, roads: np.ndarray, ke
     `roads` and `keys` have the road and the key of the line of each arc.
     """
     lines: dict[int, set[bytes]] = {}
-    for road, key in zip(roads.tolist(), keys, strict=True):
+    for road, key in zip(roads.tolist(), one_key_each(keys, roads.tolist()), strict=True):
         lines.setdefault(road, set()).add(key)
     several = [road for road, each in lines.items() if len(each) > 1]
     if several:

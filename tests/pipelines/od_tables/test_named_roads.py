@@ -559,6 +559,18 @@ def test_one_of_parallel_roads_is_closed_by_its_line_or_row(carriageways):
         graph.with_weights(closed=shapely.Point(400210, 5800000))
 
 
+@pytest.mark.parametrize(("apart", "closed"), [(1e-9, 2), (0.001, 2), (0.3, 2), (40, 1)])
+def test_two_directions_that_are_drawn_slightly_apart_are_one_road(tmp_path, apart, closed):
+    onward, back = [(0, 0), (100, 5), (200, 0)], [(200, 0), (100, 5 + apart), (0, 0)]
+    far = [(200, 0), (300, 0)]
+    lines = [shapely.LineString(np.add(each, 100_000)) for each in (onward, back, far, far[::-1])]
+    frame = gpd.GeoDataFrame({"u": [1, 2, 2, 3], "v": [2, 1, 3, 2], "time": 1}, geometry=lines, crs=6933)
+    graph = import_graph(frame, tmp_path / "g", weight="time", directed=True)
+    middle = shapely.Point(100_100, 100_005 if closed == 2 else 100_004)
+    for given in frame.iloc[[0]], graph_to_gdfs(graph)[1].iloc[[0]], lines[0], middle:
+        assert graph.m - graph.with_weights(closed=given).m == closed
+
+
 def test_changes_and_criticality_without_one_of_parallel_roads(carriageways):
     graph, hierarchy, _ = carriageways
     _, arcs = graph_to_gdfs(graph)
