@@ -131,9 +131,9 @@ def read_points(
     Parameters
     ----------
     path : table in CSV, TSV or Parquet. Its columns are ``lon`` and ``lat``; or else ``x`` and ``y``; or else `what` or
-        ``vertex``. So a column `what` beside a place is ignored, and a column ``vertex`` beside a place is refused. A
-        column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not matter, and other
-        usual names are known (`pipelines.files.tables`).
+        ``vertex``. If rows have places, the column `what` is ignored, and a vertex in the column ``vertex`` must be at
+        the place of its row. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do
+        not matter, and other usual names are known (`pipelines.files.tables`).
     what : "origin" or "destination"
     columns : names of further columns to read, with numbers
     snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
@@ -143,8 +143,8 @@ def read_points(
     Raises
     ------
     ValueError
-        A column or an entry is missing, or a place is too far from every vertex (the message names the row); or
-        `snap_limit` is not a distance.
+        A column or an entry is missing, a place is too far from every vertex, or a vertex is not at the place of its
+        row (the message names the row); or `snap_limit` is not a distance.
     """
     table = read_columns(path, (*_known(what), *columns), _known(what))
     if not len(table):

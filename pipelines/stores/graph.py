@@ -399,8 +399,8 @@ class Graph(NamedRows, OpenedStore):
             lat), a list of these, or a frame with columns lon and lat: the road nearest to each; or single arcs, as
             `tilepath.positions` of an array (k,) with their numbers in `rows`. Coordinates are checked as those of
             places (see `tilepath.od`). A place, a geometry, or a row of a table that has geometries or the index of
-            `tilepath.graph_to_gdfs` closes only arcs along its own line; a pair of names closes all roads between the
-            two, with a warning if several roads with different lines lead the same way.
+            `tilepath.graph_to_gdfs` closes only arcs along its own line, up to a 500th of its length; a pair of names
+            closes all roads between the two, with a warning if several roads with different lines lead the same way.
         one_way : bool
             Close a road that is named by its ends only from the first to the second end, not in both directions.
 
