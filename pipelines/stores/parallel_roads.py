@@ -31,7 +31,8 @@ def same_line(one: bytes, other: bytes) -> bool:
     if one == other:
         return True
     a, b = (np.frombuffer(each).reshape(-1, 2) for each in (one, other))
-    return max(_farthest(a, b), _farthest(b, a)) <= np.linalg.norm(np.diff(a, axis=0), axis=1).sum() / ALIKE
+    length = float(np.linalg.norm(np.diff(a, axis=0), axis=1).sum())
+    return max(_farthest(a, b), _farthest(b, a)) <= length / ALIKE
 
 
 def _farthest(points: np.ndarray, line: np.ndarray) -> float:
