@@ -121,10 +121,18 @@ __device__ inline void store_own(Element* d, long long stride, int rows, int col
     }
 }
 
+// A diagonal entry in [-tolerance, 0) becomes 0.
+__device__ inline void clear_zero_cycles(Own& own, double tolerance) {
+    if (own_row() != own_column()) return;
+#pragma unroll
+    for (int r = 0; r < OWN; ++r) {
+        if (own[r][r] < 0 && own[r][r] >= -tolerance) own[r][r] = 0;
+    }
+}
+
 // Closes a tile over its first `inside` vertices. In step k the owners of row k and column k publish them, in two
 // buffers in turn, so that one barrier per step is enough. d[k][k] counts as 0 in step k: it can be less than 0 by
-// rounding, which must not accumulate, or because of a negative cycle, and then its owner keeps the negative value. A
-// diagonal entry that ends in [-tolerance, 0) becomes 0.
+// rounding, which must not accumulate, or because of a negative cycle, and then its owner keeps the negative value.
 __device__ inline void close_tile(Own& own, int inside, double tolerance) {
     __shared__ alignas(16) Wide pivot_row[2][TILE], pivot_column[2][TILE];
     const int i0 = own_row(), j0 = own_column();
@@ -151,12 +159,7 @@ __device__ inline void close_tile(Own& own, int inside, double tolerance) {
             }
         }
     }
-    if (i0 == j0) {
-#pragma unroll
-        for (int r = 0; r < OWN; ++r) {
-            if (own[r][r] < 0 && own[r][r] >= -tolerance) own[r][r] = 0;
-        }
-    }
+    clear_zero_cycles(own, tolerance);
 }
 
 // own = min(own, a (x) b), over the first `depth` columns of a and, with infinity beyond them, those up to a multiple of

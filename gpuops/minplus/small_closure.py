@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._cuda import Program
+from gpuops._cuda import Program, struct
 
 # The type of an element in CUDA and the side of a tile, by dtype.
 TILES = {"float32": ("float", 64), "float64": ("double", 32), "int32": ("int", 64), "int16": ("short", 64)}
 # The kernels, by dtype and by whether no value is negative, which only float32 makes use of. Two blocks, each with
-# 35 KiB of shared memory, fit on a multiprocessor: 132 multiprocessors run a block for each of the 256 tiles of 1,024
-# vertices.
+# 47 KiB of shared memory, fit on a multiprocessor: 132 multiprocessors run a block for each of the 256 tiles of 1,024
+# vertices, and one that closes.
 _PROGRAMS = {
     (name, nonnegative): Program(
         "minplus/small_closure.cu",
         ("close_small",),
         (f"ELEMENT={element}", f"TILE={tile}", f"NONNEGATIVE={int(nonnegative)}"),
         threads=(tile // 4) ** 2,
-        # Two blocks of 256 threads; float64: four of 64. One for signed float32, which needs more registers on sm_80.
-        blocks=128 // tile if nonnegative or name != "float32" else 1,
+        blocks=128 // tile,  # two blocks of 256 threads; float64: four of 64
     )
     for name, (element, tile) in TILES.items()
     for nonnegative in ((False, True) if name == "float32" else (False,))
@@ -31,7 +30,7 @@ _LENGTHS = {
     name: Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
     for name, (element, _) in TILES.items()
 }
-_BLOCKS = 16  # bytes of `Blocks` in small_closure.cu
+_ARRIVALS = struct("minplus/small_closure.cu", "Arrivals").itemsize
 
 
 def close(d: Any, tolerance: float, nonnegative: bool) -> None:
@@ -44,10 +43,11 @@ def close(d: Any, tolerance: float, nonnegative: bool) -> None:
     program, tile = _closing(d.dtype, nonnegative)
     count = math.ceil(n / tile) ** 2
     with d.device:
-        scratch = cupy.empty((_BLOCKS + 2 * count * tile * tile * d.itemsize,), np.uint8)
-        scratch.data.memset_async(0, _BLOCKS)
+        scratch = cupy.empty((_ARRIVALS + 3 * count * tile * tile * d.itemsize,), np.uint8)
+        scratch.data.memset_async(0, _ARRIVALS)
         sizes = np.int64(d.strides[0] // d.itemsize), np.int32(n)
-        program.launch_cooperative("close_small", (d, *sizes, np.float64(tolerance), scratch), most=count)
+        most = count + program.blocks if count > 1 else 1
+        program.launch_cooperative("close_small", (d, *sizes, np.float64(tolerance), scratch), most=most)
 
 
 @functools.cache

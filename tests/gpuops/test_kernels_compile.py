@@ -1,6 +1,7 @@
 """Every kernel that an operation may launch, compiled for every architecture, on a machine without a GPU."""
 
 import itertools
+import math
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from gpuops.warming import all_programs
 
 ARCHITECTURES = ["sm_90", "sm_80", "sm_100"]
 PROGRAMS = all_programs()
+REGISTERS = 65536  # of a multiprocessor
 
 
 def programs_and_architectures():
@@ -39,6 +41,9 @@ def test_compiles_without_spilling_registers(pytestconfig, program, architecture
         report = re.search(rf"entry function '{entry}'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)
         assert report, f"no entry {entry} in\n{log}"
         assert report.groups() == ("0", "0"), log
+        used = int(re.search(rf"entry function '{entry}'.*?Used (\d+) registers", log, re.S)[1])
+        in_blocks = program.blocks * program.threads * math.ceil(used / 8) * 8
+        assert in_blocks <= REGISTERS, f"{program.blocks} blocks do not fit on a multiprocessor\n{log}"
 
 
 def test_every_kernel_file_is_declared():
