@@ -27,7 +27,7 @@ from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
 from pipelines.stores.named_roads import NamedRoads, ends_of
 from pipelines.stores.named_weights import Weights
-from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_roads, with_lines
+from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_arcs, warn_of_parallel_roads, with_lines
 from pipelines.stores.road_classes import RoadClasses
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
@@ -285,6 +285,12 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         return found
     if not weights:
         return rows[2]
+    for key in weights:
+        if isinstance(key, tuple) and len(key) > 2:  # as edges of a multigraph of NetworkX are named
+            raise ValueError(
+                f"weights: {key!r} is not a pair (tail, head); for one of parallel arcs, give a column of "
+                "graph_to_gdfs, or an array with the weight of each arc"
+            )
     tails, heads, *_ = ends_of(graph, list(weights), "weights")
     values = np.array(list(weights.values()))
     if values.dtype.kind not in "iuf" or np.isnan(values).any():
@@ -297,6 +303,8 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     for reversed_ in (False, True)[: 1 if graph.directed else 2]:
         first, last = arcs_between(ends, *((heads, tails) if reversed_ else (tails, heads)))
         _refuse_missing(graph, tails, heads, first == last, "weights")
+        if not reversed_:
+            warn_of_parallel_arcs(graph, tails, heads, last - first)
         found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
     return found
 

@@ -389,8 +389,9 @@ class Graph(NamedRows, OpenedStore):
             arcs of `tilepath.graph_to_gdfs` with a changed column `weight`, or one of its columns, a row for each edge
             of an undirected graph, aligned by the index, which is called `arc`; a graph with the same vertices, whose
             arcs and weights are taken; or a mapping from (tail, head), two names of vertices, to the new weight of all
-            arcs from tail to head (of an undirected graph, in both directions). A Series with the name of other weights
-            of the store has their unit; arrays, mappings and other Series keep the unit of this graph.
+            arcs from tail to head (of an undirected graph, in both directions), with a warning if there are several. A
+            Series with the name of other weights of the store has their unit; arrays, mappings and other Series keep
+            the unit of this graph.
         closed : list of pairs, data frame, geometries, or positions, optional
             Roads whose arcs are left out: pairs of names of vertices, or `tilepath.positions` of an array (k, 2); or
             rows of a table of arcs, as `tilepath.graph_to_gdfs` and OSMnx have them; or a polygon, line or point, or a

@@ -87,3 +87,17 @@ def warn_of_parallel_roads(graph: Graph, ends: np.ndarray, roads: np.ndarray, ke
             f"graph_to_gdfs or a geometry for one of them{further}",
             stacklevel=6,  # the caller of with_weights
         )
+
+
+def warn_of_parallel_arcs(graph: Graph, tails: np.ndarray, heads: np.ndarray, counts: np.ndarray) -> None:
+    """Warn if a mapping from (tail, head) gives one weight to several arcs; `counts` has their number for each pair."""
+    several = np.flatnonzero(counts > 1).tolist()
+    if several:
+        first = several[0]
+        a, b = graph.names([tails[first], heads[first]])
+        further = f"; {len(several) - 1:,} more pairs have parallel arcs, too" if several[1:] else ""
+        warnings.warn(
+            f"weights: {counts[first]} arcs lead from {a!r} to {b!r}, and each gets the weight of this pair; to change "
+            f"one of them, give a column of graph_to_gdfs, or an array with the weight of each arc{further}",
+            stacklevel=5,  # the caller of with_weights
+        )

@@ -64,9 +64,12 @@ def test_weights_by_the_ends_of_their_arcs(source, graph):
     assert parallel.sum() > 1
     values[parallel] = 70
     values[(tails == 0) & (indices == 1)] = 0.5
-    found = source.with_weights({("v3", "v4"): 70, ("v0", "v1"): 0.5})
+    assert ((tails == 0) & (indices == 1)).sum() == 1
+    with pytest.warns(UserWarning, match="^weights: 2 arcs lead from 'v3' to 'v4', and each gets .*each arc$") as said:
+        found = source.with_weights({("v0", "v1"): 0.5, ("v3", "v4"): 70})
+    assert [each.filename for each in said] == [__file__]
     np.testing.assert_array_equal(distances(found), all_distances(indptr, indices, values))
-    whole = source.with_weights({("v3", "v4"): 70})
+    whole = source.with_weights({("v0", "v1"): 70})
     assert (whole if source is graph else whole.graph()).weight_dtype == "int32"
 
 
@@ -143,6 +146,7 @@ def test_what_cannot_be_is_said(source, graph):
         ([1, 2], {}, "give one number for each of the 160 arcs"),
         ({("v0", "v7"): 3}, {}, "weights: no arc leads from vertex v0"),
         ({("v0", "v1"): "a"}, {}, "weights: a weight is not a number"),
+        ({("v3", "v4", 0): 3}, {}, r"weights: \('v3', 'v4', 0\) is not a pair \(tail, head\); for one of"),
         ({("v0", "v1"): 2**40}, {}, "does not fit int32"),
     ):
         with pytest.raises(ValueError, match=message):
