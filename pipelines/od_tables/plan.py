@@ -105,14 +105,20 @@ def asked_of(
     for name, given in ("within", bool(limits)), ("nearest", nearest is not None):
         if pairs and given:
             raise ValueError(f"{name} (--{name}) does not go with pairs (--pairs); filter the rows of the result")
-    for name in others:
-        if name in OWN_COLUMNS:
-            raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
     reductions = [
         replace(each, scale=value.in_network(each.scale), within=value.in_network(each.within)) for each in reductions
     ]
-    along = read_along(graph, others)
+    along = along_of(graph, others)
     return Asked(value, value.in_network(max(limits, default=None)), nearest, reductions, paths, along, pairs)
+
+
+def along_of(graph: Graph, also: Also) -> list[Along]:
+    """Return the weights that the option `also` names; raise ValueError if a table has such a column of its own."""
+    others = named(also)
+    for name in others:
+        if name in OWN_COLUMNS:
+            raise ValueError(f"also: the table has a column `{name}` of its own; choose another name")
+    return read_along(graph, others)
 
 
 def _reductions(

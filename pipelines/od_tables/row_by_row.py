@@ -9,7 +9,7 @@ single distance.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipelines.od_tables.forms import Found
 from pipelines.places.points import Points, points_from, points_in_table
 from pipelines.places.row_names import INDEX, repeated, with_index
 from pipelines.places.snapping import Snapping
+from pipelines.routes.along import Along, sums_along
 from pipelines.routes.distances import LANES, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
 from pipelines.stores.graph import Graph
@@ -160,6 +161,17 @@ class RowByRow:
             return Found(numbers, numbers, self._distances(origins, destinations))
         walks = walks_of_pairs(self._finder, origins, destinations)
         return Found(numbers, numbers, walks.distances, (walks.hops, walks.paths.flatten().to_numpy()))
+
+    def sums(self, along: Sequence[Along]) -> list[np.ndarray]:
+        """Return the sum of each of some weights along the path of each row, (k,) float64, NaN without a path."""
+        found: list[list[np.ndarray]] = [[np.empty(0)] for _ in along]
+        for start in range(0, len(self._ends[0]), PAIRS):
+            walks = self.ask(slice(start, start + PAIRS)).walks
+            assert walks is not None
+            arcs = self.walker.arcs(*walks)
+            for sums, each in zip(found, along, strict=True):
+                sums.append(np.where(walks[0] < 0, np.nan, sums_along(arcs, walks[0], each.weights)))
+        return [np.concatenate(sums) for sums in found]
 
     def _distances(self, origins: np.ndarray, destinations: np.ndarray) -> np.ndarray:
         found = np.empty(len(origins), self.dtype)

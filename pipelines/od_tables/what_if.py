@@ -8,6 +8,7 @@ tables of a hierarchy store are computed again in memory, on its structure.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pipelines.files.layers import is_layer, read_layer
 from pipelines.files.tables import column_names, is_among, number_field, pandas_array, read_columns, vertex_names
 from pipelines.od_tables.blocks import Distances
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
+from pipelines.od_tables.plan import along_of
 from pipelines.od_tables.row_by_row import RowByRow
 from pipelines.od_tables.units import Measured, measured
 from pipelines.places.named_systems import systems_for
@@ -31,6 +33,7 @@ from pipelines.stores.changed import arcs_of
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_roads import NamedRoads, ends_of
+from pipelines.stores.schema import brief
 from pipelines.stores.units import symbol_of
 from pipelines.stores.vertex_names import positions
 from pipelines.workers.interruption import boundaries, stop_if_asked
@@ -51,6 +54,7 @@ def changes(
     destinations: Any = None,
     *,
     pairs: Any = None,
+    also: str | Sequence[str] = (),
     unit: str | None = None,
     snap_limit: float | str | None = None,
     crs: Any = None,
@@ -66,18 +70,23 @@ def changes(
         places at the vertices of the same names.
     origins, destinations, pairs, unit, snap_limit, crs, graph : as for `tilepath.od`
         Places are snapped by the network before the change.
+    also : str or list of str, optional
+        Other weights to add up along the paths before and after the change: names of weights that both networks have,
+        such as "length,toll".
 
     Returns
     -------
     pandas.DataFrame
         A row for each pair whose distance changed: origin, destination, travel_time_before and travel_time_after (or
-        distance_before and distance_after; NaN if unreachable) and change. Floats that differ only by rounding count as
-        equal.
+        distance_before and distance_after; NaN if unreachable) and change; then, for each of `also`, such as toll,
+        toll_before and toll_after. Floats that differ only by rounding count as equal.
 
     Raises
     ------
     ValueError
         The weights of the two networks have different units.
+    StoreError
+        A network has no weights of a name in `also`.
 
     Examples
     --------
@@ -91,7 +100,7 @@ def changes(
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
-    return as_frame(change_table(given, after, value, pairs=pairs is not None), given, value.unit)
+    return as_frame(change_table(given, after, value, pairs=pairs is not None, also=also), given, value.unit)
 
 
 def roads_in(path: str | os.PathLike[str], graph: Graph) -> Any:
@@ -135,12 +144,17 @@ def groups_in(roads: Any, together: str) -> pa.Array:
     return found
 
 
-def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bool) -> pa.Table:
+def change_table(
+    given: Given, after: NetworkLike, value: Measured, *, pairs: bool, also: str | Sequence[str] = ()
+) -> pa.Table:
     """Return the table of `changes`; with `pairs`, origin i goes to destination i."""
+    if isinstance(also, Mapping):
+        raise ValueError(f"also is {brief(repr(also))}; name weights that both networks have, such as 'length,toll'")
     begins, ends = given.points
     source = open_network(after).source if isinstance(after, str | os.PathLike) else after
     changed = source if isinstance(source, Graph) else source.graph()
     _refuse_other_unit(given.graph, changed)
+    along = [along_of(each, also) for each in (given.graph, changed)]
     first, last = (_in_graph(changed, given.graph, points) for points in given.points)
     both = ((given.source, given.graph, begins, ends), (source, changed, first, last))
     if pairs:
@@ -156,6 +170,11 @@ def change_table(given: Given, after: NetworkLike, value: Measured, *, pairs: bo
     before, later = (value.of(_as_floats(each)) for each in (before, later))
     columns = {f"{value.name}_before": before, f"{value.name}_after": later, "change": later - before}
     fields = [number_field(name, np.float64, value.unit) for name in columns]
+    for (store, graph, out, to), weights, when in zip(both, along, ("before", "after"), strict=True):
+        if weights:
+            rows_of = RowByRow(store, graph, out.take(i), to.take(j), walks=True)
+            columns |= {f"{each.name}_{when}": sums for each, sums in zip(weights, rows_of.sums(weights), strict=True)}
+            fields += [number_field(f"{each.name}_{when}", np.float64, each.unit) for each in weights]
     numbers = [pa.array(values, mask=np.isnan(values)) for values in columns.values()]
     ids = [points.ids.take(pa.array(rows)) for points, rows in ((begins, i), (ends, j))]
     names = [pa.field(name, of.type) for name, of in zip(("origin", "destination"), ids, strict=True)]

@@ -41,6 +41,13 @@ from tilepath.cli.weights import chosen_weight
 )
 @click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
 @point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="NAME",
+    help="Add the columns NAME_before and NAME_after: sums of the weights called NAME along the paths, such as length; "
+    "not with --each. May be given several times.",
+)
 @click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
 @CRS
 @SNAP_LIMIT
@@ -58,6 +65,7 @@ def what_if(
     origins: str | None,
     destinations: str | None,
     pairs: str | None,
+    also: tuple[str, ...],
     unit: str | None,
     snap_limit: float | str | None,
     crs: str | None,
@@ -83,8 +91,8 @@ def what_if(
         raise click.UsageError(
             "name the roads to close (--closed)" + ("" if each else ", or other weights (--weights)")
         )
-    if each and (weights or pairs):
-        raise click.UsageError("--each closes one road at a time; leave out --weights and --pairs")
+    if each and (weights or pairs or also):
+        raise click.UsageError("--each closes one road at a time; leave out --weights, --pairs and --also")
     if together is not None and not each:
         raise click.UsageError("--together is for --each; without it, all roads are closed together")
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
@@ -113,6 +121,7 @@ def what_if(
     roads = None if closed is None else roads_in(closed, network.graph)
     options: Any = {"closed": roads, "one_way": one_way}
     options |= {"graph": network.graph} if isinstance(network.source, HierarchyStore) else {}
-    table = change_table(given, network.source.with_weights(weights, **options), value, pairs=pairs is not None)
+    after = network.source.with_weights(weights, **options)
+    table = change_table(given, after, value, pairs=pairs is not None, also=also)
     write_table(table, out, overwrite)
     click.echo(f"{out}: {len(table):,} of {compared} changed{unit_text}")

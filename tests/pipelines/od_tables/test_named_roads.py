@@ -94,6 +94,19 @@ def test_a_changed_network_keeps_the_named_weights_of_its_arcs(maker, tmp_path):
         found = od(closed, ["a"], ["c"], also="time, length, toll")
         assert found.iloc[0, 2:].tolist() == [5, 5, 37.75, 9]  # of parallel roads the fastest
         assert od(closed.with_weights("length"), ["a"], ["c"]).iloc[0, 2] == 32
+        for asked in ({"origins": ["a"], "destinations": ["a", "b", "c"]}, {"pairs": [["a", "a"], ["a", "c"]]}):
+            longer = changes(network, closed, also="length, toll", **asked)
+            assert longer.iloc[0, 4:].to_dict() == {
+                "change": 3, "length_before": 2.5, "toll_before": 0, "length_after": 37.75, "toll_after": 9
+            }  # fmt: skip
+        cut = changes(network, closed.with_weights(closed=[("a", "b")]), ["a"], ["c"], also=["toll"])
+        assert (len(cut), cut["toll_before"][0], np.isnan(cut["toll_after"][0])) == (1, 0, True)
+        for wrong, message in (
+            ("travel_time", "a column `travel_time` of its own"),
+            ({"toll": 1}, "^also is .*toll.*;"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                changes(network, closed, ["a"], ["c"], also=wrong)
         arcs = graph_to_gdfs(closed)[1].sort_values(["source", "toll"])
         assert arcs["toll"].tolist() == [0, 6, 9, 1]
         assert arcs["length_weight"].tolist() == [30.5, 1.5, 7.25, 1]
@@ -103,6 +116,13 @@ def test_a_changed_network_keeps_the_named_weights_of_its_arcs(maker, tmp_path):
         by_toll = last.weighted_by("toll")
         assert (by_toll.m, by_toll.weight_max, len(closed_lines(by_toll))) == (3, 9, 2)
         assert graph.with_weights(graph.path).weighted_by("toll").original is graph
+    (tmp_path / "o.csv").write_text("vertex\na\nc\n")
+    (tmp_path / "r.csv").write_text("source,target\na,c\n")
+    arguments = ["what-if", graph.path, tmp_path / "t.csv", "--closed", tmp_path / "r.csv", "--one-way"]
+    arguments += ["--origins", tmp_path / "o.csv", "--also", "length", "--also", "toll"]
+    done = CliRunner().invoke(tilepath, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(tmp_path / "t.csv").iloc[:, -4:].to_numpy().tolist() == [[2.5, 0, 37.75, 9]]
 
 
 def test_new_weights_have_the_unit_of_their_name(tmp_path):
