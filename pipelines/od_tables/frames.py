@@ -134,7 +134,7 @@ def od(
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component; or they were taken for
         longitudes and latitudes; or rows have the same id. Or `within` has no unit, is less than a minute, and hardly
-        any destination is reached.
+        any destination is reached. Or there are no origins or no destinations, as after a filter that fits no row.
 
     Notes
     -----

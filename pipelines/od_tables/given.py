@@ -14,7 +14,7 @@ from pipelines.od_tables.row_by_row import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import OpenNetwork
-from pipelines.places.points import Points, every_vertex, merged, points_from
+from pipelines.places.points import NONE, Points, every_vertex, merged, points_from
 from pipelines.places.single import is_point
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
@@ -37,8 +37,10 @@ class Given:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about places, such as far or moved ones; what is said of both sides is said once."""
-        return merged([each.warning for each in self.points if each.warning])
+        """Warnings about places, such as far or moved ones, and of no points; what both sides share is said once."""
+        sides = zip(("origins", "destinations"), self.points, strict=True)
+        said = [f"the {what}: {NONE}" if not len(each.vertices) else each.warning for what, each in sides]
+        return merged([each for each in said if each])
 
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def given_or_everywhere(
 
 
 def warn_of(given: Given) -> None:
-    """Warn the caller of a public function of places that are far from the network or were moved past a vertex."""
+    """Warn the caller of a public function of no points, or of places that are far or were moved past a vertex."""
     for warning in given.warnings:
         warnings.warn(warning, stacklevel=3)
 

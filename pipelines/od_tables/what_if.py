@@ -8,6 +8,7 @@ tables of a hierarchy store are computed again in memory, on its structure.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -244,7 +245,8 @@ def criticality(
         of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows close both
         directions, and have the same numbers. Give one of the two rows to have each road once. With `together`, there
         is a row for each entry of this column, which the column `road` has instead of `source` and `target`.
-        ``frame.attrs["unit"]`` is the unit of the added distances, if it is known.
+        ``frame.attrs["unit"]`` is the unit of the added distances, if it is known. If `roads` names no road, a warning
+        says so, and the table has no rows.
 
     Examples
     --------
@@ -279,6 +281,9 @@ def criticality_table(
     _refuse_large(given)
     named = ends_of(given.graph, roads, "roads", crs)
     tails, heads, rows, names, lines = named
+    if not len(tails):
+        said = "roads: no road is named, so the table has no rows; look at how they were chosen"
+        warnings.warn(said, stacklevel=3)  # the caller of criticality
     if groups is None:  # a road that is named from both of its ends is closed once, unless it is closed one way
         ends = np.stack([tails, heads], axis=1)
         ends = ends if one_way else np.sort(ends, axis=1)

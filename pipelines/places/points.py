@@ -49,6 +49,7 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.units import limit_in
 from pipelines.stores.vertex_names import Positions
 
+NONE = "none is named; look at how they were chosen"  # what to say of no points
 ROUNDED = 1e-5  # how far a vertex may be from its place in a table, as a share of the extent of the network
 
 

@@ -16,7 +16,7 @@ from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
 from pipelines.pictures.graphs import picture_graph
 from pipelines.places.networks import NetworkLike, open_network
-from pipelines.places.points import Points, points_from
+from pipelines.places.points import NONE, Points, points_from
 from pipelines.places.single import listed
 from pipelines.reach.areas import AREAS, GAPS, HULLS, areas_of, default_width, plane_scale, united
 from pipelines.reach.limits import Limits, parse_limits
@@ -257,7 +257,7 @@ def isochrones(
     -----
     UserWarning
         Places are far from the network, or have a nearer vertex outside its largest component; or limits without a unit
-        are less than a minute, and hardly anything is reached.
+        are less than a minute, and hardly anything is reached; or there are no sources.
 
     Examples
     --------
@@ -270,7 +270,8 @@ def isochrones(
     reach = Reach(
         network, sources, within, reverse=reverse, together=together, snap_limit=snap_limit, crs=crs, graph=graph
     )
-    for warning in (reach.points.warning, reach.note):
+    none = None if len(reach.points.vertices) else f"the sources: {NONE}"
+    for warning in (none, reach.points.warning, reach.note):
         if warning:
             warnings.warn(warning, stacklevel=2)
     return reach.edges() if kind == "edges" else reach.areas(kind, concavity, width)

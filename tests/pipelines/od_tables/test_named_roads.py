@@ -250,6 +250,7 @@ def test_a_frame_whose_new_weights_are_in_another_column_is_a_warning(town):
         assert (graph.with_weights(right).weights() == graph.weights() * 2).all()
 
 
+@pytest.mark.filterwarnings("ignore:roads. no road is named")
 def test_criticality_of_no_road_and_of_a_road_from_both_of_its_ends(town):
     graph, path = town
     arcs = graph_to_gdfs(graph)[1]

@@ -166,6 +166,7 @@ def test_a_place_counts_in_a_file_too(ring, tmp_path):
 
 
 @pytest.mark.parametrize("places", [NEAR, NEAR_POINTS.assign(id=NAMES), pd.DataFrame({"vertex": OTHERS})], ids=len)
+@pytest.mark.filterwarnings("ignore:the .*s. none is named")
 def test_a_frame_without_rows_has_no_rows(ring, places):
     """As a group of a frame that a filter left empty."""
     none = places.iloc[:0]
@@ -180,6 +181,21 @@ def test_a_frame_without_rows_has_no_rows(ring, places):
     for sides in (none, places), (places, none), (none, None):
         assert not len(changes(ring, ring.with_weights(np.array([5, 6, 9])), *sides))
     assert criticality(ring, [(0, 1)], none)["longer"].tolist() == [0]
+
+
+def test_an_empty_selection_is_a_warning(ring):
+    none, shut = PLACES.iloc[:0], ring.with_weights(closed=[(0, 1)])
+    for names, asked in (
+        ("the origins", lambda: od(ring, none, PLACES)),
+        ("the destinations", lambda: od(ring, PLACES, none, reduce="count")),
+        ("the origins, the destinations", lambda: changes(ring, shut, [])),
+        ("the origins", lambda: criticality(ring, [(0, 1)], none, [0])),
+        ("the sources", lambda: isochrones(ring, none, 8)),
+        ("roads", lambda: criticality(ring, [], [0], [1])),
+    ):
+        with pytest.warns(UserWarning, match=f"^{names}: no.* named.*; look at how they were chosen$") as said:
+            asked()
+        assert [each.filename for each in said] == [__file__], names
 
 
 def test_a_layer_without_points_is_refused(ring, tmp_path):
