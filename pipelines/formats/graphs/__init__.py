@@ -38,7 +38,7 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
-from pipelines.formats.graphs.weight_units import contradiction
+from pipelines.formats.graphs.weight_units import contradiction, is_speed
 from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
@@ -237,11 +237,19 @@ def _refuse_misspelt(unit: str | None) -> None:
 
 
 def _name_weights(arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str]) -> None:
-    """Give the weights of a stream their name and unit; add warnings of units that names of columns contradict."""
+    """Give the weights of a stream their name and unit; add warnings of units that names of columns contradict.
+
+    Weights that are speeds by their name are a warning, too.
+    """
     arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
     arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
     units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
     arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]
+    if is_speed(arcs.weight_name):
+        arcs.warnings.append(
+            f"{arcs.source}: the weights {arcs.weight_name!r:.40} are speeds by name, but a path adds up weights; "
+            "choose a column of times or lengths (weight, --weight)"
+        )
 
 
 def _doubts(arcs: ArcStream, graph: Graph) -> list[str]:

@@ -10,6 +10,7 @@ from pipelines.formats.errors import FormatError
 from pipelines.stores.units import METRES, SECONDS, is_time, symbol_of, units_like
 
 _LENGTHS = {"length", "len", "distance", "dist"}
+_SPEED = re.compile("(?:max|free)?speeds?(?:kph|kmh|mph)?|velocity|kph|kmh|mph")
 
 
 def measured(values: np.ndarray, own: str, unit: str | None, what: str) -> tuple[np.ndarray, str]:
@@ -57,6 +58,15 @@ def contradiction(column: str, unit: str) -> str | None:
         f"unit (--unit) is {unit!r}, but the name of the column {column!r:.40} says {said or kind}; give the unit of "
         "its numbers"
     )
+
+
+def is_speed(column: str) -> bool:
+    """Return whether the name of a column says that its numbers are speeds, which no path adds up.
+
+    >>> is_speed("speed_kph"), is_speed("maxspeed"), is_speed("free_speed_time"), is_speed("cost")
+    (True, True, False, False)
+    """
+    return not is_time(column) and any(map(_SPEED.fullmatch, _words(column)))
 
 
 def says_time(column: str) -> bool:

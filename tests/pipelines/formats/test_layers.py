@@ -491,6 +491,13 @@ def test_a_name_that_contradicts_the_unit_warns(load):
     load(roads, weight="seconds", unit="s", also=["length_m:m"])
 
 
+def test_weights_that_are_speeds_by_their_name_warn(load):
+    roads = layer(NORTH, speed_kph=[50], seconds=[7])
+    with pytest.warns(UserWarning, match="GeoDataFrame: the weights 'speed_kph' are speeds .*; choose a column"):
+        assert load(roads, weight="speed_kph").weight_max == 50
+    load(roads, weight="seconds", also=["speed_kph"])
+
+
 def test_only_maps_are_exported_to_layers(tmp_path, load):
     bare = write_graph(tmp_path / "bare", np.array([0, 1, 1]), np.array([1]))
     with pytest.raises(StoreError, match="has no coordinates; import it with coordinates"):
