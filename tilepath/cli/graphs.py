@@ -88,7 +88,11 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--unsorted", is_flag=True, help="Keep the arcs of a vertex in the order of the file, not sorted by head."
 )
-@click.option("--unit", help="Unit of the weights; lengths of lines are converted to another unit of length.")
+@click.option(
+    "--unit",
+    help="Unit of the weights, such as s or km; any other text, such as euros, is only shown. Lengths of lines are "
+    "converted to another unit of length.",
+)
 @MEMORY
 @OVERWRITE
 def import_file(file: str, store: str, **options: Any) -> None:

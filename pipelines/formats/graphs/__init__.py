@@ -131,8 +131,9 @@ def import_graph(
         count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
         no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
-    unit : unit of the weights; default: the name of their column. Weights that the import computes itself, such as the
-        lengths of lines, are converted to another unit of length
+    unit : unit of the weights; default: the name of their column. A unit of time (ms, s, min, h, d) or length (m, km,
+        ft, mi) can be converted in tables and limits; any other text, such as "euros", is only shown. Weights that the
+        import computes itself, such as the lengths of lines, are converted to another unit of length
     coordinates : float (n, 2), or label -> (x, y), or the path of a DIMACS `.co` file, of TNTP's `_node.tntp`, or of a
         table of nodes (CSV, TSV, Parquet) with columns node (or osmid, id, name, label) and x and y (or lon and lat),
         such as GeoPandas writes; or such a data frame of pandas, whose index may have the nodes; with a table or a
@@ -237,14 +238,16 @@ def _refuse_misspelt(unit: str | None) -> None:
 
 
 def _name_weights(arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str]) -> None:
-    """Give the weights of a stream their name and unit; add warnings of units that names of columns contradict.
+    """Give the weights of a stream their name and unit; add warnings of doubtful ones.
 
-    Weights that are speeds by their name are a warning, too.
+    The name of a column may contradict the unit, or say that the weights are speeds.
     """
     arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
     arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
     units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
     arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]
+    if unit and symbol_of(unit) is None:
+        arcs.remarks.append(f"{arcs.source}: {unit!r:.40} is no unit of time or length, so it is shown, not converted")
     if is_speed(arcs.weight_name):
         arcs.warnings.append(
             f"{arcs.source}: the weights {arcs.weight_name!r:.40} are speeds by name, but a path adds up weights; "

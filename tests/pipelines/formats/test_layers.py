@@ -11,7 +11,17 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines import StoreError, export_store, import_graph, open_graph, write_forest, write_graph, write_reverse
+from pipelines import (
+    StoreError,
+    export_store,
+    import_graph,
+    od,
+    open_graph,
+    positions,
+    write_forest,
+    write_graph,
+    write_reverse,
+)
 from pipelines.formats.graphs import FormatError
 from pipelines.formats.graphs.edge_lines import line_in_text, stored_order
 from pipelines.stores.lines import points_along
@@ -373,7 +383,13 @@ def test_wrong_layers_are_refused(load, tmp_path):
     for frame, options, says in wrong:
         with pytest.raises(FormatError, match=says):
             load(frame, **options)
-    assert load(layer(NORTH, toll=[1]), weight="toll", unit="euros").weight_unit == "euros"
+    told: list[str] = []
+    tolled = load(layer(NORTH, toll=[1]), weight="toll", unit="euros", report=told.append)
+    assert (tolled.weight_unit, "'euros' is no unit of time or length, so it is shown" in told[-1]) == ("euros", True)
+    with pytest.raises(ValueError, match=r"^unit \(--unit\) is 'min', but the unit of the network is 'euros', which"):
+        od(tolled, positions([0]), unit="min")
+    with pytest.raises(ValueError, match="^within is in min, but the unit of the network is 'euros', which is no unit"):
+        od(tolled, positions([0]), within="2min")
     with pytest.raises(FormatError, match="none.csv: there is no such file; correct the name or the folder"):
         load(pandas.DataFrame({"source": ["a"], "target": ["b"]}), coordinates="none.csv")
     infinite = layer(NORTH)
