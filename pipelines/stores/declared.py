@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import zarr
 
-from pipelines.stores.contents import StoredArray
 from pipelines.stores.schema import (
     attribute,
     check_array,
@@ -181,9 +180,9 @@ def _check(path: str, group: zarr.Group, array: Array, found: dict[str, Any]) ->
     known = [len(length) if isinstance(length, tuple) else length for length in known]
     shape = [None if length is None else length + extra for length, extra in zip(known, more, strict=True)]
     dtypes = [found.get(each, each) if isinstance(each, str) else each for each in array.dtypes]
-    check_array(path, group, array.name, shape, dtypes, whole=found.get("finished", True))
-    if None in shape:
-        for name, extra, length in zip(names, more, StoredArray(path, array.name).shape, strict=True):
+    lengths = check_array(path, group, array.name, shape, dtypes, whole=found.get("finished", True))
+    for name, extra, length in zip(names, more, lengths, strict=True):
+        if not name.isdecimal():
             found.setdefault(name, length - extra)
 
 

@@ -168,14 +168,14 @@ class HierarchyStore(FinishedStore, OfGraph):
     @cached_property
     def hierarchy(self) -> Hierarchy:
         """The hierarchy, mapped at the first access; raises StoreError if the store was replaced before."""
-        writer = HierarchyWriter.begun(self.path)
         try:
-            arrays = writer.load()
+            group = open_store(self.path, SCHEMA)
+            arrays = load_arrays(self.path, group, self.arrays)
         finally:  # a store that was replaced meanwhile looks damaged
             refuse_replaced(self.path, self.seal)
         links = (Links(*(arrays[f"{name}_{part}"] for part in ("starts", "ends", "lengths"))) for name in LINKS)
         potentials = (arrays["potentials"][0], arrays["potentials"][1]) if "potentials" in arrays else None
-        tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(writer.group().attrs["bound"])
+        tables = arrays["out"], arrays.get("into"), ClosedArcs(*links), potentials, float(group.attrs["bound"])
         return Hierarchy(_structure(arrays), *tables)
 
     def by_place(self, graph: Graph) -> tuple[np.ndarray, np.ndarray] | None:
@@ -184,11 +184,11 @@ class HierarchyStore(FinishedStore, OfGraph):
         The digest of a graph leaves out its coordinates, and vertices that are sorted by former coordinates would not
         be found.
         """
-        origin = recorded_origin(self.path, open_store(self.path, SCHEMA), "graph")
+        group = open_store(self.path, SCHEMA)
+        origin = recorded_origin(self.path, group, "graph")
         if "component" not in self.arrays or origin.get("coordinates") != recorded(graph, "coordinates"):
             return None
-        chunks = {name: StoredArray(self.path, name).places() for name in ("component", "others")}
-        arrays = load_arrays(self.path, open_store(self.path, SCHEMA), chunks)
+        arrays = load_arrays(self.path, group, ("component", "others"))
         refuse_replaced(self.path, self.seal)
         return arrays["component"], arrays["others"]
 
@@ -335,7 +335,7 @@ class HierarchyWriter(StoreWriter):
 
     def load(self) -> dict[str, np.ndarray]:
         """Map the committed arrays; raises StoreError unless every byte is as it was written."""
-        return load_arrays(self.path, self.group(), self.chunks_committed())
+        return load_arrays(self.path, self.group(), DECLARED.open(self.path)["arrays"])
 
     def commit_order(self, order: np.ndarray, by_place: tuple[np.ndarray, np.ndarray] | None) -> None:
         """Write and commit the order, int32 (n), and the vertices by place, if any has coordinates."""
@@ -370,7 +370,7 @@ class HierarchyWriter(StoreWriter):
 
     def check_values(self) -> tuple[str, ...]:
         for name in self.chunks_committed():
-            values = map_array(self.path, name)
+            values = map_array(self.path, name, StoredArray(self.path, name))
             if values.dtype.kind == "f" and np.isnan(values).any():
                 raise StoreError(f"{self.path}: `{name}` holds NaN; recreate the store")
         return ("that no number is NaN",)

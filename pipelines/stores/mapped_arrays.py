@@ -43,20 +43,20 @@ def write_arrays(path: str, group: zarr.Group, arrays: Iterable[Array], values: 
                 WholeChunks(path, each.name)[tuple(slice(0, length) for length in value.shape)] = value
 
 
-def load_arrays(path: str, group: zarr.Group, chunks: Mapping[str, list[str]]) -> dict[str, np.ndarray]:
-    """Map arrays, given with the keys of their chunks; raises StoreError unless every byte is as it was written."""
-    arrays = {name: map_array(path, name) for name in chunks}
-    compare_contents(path, group, chunks)
+def load_arrays(path: str, group: zarr.Group, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Map arrays; raises StoreError unless every byte is as it was written."""
+    opened = {name: StoredArray(path, name) for name in names}
+    arrays = {name: map_array(path, name, array) for name, array in opened.items()}
+    compare_contents(path, group, {name: array.places() for name, array in opened.items()})
     return arrays
 
 
-def map_array(path: str, name: str) -> np.ndarray:
-    """Map an array after a check of its checksum.
+def map_array(path: str, name: str, array: StoredArray) -> np.ndarray:
+    """Map an array, opened as `array`, after a check of its checksum.
 
     The array can be written to, but other processes do not see the changes, and the file stays as it is: compiled
     functions take arrays that can be written to.
     """
-    array = StoredArray(path, name)
     places, expected = array.places(), int(np.prod(array.shape)) * array.dtype.itemsize
     if not array.raw or len(places) > 1:
         raise StoreError(f"{path}: the array `{name}` is not one plain chunk; recreate the store")

@@ -179,11 +179,12 @@ def _called(schema: str) -> str:
 
 def check_array(
     path: Any, group: zarr.Group, name: str, shape: Sequence[int | None], dtypes: Sequence[Any], whole: bool = False
-) -> None:
-    """Raise StoreError unless the group has an array `name` of this `shape` (None: any length) and one of `dtypes`.
+) -> tuple[int, ...]:
+    """Return the shape of the array `name`, which is `shape` (None: any length).
 
-    With `whole`, the last chunk of an array larger than the free memory must be there: the attributes of a hostile
-    store may claim far more than it has, and memory would be taken for that.
+    Raises StoreError unless the group has such an array, of one of `dtypes`. With `whole`, the last chunk of an array
+    larger than the free memory must be there: the attributes of a hostile store may claim far more than it has, and
+    memory would be taken for that.
     """
     try:
         array = group.get(name)
@@ -206,6 +207,7 @@ def check_array(
             raise missing_chunk(place, key)
         if os.path.getsize(os.path.join(place, key)) * MOST_COMPRESSED < math.prod(array.chunks) * array.dtype.itemsize:
             raise StoreError(f"{place}: the chunk {key} is far smaller than its array says; recreate the store")
+    return array.shape
 
 
 def no_array(path: Any, name: str) -> StoreError:

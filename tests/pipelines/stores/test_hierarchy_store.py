@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import LocalStore
 
 from gpuops.hierarchy import HierarchyStructure
 from pipelines.stores import hierarchy
@@ -43,6 +44,19 @@ def test_the_store_has_the_arrays_of_the_schema_and_plain_zarr_reads_them(store)
     assert {name for name, _ in group.arrays()} == declared
     np.testing.assert_array_equal(group["order"][:], opened.hierarchy.structure.order)
     assert group["leaving_ends"].metadata.dimension_names == ("leaving",)
+
+
+def test_an_array_is_opened_once_to_check_the_store_and_once_to_map_it(store, monkeypatch):
+    read, get = [], LocalStore.get
+
+    async def counting(self, key, *arguments, **options):
+        read.append(str(self.root / key))
+        return await get(self, key, *arguments, **options)
+
+    monkeypatch.setattr(LocalStore, "get", counting)
+    assert open_hierarchy(store).hierarchy.structure.order.size == 5
+    for name in ("order", "front", "out", "leaving_ends"):
+        assert read.count(str(store / name / "zarr.json")) == 2, name
 
 
 def test_the_documentation_lists_the_arrays():
