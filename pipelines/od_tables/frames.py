@@ -117,7 +117,8 @@ def od(
         `reduce`: origin, the values, and origin_snapped if the origins are places. Rows of `pairs`, and of the origins
         with `reduce`, keep their index. Names of vertices are int64 if the source of the network named vertices by
         integers or they have no labels, else text. Points that the caller named by integers have integers of the same
-        type; ids of other types, such as dates and floats, and names in CSV become text.
+        type, and floats that are whole become int64, so that the table joins with the frame. Ids of other types, and
+        names in CSV, become text: a date with its time, so give dates as text, to join them.
         ``frame.attrs["unit"]`` is the unit of distances, if it is known, and ``frame.attrs["attribution"]`` names the
         origin of the data, as does every frame of a network that has an attribution.
 

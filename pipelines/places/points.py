@@ -61,7 +61,7 @@ class Points(NamedTuple):
     ids : (k,) integers or text
         Names of the points (`pipelines.places.row_names`): by default the names of the vertices, or, for places, the
         index of a frame of pandas, or the numbers of the rows from 1. Names that the user gave as integers are integers
-        of the same type. Every other type, such as dates and floats, becomes text.
+        of the same type, and floats that are whole are int64. Every other type, such as dates, becomes text.
     vertices : (k,) int64
     snapped : (k,) float64, or None if vertices were named
         Distance of a place from its vertex: in metres on a sphere if the graph has longitudes and latitudes, else in

@@ -60,7 +60,7 @@ def by_index(message: str, frame: Any, name: str) -> str:
 
 
 def row_names(table: pa.Table, name: str, otherwise: pa.Array) -> pa.Array:
-    """Return the names of the rows: integers of the type that the table has, or text; by default `otherwise`.
+    """Return the names of the rows, as `integers_or_text` returns a column of them; by default `otherwise`.
 
     Raises
     ------
@@ -117,10 +117,19 @@ def names_as(names: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def integers_or_text(column: Any) -> pa.Array:
-    """Return a column of integers as it is, and every other column as text."""
+    """Return a column of integers as it is, floats that are whole as int64, and every other column as text.
+
+    >>> integers_or_text(pa.array([7.0, 8.0])).type, integers_or_text(pa.array([7.0, 8.5])).to_pylist()
+    (DataType(int64), ['7', '8.5'])
+    """
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(found.type):
         found = found.dictionary_decode()
+    if pa.types.is_floating(found.type):  # as integers beside missing values become in pandas
+        try:
+            return found.cast(pa.int64())
+        except pa.ArrowInvalid:  # a float is not whole
+            pass
     return found if pa.types.is_integer(found.type) else text_of(found)
 
 

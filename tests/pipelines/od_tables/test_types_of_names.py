@@ -132,13 +132,17 @@ def test_an_origin_without_a_destination_keeps_exact_integers(road):
 @pytest.mark.parametrize("kind", ["int32", "uint64", "Int64", "category", "float64", "str", "datetime64[s]"])
 def test_ids_of_places_keep_integer_types_and_others_are_text(road, kind):
     ids = pd.Series(["7", "8"] if kind == "str" else [7, 8], index=[7, 8]).astype(kind)
-    integers = kind in ("int32", "uint64", "Int64", "category")
+    integers = kind in ("int32", "uint64", "Int64", "category", "float64")
     homes = NODES.iloc[:2].reset_index(drop=True).assign(id=ids.to_numpy() if kind != "category" else ids.array, n=1)
     for frame in homes, homes.drop(columns="id").set_index(pd.Index(ids)):
         assert points_from(frame, road, "origin").numbered == integers
     for table in od(road, homes, homes, nearest=1), od(road, homes, homes, reduce="sum:n"):
         expected = "object" if not integers else kind if kind in ("int32", "uint64") else "int64"
         assert table["origin"].dtype == expected
+        if kind == "float64":
+            assert len(table.merge(homes, left_on="origin", right_on="id")) == 2
+    parts = homes.assign(id=[7.5, 8])
+    assert od(road, parts, [42])["origin"].tolist() == ["7.5", "8"]
 
 
 def test_floats_and_categories_that_name_vertices_are_integers(road):
