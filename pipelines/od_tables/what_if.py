@@ -29,6 +29,7 @@ from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import Points
 from pipelines.places.row_names import numbered, text_of
+from pipelines.places.single import are_rows
 from pipelines.routes.pairs import read_pairs
 from pipelines.stores.changed import arcs_of
 from pipelines.stores.graph import Graph
@@ -240,13 +241,14 @@ def criticality(
     pandas.DataFrame
         A row for each row of `roads`, in their order, with the columns `source` and `target`; `longer`, the number of
         pairs whose distance grows; `cut`, the number of pairs that are no longer joined; `total` and `largest`, the sum
-        and the largest of the added distances. If roads are places or geometries, the first column `road` has the names
-        of their rows, as `tilepath.od` names places; a geometry has a row for each road that it meets. A two-way road
-        of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows close both
-        directions, and have the same numbers. Give one of the two rows to have each road once. With `together`, there
-        is a row for each entry of this column, which the column `road` has instead of `source` and `target`.
-        ``frame.attrs["unit"]`` is the unit of the added distances, if it is known. If `roads` names no road, a warning
-        says so, and the table has no rows.
+        and the largest of the added distances. Rows of a table of arcs keep their index, such as (u, v, key) of OSMnx,
+        which tells several roads between the same two ends apart. If roads are places or geometries, the first column
+        `road` has the names of their rows, as `tilepath.od` names places; a geometry has a row for each road that it
+        meets. A two-way road of a directed network is two rows of `tilepath.graph_to_gdfs`: unless `one_way`, both rows
+        close both directions, and have the same numbers. Give one of the two rows to have each road once. With
+        `together`, there is a row for each entry of this column, which the column `road` has instead of `source` and
+        `target`. ``frame.attrs["unit"]`` is the unit of the added distances, if it is known. If `roads` names no road,
+        a warning says so, and the table has no rows.
 
     Examples
     --------
@@ -256,13 +258,17 @@ def criticality(
     """
     opened = open_network(network, graph, crs)
     groups = None if together is None else groups_in(roads, together)
+    index = roads.index if hasattr(roads, "iloc") and are_rows(roads) else None
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
     given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
     warn_of(given)
     value = measured(opened.graph.weight_unit, unit)
     own = systems_for((roads, origins, destinations), crs)[0]
     table = criticality_table(given, roads, value, groups, one_way=one_way, crs=own, progress=progress)
-    return as_frame(table, given, value.unit)
+    frame = as_frame(table, given, value.unit)
+    if index is not None and "road" not in frame:
+        frame.index = index
+    return frame
 
 
 def criticality_table(

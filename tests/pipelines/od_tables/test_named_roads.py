@@ -593,7 +593,7 @@ def test_two_directions_that_are_drawn_slightly_apart_are_one_road(tmp_path, apa
 
 
 def test_changes_and_criticality_without_one_of_parallel_roads(carriageways):
-    graph, hierarchy, _ = carriageways
+    graph, hierarchy, frame = carriageways
     _, arcs = graph_to_gdfs(graph)
     slow, fast = (arcs[arcs["weight"] == time].iloc[:1] for time in (27, 9))
     for network in (graph, hierarchy):
@@ -601,6 +601,10 @@ def test_changes_and_criticality_without_one_of_parallel_roads(carriageways):
         assert changes(network, network.with_weights(closed=fast), ["a"], ["b"])["change"].tolist() == [18]
     each = criticality(hierarchy, pd.concat([slow, fast]))
     assert each[["longer", "cut", "total"]].to_numpy().tolist() == [[0, 0, 0], [3, 0, 54]]
+    assert each.join(arcs["weight"])["weight"].tolist() == [27, 9]
+    osmnx = frame.assign(key=[0, 0, 0, 1, 1, 2, 2])[frame["u"] + frame["v"] == "ab"].set_index(["u", "v", "key"])
+    totals = criticality(hierarchy, osmnx)["total"]
+    assert totals.to_dict() == {("a", "b", 0): 54, ("a", "b", 1): 0, ("a", "b", 2): 0}
     both = shapely.box(400099, 5799999, 400101, 5800061)
     assert sorted(criticality(hierarchy, both)["total"]) == [0, 54]
 
