@@ -1,5 +1,7 @@
 """Draw a `Drawing` with matplotlib (the `plot` extra). One unit of the axes is a point of the page.
 
+Axes of a user's figure then get the coordinates of the network (`pipelines.pictures.network_axes`).
+
 Equal drawings with equal seeds give equal bytes: the file has no dates, and all random numbers come from the seed.
 """
 
@@ -17,6 +19,7 @@ from pipelines.pictures.colours import arc_colours, node_colours
 from pipelines.pictures.drawing import CLOSED, GREY, INK, PALE, PAPER, Drawing
 from pipelines.pictures.layout import TALLEST, map_frame, place_nodes
 from pipelines.pictures.marks import NAMED_MARKS, label_box, lifted_lines, ring_size
+from pipelines.pictures.network_axes import use_coordinates
 from pipelines.pictures.streets import BAR_ROOM, draw_scale_bar, draw_streets
 
 if TYPE_CHECKING:
@@ -47,13 +50,19 @@ def _draw_page(figure: Any, drawing: Drawing, seed: int) -> None:
 
 
 def draw_in(axes: Any, drawing: Drawing, seed: int = 0) -> Figure:
-    """Lay out a drawing in axes of a user's figure, which keep their place; a map is as large as the axes allow."""
+    """Lay out a drawing in axes of a user's figure, which keep their place.
+
+    A map is as large as the axes allow, and the axes have the coordinates of its network.
+    """
     if drawing.coordinates is not None and drawing.inches is None:
         box, extent = axes.get_window_extent(), np.ptp(drawing.coordinates, axis=0)
         room = np.array([box.width, box.height]) * 72 / axes.figure.dpi - [2 * MARGIN, 2 * MARGIN + ABOVE_AND_BELOW]
         tall = extent[1] / extent[0] if extent[0] else np.inf
         drawing.inches = max(72.0, min(room[0], room[1] / min(tall, TALLEST))) / 72
+    before = {*axes.get_children()}
     low, high, bar = _draw_on(axes, drawing, seed)
+    if drawing.coordinates is not None and drawing.n:
+        use_coordinates(axes, [each for each in axes.get_children() if each not in before], drawing)
     if bar is not None:
         _draw_scale(axes.figure, axes.inset_axes(_place_of_scale(high - low)), drawing, bar)
     return axes.figure

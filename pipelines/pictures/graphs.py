@@ -128,7 +128,8 @@ def picture_graph(
     overwrite : replace `path` if it exists
     crs : coordinate system of the places of `source`, `route`, `around` and `marks`, as for `tilepath.od`
     ax : axes of a figure of matplotlib, to draw in them instead of a new figure; without `path`. A map has the size of
-        the axes unless there is a `size`. The unit of the axes is then a point of the page, not a coordinate
+        the axes unless there is a `size`. The axes of a map have the coordinates of the network, so that you can draw
+        on it, such as by ``frame.plot(ax=ax)`` of GeoPandas; other axes have points of the page
 
     Raises
     ------
@@ -278,7 +279,7 @@ def _route_ends(graph: Graph, route: Any, snapping: Any) -> list[Positions]:
     if hasattr(route, "columns") or hasattr(route, "geom_type"):
         raise ValueError(
             "route has lines; name two vertices or places, or give one route of tilepath.shortest_path. Draw many "
-            "routes with GeoPandas: ax = tilepath.graph_to_gdfs(network)[1].plot(); routes.plot(ax=ax)"
+            "routes with GeoPandas on a map in axes: tilepath.picture_graph(network, ax=axes); routes.plot(ax=axes)"
         )
     if isinstance(route, str) or not hasattr(route, "__len__") or len(route) != 2:
         raise ValueError(f"route (--route) is {brief(repr(route))}; name two vertices or places")

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from PIL import Image
 
-from pipelines import build_hierarchy, import_graph, positions, write_graph
+from pipelines import build_hierarchy, graph_to_gdfs, import_graph, positions, write_graph
 from pipelines.files import figures
 from pipelines.files.figures import in_words
 from pipelines.files.layers import write_layers
@@ -428,10 +428,23 @@ def test_a_map_in_axes_of_another_figure(city, tmp_path):
     assert (len(right.lines), len(left.child_axes)) == (1, 1)
     figure.savefig(tmp_path / "both.png")
     box = left.get_window_extent()
-    points_of_unit = box.width * 72 / figure.dpi / np.ptp(left.get_xlim())
-    assert points_of_unit == pytest.approx(1, abs=0.1)  # so that letters and lines have their usual sizes
+    (ring,) = (each for each in left.collections if each.get_zorder() == 8)
+    on_screen = ring.get_transform().transform_path(ring.get_paths()[0]).get_extents()
+    assert on_screen.width * 72 / figure.dpi == pytest.approx(10.2, abs=1)  # letters and lines have their usual sizes
+    middle = (on_screen.p0 + on_screen.p1) / 2
+    np.testing.assert_allclose(left.transData.inverted().transform(middle), [13.01, 52.01], atol=1e-6)
+    network = graph_to_gdfs(graph)[1].total_bounds
+    assert (network[:2] > [left.get_xlim()[0], left.get_ylim()[0]]).all()
+    assert (network[2:] < [left.get_xlim()[1], left.get_ylim()[1]]).all()
+    degree = np.diff(left.transData.transform([[13, 52], [14, 53]]), axis=0)[0]
+    assert degree[0] / degree[1] == pytest.approx(np.cos(np.radians(52.0115)), rel=1e-3)
     scale = left.child_axes[0].get_window_extent()
     assert box.x0 < scale.x0 < scale.x1 < box.x1
+    picture_graph(graph, ax=right, sample=200)
+    (dots,) = (each for each in right.collections if len(each.get_offsets()) == 200)
+    at = right.transData.inverted().transform(dots.get_offset_transform().transform(dots.get_offsets()))
+    crossings = (at - [13, 52]) / STEP
+    np.testing.assert_allclose(crossings, np.round(crossings), atol=1e-3)
     for wrong in {"ax": left, "path": tmp_path / "a.png"}, {"ax": figure}:
         with pytest.raises(ValueError, match="ax takes axes of matplotlib"):
             picture_graph(graph, **wrong)
