@@ -141,8 +141,7 @@ def test_ids_of_places_keep_integer_types_and_others_are_text(road, kind):
         assert table["origin"].dtype == expected
         if kind == "float64":
             assert len(table.merge(homes, left_on="origin", right_on="id")) == 2
-    parts = homes.assign(id=[7.5, 8])
-    assert od(road, parts, [42])["origin"].tolist() == ["7.5", "8"]
+    assert points_from(homes.assign(id=[7.5, 8]), road, "origin").texts() == ["7.5", "8"]
 
 
 def test_floats_and_categories_that_name_vertices_are_integers(road):
