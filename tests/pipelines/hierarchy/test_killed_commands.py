@@ -196,6 +196,7 @@ def test_kills_at_random_moments(graph, inputs, tmp_path, what):
         assert contents(out) == contents(calm), f"run {number}, killed {killed} times"
 
 
+@pytest.mark.usefixtures("answers_ctrl_c")
 @pytest.mark.parametrize("processes", [[], pytest.param(["--workers", "1", "--processes"], marks=pytest.mark.slow)])
 def test_ctrl_c_ends_metis(graph, tmp_path, processes):
     note = tmp_path / "pid"
