@@ -93,6 +93,8 @@ CASES = {
     "map, 100,000 x 12, 10 x 10 units": _map(100_000, 12, 10),
     "map, 1,000,000 x 12, 20 x 20 units": _map(1_000_000, 12, 20),
     "map, 1,000,000 x 12, 20 x 20 units, streamed": _map(1_000_000, 12, 20, resident=False),
+    "map, 10,000,000 x 30, 10 x 10 units, ten epochs": _map(10_000_000, 30, 10, epochs=10),
+    "map, 10,000,000 x 30, 20 x 20 units, ten epochs": _map(10_000_000, 30, 20, epochs=10),
     "Euler circuits, 100,000 vertices": Case(euler_circuits, EulerGraph(100_000, seed=1), EulerGraph(SMALL, seed=1)),
     "Euler circuits, 4,000,000 vertices": Case(euler_circuits, EulerGraph(4_000_000, seed=1), EulerGraph(64, seed=1)),
 }
