@@ -42,6 +42,7 @@ ONE = {
     "one source, Bellman-Ford, signed": ("bellman_ford", True, {"indices": 0}),
 }
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[200, 500, 1000, 3000], help="vertices")
     parser.add_argument("--degree", type=int, nargs="+", default=[5, 100], help="mean arcs of a vertex")
