@@ -137,13 +137,14 @@ def measure(case: Case, folder: str) -> dict[str, Any]:
         Path("/proc/self/clear_refs").write_text("5")  # the highest resident memory begins anew
         before = _status("VmRSS")
         with _disk_of(folder, Path(out).name) as largest:
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             case.run(client, given, out, *case.arguments, progress=False, **case.options)
-            seconds = time.perf_counter() - began
+            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
         memory = _status("VmHWM") - before
         verified = _verify(case, client, given, out)
     return {
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "rate_of": (1 / seconds, "runs"),
         "verified": verified,
         "method": plan.method,
