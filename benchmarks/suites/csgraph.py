@@ -44,10 +44,10 @@ ONE = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--n", type=int, nargs="+", default=[200, 500, 1000, 3000], help="vertices")
-    parser.add_argument("--degree", type=int, nargs="+", default=[5, 100], help="mean arcs of a vertex")
+    parser.add_argument("--n", type=int, nargs="+", default=[500, 1500, 5000], help="vertices")
+    parser.add_argument("--degree", type=int, nargs="+", default=[5], help="mean arcs of a vertex")
     parser.add_argument("--only", choices=ALL | ONE, action="append", metavar="CASE", help="such as Floyd-Warshall")
-    parser.add_argument("--steps", type=float, default=2e9, help="of SciPy; 10^9 steps take about a second")
+    parser.add_argument("--steps", type=float, default=2e11, help="of SciPy; 10^9 steps take about a second")
     parser.add_argument("--seconds", type=float, default=0.5, help="for the repeats of a case; one is always made")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
 
