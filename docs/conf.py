@@ -151,6 +151,14 @@ def break_names(_app, _page, _template, context, _doctree):
         context["body"] = re.sub(r'(?<=<td class="text-right"><p>)((?:<strong>)?[0-9.,]+) ', r"\1&nbsp;", body)
 
 
+def part_commands(_app, doctree):
+    """In programs of a shell, put an empty line before a comment, which explains the command below it."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language") in ("sh", "bash"):
+            block.rawsource = re.sub(r"^(?!#)(.+)\n(?=# )", r"\1\n\n", block.astext(), flags=re.MULTILINE)
+            block.children = [nodes.Text(block.rawsource)]
+
+
 def load_images_late(app, page, _template, context, _doctree):
     """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
 
@@ -174,6 +182,7 @@ def setup(app):
     empty.addFilter(lambda record: getattr(record, "subtype", "") != "empty_glob")
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", keep_links_of_classes)
+    app.connect("doctree-read", part_commands)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", break_names)
     app.connect("html-page-context", load_images_late)
