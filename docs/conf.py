@@ -139,7 +139,8 @@ def write_dashes(_app, doctree, _page):
 def break_names(_app, _page, _template, context, _doctree):
     """Let a browser break a long name after an underscore, a point, a bracket or a slash.
 
-    An option is not broken after "--", and a number in a table is not separated from its unit.
+    An option is not broken after "--", and a number in a table is not separated from its unit. Words in brackets after
+    a number may be broken.
     """
 
     def breakable(name):
@@ -148,6 +149,7 @@ def break_names(_app, _page, _template, context, _doctree):
     if "body" in context:
         body = re.sub(r'(?<=<span class="pre">)[^<]{12,}', breakable, context["body"])
         body = re.sub('<span class="pre">(?=-)', '<span class="pre option">', body)
+        body = re.sub(r'(?<=<td class="text-right"><p>)([^<(]+?)( \([^<]+\))(?=</p>)', r"\1<span>\2</span>", body)
         context["body"] = re.sub(r'(?<=<td class="text-right"><p>)((?:<strong>)?[0-9.,]+) ', r"\1&nbsp;", body)
 
 

@@ -80,6 +80,8 @@ def test_the_site(tmp_path):
         assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
+    clusters = (site / "clusters.html").read_text()
+    assert '\n\n<span class="c1"># Two of the GPUs.' in clusters  # a comment belongs to the command below
     roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
     assert "--within T[UNIT]" in re.sub(r"\s+", " ", roads)  # as in --help
     assert roads.count("Where to compute") == 2  # of hierarchy and od; folded up
@@ -241,3 +243,14 @@ def test_a_search_leads_each_sought_word_to_its_section(site, browser):
         browser.value(FOUND)
         assert browser.value('document.querySelector("#search-results li a").innerText') == "Roads > Turns"
     assert wrong == []
+
+
+@pytest.mark.slow
+@needs_a_browser
+@pytest.mark.parametrize(("page", "table"), [("doors", "table"), ("reliability", "#the-same-bits table")])
+def test_a_telephone_shows_all_columns(site, browser, page, table):
+    browser.window(390, 900)
+    with served(site) as address:
+        browser.open(f"{address}/{page}.html")
+        hidden = browser.value(f"(t => t.scrollWidth - t.clientWidth)(document.querySelector('{table}'))")
+    assert hidden == 0
