@@ -57,7 +57,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const textOf = Search.htmlToText;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll(".bd-header-article, .prev-next-footer, .headerlink, .highlight, h1").forEach((each) => each.remove());
+    const left = ".bd-header-article, .prev-next-footer, .headerlink, .highlight, h1";
+    page.querySelectorAll(left).forEach((each) => each.remove());
     return textOf(page.documentElement.outerHTML, anchor).trim();
   };
 });
