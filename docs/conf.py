@@ -139,7 +139,8 @@ def write_dashes(_app, doctree, _page):
 def break_names(_app, _page, _template, context, _doctree):
     """Let a browser break a long name after an underscore, a point, a bracket or a slash.
 
-    An option is not broken after "--", and a number in a table is not separated from its unit.
+    An option is not broken after "--", and a number in a table is not separated from its unit. Words in brackets after
+    a number may be broken.
     """
 
     def breakable(name):
@@ -148,7 +149,16 @@ def break_names(_app, _page, _template, context, _doctree):
     if "body" in context:
         body = re.sub(r'(?<=<span class="pre">)[^<]{12,}', breakable, context["body"])
         body = re.sub('<span class="pre">(?=-)', '<span class="pre option">', body)
+        body = re.sub(r'(?<=<td class="text-right"><p>)([^<(]+?)( \([^<]+\))(?=</p>)', r"\1<span>\2</span>", body)
         context["body"] = re.sub(r'(?<=<td class="text-right"><p>)((?:<strong>)?[0-9.,]+) ', r"\1&nbsp;", body)
+
+
+def part_commands(_app, doctree):
+    """In programs of a shell, put an empty line before a comment, which explains the command below it."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language") in ("sh", "bash"):
+            block.rawsource = re.sub(r"^(?!#)(.+)\n(?=# )", r"\1\n\n", block.astext(), flags=re.MULTILINE)
+            block.children = [nodes.Text(block.rawsource)]
 
 
 def load_images_late(app, page, _template, context, _doctree):
@@ -174,6 +184,7 @@ def setup(app):
     empty.addFilter(lambda record: getattr(record, "subtype", "") != "empty_glob")
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", keep_links_of_classes)
+    app.connect("doctree-read", part_commands)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", break_names)
     app.connect("html-page-context", load_images_late)

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import runpy
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,19 @@ def is_command(line: str) -> bool:
         path = words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
         return (ROOT / path).exists() and all(option in (ROOT / path).read_text() for option in options)
     return pkgutil.resolve_name(program) is not None  # or raises
+
+
+def test_install_states_the_oldest_versions_that_pip_takes():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needs = [each for name, listed in extras.items() if name != "test" for each in listed]
+    needs += [*project["dependencies"], f"python{project['requires-python']}"]
+    floors = dict(re.findall(r"^([a-z-]+?)(?:-cuda13x)?>=([\d.]+)", "\n".join(needs), re.MULTILINE))
+    section = (ROOT / "docs/install.md").read_text().partition("## Versions and compatibility")[2]
+    (table,) = re.findall(r"\n\| for .*?\n\n", section, re.DOTALL)
+    stated = dict(re.findall(r"([\w-]+) (\d[\d.]*)", table.lower().replace("(below 4)", "")))
+    assert len(stated) > 12
+    assert {name: floors.get(name) for name in stated} == stated
 
 
 # --- Figures ----------------------------------------------------------------------------------------------------------

@@ -13,14 +13,44 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "clusters": {"Slurm": ["job script", "multi-node", "several nodes", "sbatch"]},
+    "choose": {"Maps and circuits": ["10 million cells", "million cells", "millions of cells"]},
+    "clusters": {
+        "Containers": ["Docker", "Apptainer", "Singularity"],
+        "Several GPUs of one machine": [
+            *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
+            *("CUDA_VISIBLE_DEVICES", "choose a GPU"),
+        ],
+        "Slurm": ["job script", "multi-node", "several nodes", "sbatch"],
+    },
+    "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
+    "coming-from/networkx": {"Measured": ["NetworkX speed", "igraph speed"]},
+    "coming-from/osmnx-pandana": {"Measured": ["OSMnx speed", "pandana speed"]},
     "hierarchy": {
         "Columns, units and limits": ["units"],
-        "Tables from origins to destinations": ["travel times", "OD matrix"],
+        "Tables from origins to destinations": [
+            *("travel times", "OD matrix", "nearest facility", "closest facility", "nearest facilities"),
+        ],
         "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
-    "how-fast": {"How fast": ["performance", "benchmark", "speed", "hardware"]},
-    "install": {"GPUs and CUDA": ["driver", "compute capability"]},
+    "how-fast": {
+        "How fast": [
+            *("performance", "benchmark", "speed", "hardware"),
+            *("comparison", "comparison with other libraries", "compare", "SciPy speed"),
+        ],
+    },
+    "how-to": {"How-to": ["FAQ", "frequently asked questions"]},
+    "index": {"What you can rely on": ["precision", "accuracy", "exact"]},
+    "install": {
+        "Cite": ["BibTeX", "citation"],
+        "GPUs and CUDA": ["driver", "compute capability"],
+        "Install": ["conda", "pip", "PyPI", "Windows", "macOS"],
+        "Report a bug": ["bug report", "bug", "issue", "contact"],
+        "Versions and compatibility": [
+            *("stability", "API stability", "compatibility", "backward compatibility", "backwards compatibility"),
+            *("semantic versioning", "semver", "deprecation", "deprecated", "breaking changes"),
+            *("dependencies", "requirements", "Python version", "NumPy version", "first use", "compile"),
+        ],
+    },
     "maps": {
         "Choosing a size": ["map size", "number of units"],
         "From a table to clusters": ["U-matrix"],
@@ -30,7 +60,7 @@ WORDS = {
     },
     "reference/stores": {"R and Julia": ["R", "Julia"]},
     "reliability": {
-        "Reliability": ["trust", "trust the results"],
+        "Reliability": ["trust", "trust the results", "correctness", "validate", "validation"],
         "The same bits": [
             "reproducible",
             "reproducibility",
@@ -44,8 +74,11 @@ WORDS = {
         "Default weights": ["default weight", "choose a weight"],
         "Isochrones": ["minutes", "service area", "catchment area"],
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
-        "OpenStreetMap": ["walking", "cycling", "driving", "one-way", "one way", "oneway"],
-        "Turns": ["turn restrictions"],
+        "OpenStreetMap": [
+            *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
+        ],
+        "Several weights": ["toll", "tolls", "toll length"],
+        "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
     "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
 }

@@ -34,13 +34,31 @@ var Scorer = {
   partialTerm: 2,
 };
 
-// The text below a result is that of the page or the section, without the titles above it, which the theme repeats on
-// every page.
+// If nothing has all the words, the results for each word; first those of the most words.
+const withAllWords = Search._performSearch;
+Search._performSearch = (query, terms, excluded, marked, names) => {
+  const found = withAllWords(query, terms, excluded, marked, names);
+  const stemmer = new Stemmer();
+  const words = splitQuery(query.toLowerCase()).filter((word) => terms.has(stemmer.stemWord(word)));
+  if (found.length || words.length < 2) return found;
+  const places = new Map();
+  for (const word of words)
+    for (const result of withAllWords(word, new Set([stemmer.stemWord(word)]), excluded, marked, new Set([word]))) {
+      const place = `${result[0]}${result[2]}`;
+      result[4] += places.get(place)?.[4] ?? 0;
+      places.set(place, result);
+    }
+  return [...places.values()].sort((one, other) => one[4] - other[4]); // the last one is shown first
+};
+
+// The text below a result is that of the page or the section, without programs and without the titles above it, which
+// the theme repeats on every page.
 document.addEventListener("DOMContentLoaded", () => {
   const textOf = Search.htmlToText;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll(".bd-header-article, .prev-next-footer, .headerlink, h1").forEach((each) => each.remove());
+    const left = ".bd-header-article, .prev-next-footer, .headerlink, .highlight, h1";
+    page.querySelectorAll(left).forEach((each) => each.remove());
     return textOf(page.documentElement.outerHTML, anchor).trim();
   };
 });

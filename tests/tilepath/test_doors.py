@@ -25,8 +25,7 @@ DISTANCES = [[0, 3, 3.5, 4.5], [2.5, 0, 0.5, 1.5], [2, 5, 0, 1], [3, 6, 1, 0]]
 
 def rows():
     table = re.search(r"\| you have \|.*?\n\n", DOCUMENT.read_text(), re.DOTALL)[0]
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.strip().splitlines()[2:]]
-    return [(library.strip("| "), code.strip("` ")) for library, code, _ in cells]
+    return re.findall(r"^\| (\w.*?) \| `(.+?)`<br>", table, re.MULTILINE)
 
 
 def streets():
