@@ -11,6 +11,7 @@ python -m benchmarks.document_tables    fills the pages of `PAGES`
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -32,8 +33,10 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-PAGES = tuple(ROOT / "docs" / name for name in ("articles.md", "benchmarks.md", "butterfly.md", "networkx.md"))
+NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "networkx.md")
+PAGES = tuple(ROOT / "docs" / name for name in NAMES)
 RESULTS = ROOT / "benchmarks" / "results"
+WHO = ("SciPy", "tilepath")
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]
 
@@ -312,6 +315,49 @@ def networkx(records: Records) -> str:
     return _markdown(("NetworkX / backend", *(f"{n:,} nodes" for n in sizes)), rows)
 
 
+# --- Functions of SciPy -----------------------------------------------------------------------------------------------
+
+
+def csgraph(records: Records) -> str:
+    """Return the times of SciPy and of tilepath.csgraph, by function and number of vertices."""
+    titles = {
+        "Floyd-Warshall": "`floyd_warshall`",
+        "all sources, Dijkstra": "`dijkstra`, all sources",
+        "all sources, Bellman-Ford": "`bellman_ford`, all sources",
+        "one source, Dijkstra": "`dijkstra`, one source",
+    }
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for record in records:
+        _, case, who = record["case"].split(": ")
+        found.setdefault((case, record["sizes"]["n"]), {})[who] = record["seconds"]["median"]
+    sizes = sorted({n for _, n in found})
+    rows = []
+    for case, title in titles.items():
+        pairs = (found.get((case, n)) for n in sizes)
+        rows.append([title, *(" / ".join(map(_time, map(pair.get, WHO))) if pair else "-" for pair in pairs)])
+    return _markdown(("SciPy / tilepath", *(f"{n:,} vertices" for n in sizes)), rows)
+
+
+def one_search(records: Records) -> str:
+    """Return the times of one search, of a layout and of a search after it, and from which search a layout pays."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in records:
+        who, _, graph = record["case"].rpartition(" dijkstra, ")
+        found.setdefault(graph, {})[who] = record
+    rows = []
+    for graph, by in found.items():
+        layout, after = by[""]["layout_seconds"], by[""]["seconds"]["median"]
+        scipy, call = (by[who]["seconds"]["median"] for who in ("SciPy", "csgraph"))
+        searches = next(n for n in itertools.count(1) if layout + n * after < n * min(scipy, call))
+        name = re.sub(r"RMat\(scale=(\d+).*", r"R-MAT \1", re.sub(r"Grid\(rows=(\d+).*", r"grid of \1 x \1", graph))
+        rows.append([name, *map(_time, (scipy, call, layout, after)), f"{searches}"])
+    return _markdown(("graph", "SciPy", "`csgraph`", "layout", "each search", "pays from search"), rows)
+
+
+def _time(seconds: float) -> str:
+    return f"{_digits(seconds)} s" if seconds >= 1 else f"{_digits(seconds * 1e3)} ms"
+
+
 TABLES: dict[str, Callable[[Records], str]] = {
     "sssp-rates": sssp_rates,
     "sssp-race": sssp_race,
@@ -324,6 +370,8 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "orders": orders,
     "commands": commands,
     "networkx": networkx,
+    "csgraph": csgraph,
+    "one-search": one_search,
 }
 
 

@@ -64,7 +64,7 @@ SPLITS = {
     "cores": Split(device="cpu"),
     "commits": Split(device="cpu"),
     "minisom": Split(device="cpu"),
-    "csgraph": Split(("--n 200 500 1000", "--n 3000"), "cpu"),
+    "csgraph": Split(("--n 500 1500", "--n 5000"), "cpu"),
     "scaling": Split(("--sizes 16384 32768", "--sizes 65536 --no-constants"), "gpu", several=True),
     "fw-table": Split(device="gpu"),
     "sssp": Split(only("rmat", "grid", "together", "negative")),

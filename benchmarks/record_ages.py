@@ -46,7 +46,7 @@ KERNELS = {
     "som": ("gpuops/som", "benchmarks/kernels"),
     "som-training": ("gpuops/som",),
     "sources": ("gpuops/sssp",),
-    "sssp": ("gpuops/sssp",),
+    "sssp": ("gpuops/sssp", "gpuops/label_setting"),
     "sssp-table": ("gpuops/sssp", "gpuops/label_setting", "benchmarks/kernels/edge_sweep.cu"),
 }  # the code that each suite measures; a file that is of no suite counts as one of all of gpuops
 # Folders that were renamed, with their names before.

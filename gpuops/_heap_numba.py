@@ -5,10 +5,10 @@ A vertex moves up in the heap when its distance falls, so it is in the heap at m
 
 from __future__ import annotations
 
-from numba import njit
+from gpuops._compiled_numba import inner
 
 
-@njit(nogil=True, cache=True)
+@inner
 def settle(graph, sources, limit, infinity, distances, predecessors, queue, place):
     """Fill a row of distances from the nearest of `sources`, and of predecessors; queue[place[v]] == v while v waits.
 

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from gpuops._compiled_numba import entry, inner
 
 
 @intrinsic
@@ -42,7 +44,7 @@ def _compare_and_swap(typing: Any, parents: Any, x: Any, expected: Any, value: A
     return word(parents, x, expected, value), build
 
 
-@njit(nogil=True, cache=True)
+@inner
 def find(parents, x):
     """Return the root of the set of x. Halves the path: elements of the path come to point two steps further."""
     parent = parents[x]
@@ -54,7 +56,7 @@ def find(parents, x):
     return x
 
 
-@njit(nogil=True, cache=True)
+@inner
 def unite(parents, a, b):
     """Unite the sets of a and b. Returns true if they were two sets; of several racing calls, only one returns true."""
     a, b = find(parents, a), find(parents, b)
@@ -68,7 +70,7 @@ def unite(parents, a, b):
     return False
 
 
-@njit(nogil=True, cache=True)
+@entry
 def flatten(parents, first, last):
     """Make the elements `first` to `last` - 1 point to their roots, after all unions are done.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compiling import kept
 from hypothesis import settings
 
 # Speed is not what tests are for: the first example of many compiles something.
@@ -26,6 +27,9 @@ os.environ |= {
 
 # Test processes, and the hundred processes that tests start, share cached bytecode: half a second of each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# `garbage` collects at the end of each module. In between, a collection after every 700 new objects finds little.
+gc.set_threshold(50_000, 20, 20)
 
 SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
 DEVICES = itertools.count(1000, 1000)
@@ -89,7 +93,7 @@ def xp(request):
 
 
 @pytest.fixture(scope="module")
-def host_shim(request):
+def host_shim():
     """host_shim/cupy.py in CuPy's place, with devices of which gpuops remembers nothing."""
     spec = importlib.util.spec_from_file_location("cupy", SHIM)
     module = importlib.util.module_from_spec(spec)
@@ -98,8 +102,7 @@ def host_shim(request):
         spec.loader.exec_module(module)
         if not module.COMPILER:
             pytest.skip("no C++ compiler: install g++")
-        # What is compiled serves all processes and the runs to come: text, flags and compiler are part of its name.
-        module.RawModule.build = request.config.cache.mkdir("host_shim")
+        module.RawModule.build = kept("host_shim")
         module.start(device=next(DEVICES))
         from gpuops import _cuda
         from gpuops._cuda import Program

@@ -135,6 +135,29 @@ def test_figures_in_tables_are_in_the_records_linked_before(name):
     assert wrong == []
 
 
+def test_how_fast_says_which_program_is_faster_and_how_many_times():
+    wrong, rows = [], 0
+    for table, _ in tables("docs/how-fast.md"):
+        header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+        for line in lines:
+            row = dict(zip(header, line, strict=True))
+            cells = row["its time"], row["tilepath"]
+            (low, high), (least, most) = (interval(*next(figures(cell))) for cell in cells)
+            fewest, largest = interval(row["times faster"], "s")
+            faster = [cell.startswith("**") for cell in cells]
+            if largest < low / most or fewest > high / least or faster != [high < least, most < low]:
+                wrong.append(line)
+            rows += 1
+    assert wrong == []
+    assert rows > 20
+
+
+def interval(number: str, unit: str) -> tuple[float, float]:
+    """Return the least and the largest value, in seconds, that rounds to a figure."""
+    value, half = float(number.replace(",", "")), 0.5 * 10 ** -len(number.partition(".")[2])
+    return (value - half) * UNITS[unit], (value + half) * UNITS[unit]
+
+
 def figures(text: str) -> Iterator[tuple[str, str]]:
     """Number and unit of times and rates; in "1.5 / 1.9 ms" each number has the unit."""
     for numbers, unit in FIGURES.findall(text):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.centrality.absorbed import Absorbed
@@ -69,7 +69,7 @@ def sums(
     return tree.total() if len(groups) else (np.zeros(n), np.zeros(m if arcs else 0), np.zeros(2))
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _add(indptr, stops, heads, lengths, sources, added, largest, vertices, arcs, totals):
     """Add the dependencies of each source to `vertices` and `arcs`, and to `totals` the pairs and their inner vertices.
 
@@ -121,7 +121,7 @@ def _add(indptr, stops, heads, lengths, sources, added, largest, vertices, arcs,
     return _COMPLETE
 
 
-@njit(nogil=True, cache=True)
+@entry
 def simplify(indptr, indices, weights, starts, heads, lengths, places):
     """Drop loops and missing arcs, and keep the lightest of parallel arcs.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.centrality.absorbed import Absorbed
@@ -71,7 +71,7 @@ def sums(
     return tree.total()
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _add(indptr, stops, heads, lengths, origins, bounds, destinations, amounts, arcs, cost):
     """Add the flows of each origin to `arcs`, and their cost to ``cost[0]``.
 

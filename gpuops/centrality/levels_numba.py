@@ -10,10 +10,10 @@ Neither loop has a branch or compares levels, although arcs lead to the next lev
 
 from __future__ import annotations
 
-from numba import njit
+from gpuops._compiled_numba import entry
 
 
-@njit(nogil=True, cache=True)
+@entry
 def count_by_levels(indptr, stops, heads, source, order, bounds, paths, seen, counts):
     """Search from `source` and count shortest paths, in float64.
 
@@ -60,7 +60,7 @@ def count_by_levels(indptr, stops, heads, source, order, bounds, paths, seen, co
     return size, levels, largest
 
 
-@njit(nogil=True, cache=True)
+@entry
 def depend_by_levels(indptr, stops, heads, order, bounds, levels, counts, shares, dependencies, added, vertices, arcs):
     """Add the dependencies of one source to `vertices`, and to `arcs` unless it is empty.
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 _STEP = 512  # a number of paths is m 2^(_STEP e)
 _LARGEST = 2.0 ** (_STEP // 2)  # m is less than this
 ABSORBED = -1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def find_tight_arcs(indptr, stops, heads, lengths, order, reached, distances, firsts, tight):
     """List the tight arcs that leave the first `reached` vertices of `order`, which are sorted by distance.
 
@@ -57,7 +58,7 @@ def find_tight_arcs(indptr, stops, heads, lengths, order, reached, distances, fi
     return size
 
 
-@njit(nogil=True, cache=True)
+@entry
 def count_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents, inner):
     """Count the shortest paths from ``order[0]``.
 
@@ -99,7 +100,7 @@ def count_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents,
                 exponents[head] += 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def depend_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents, shares, added, vertices, arcs):
     """Add the dependencies of the source ``order[0]`` to `vertices`, and to `arcs` unless it is empty.
 
@@ -128,7 +129,7 @@ def depend_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents
             vertices[tail] += dependency + added
 
 
-@njit(nogil=True, cache=True)
+@entry
 def flows_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents, shares, ending, arcs):
     """Add to `arcs` the flows from ``order[0]``: what ends at each vertex, shared equally by the shortest paths to it.
 
@@ -153,7 +154,7 @@ def flows_on_tight_arcs(heads, order, reached, firsts, tight, counts, exponents,
         shares[tail] = ending[tail] / count + total
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _scaled(value, gap):
     """Return value 2^(-512 gap) for gap >= 0."""
     if gap == 0:

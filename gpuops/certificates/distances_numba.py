@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from gpuops._compiled_numba import entry
 
 
-@njit(nogil=True, cache=True)
+@entry
 def triangles(arcs, row, unreachable, source, relative, absolute):
     """Return the tail and the arc that break condition 2 (or -1, -1), the arcs tested and the largest excess."""
     indptr, indices, weights, through = arcs

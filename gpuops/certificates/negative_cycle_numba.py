@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 
-@njit(nogil=True, cache=True)
+@entry
 def relax(indptr, indices, weights, through, threshold, start, potentials, parents, tail_of):
     """Relax arcs among open vertices, beginning with arcs out of `start`; return a vertex on a parent cycle, or -1."""
     n = potentials.size
@@ -38,7 +39,7 @@ def relax(indptr, indices, weights, through, threshold, start, potentials, paren
     return -1
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _on_cycle(tail_of):
     """Return a vertex on a cycle of the graph v -> tail_of[v], or -1."""
     seen_from = np.full(tail_of.size, -1, np.int64)
@@ -52,7 +53,7 @@ def _on_cycle(tail_of):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def cheapest_turns(indptr, indices, weights, through, potentials, far):
     """Return for each closed z the least w(z, a) - p[a] over arcs to open a, and the least p[b] + w(b, z), b open."""
     out, back = np.full(through.size, far, weights.dtype), np.full(through.size, far, weights.dtype)
@@ -66,7 +67,7 @@ def cheapest_turns(indptr, indices, weights, through, potentials, far):
     return out, back
 
 
-@njit(nogil=True, cache=True)
+@entry
 def return_to(z, indptr, indices, weights, through, potentials, back, labels, far, parents, tail_of):
     """Return whether a walk from z over open vertices back to z has negative weight; `parents` then describe the walk.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry
 
 
-@njit(nogil=True, cache=True)
+@entry
 def check_arcs(
     indptr, indices, weights, distances, predecessors, pushes, unreachable, has_limit, within, relative, absolute,
     first, last, tight,
@@ -38,7 +39,7 @@ def check_arcs(
     return -1, -1, checked, slack
 
 
-@njit(nogil=True, cache=True)
+@entry
 def longest_way(predecessors):
     """Return the most arcs on a path along the predecessors, and -1; or 0 and a vertex on a cycle of predecessors."""
     depths = np.full(predecessors.size, -1, np.int64)  # -1: not visited; -2: on the path that is being followed

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry
 
 
-@njit(nogil=True, cache=True)
+@entry
 def breadth_first(arcs, row, unreachable, source, relative, absolute):
     """Return the predecessors and levels of a breadth-first search along tight arcs; see `tight_arcs`."""
     indptr, indices, weights, through = arcs

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _BLOCK = 2**16  # elements, which stay in the second-level cache
@@ -42,7 +42,7 @@ def compact(x: np.ndarray, keep: np.ndarray) -> np.ndarray:
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _move(x, keep, result):
     """Store every element, and advance the place only if it is kept: no branch for a processor to predict."""
     i = place = np.uint64(0)
@@ -80,7 +80,7 @@ def scan(x: np.ndarray, shift: int, dtype: np.dtype) -> np.ndarray:
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _total(x, zero):
     """Return the sum of x, from 8 partial sums that a processor adds at once; a compiler may not reorder floats."""
     sums = np.full(8, zero)
@@ -96,7 +96,7 @@ def _total(x, zero):
     return total
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _prefixes(x, total, shift, result):
     if shift:
         for i in range(x.size):

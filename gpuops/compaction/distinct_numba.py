@@ -11,8 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _BLOCK = 4096  # values whose range is found before they are marked; they stay in the first-level cache
@@ -51,7 +51,7 @@ def numbers(keys: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(keys & sign, keys ^ sign, ~keys).view(dtype)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _ordered(bits, sign, infinity, nan, keys):
     for i in range(bits.size):
         b = bits[i]
@@ -164,7 +164,7 @@ class _Table:
         return values, counts, places, ranks
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _mark(keys, first, last, least, size, kind, table):
     low, high = keys[first], keys[first]
     for start in range(first, last, _BLOCK):
@@ -197,7 +197,7 @@ def _looked_up(table: np.ndarray, keys: np.ndarray, least: Any) -> np.ndarray:
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _look_up(table, keys, least, result):
     for i in range(keys.size):
         result[i] = table[np.uint64(keys[i]) - np.uint64(least)]
@@ -282,13 +282,13 @@ def _deal(keys: np.ndarray, owners: np.ndarray | None, low: Any, high: Any) -> l
     return [(dealt[a:b], None if dealt_owners is None else dealt_owners[a:b]) for a, b in pairwise(edges) if a < b]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _count(keys, low, shift, counts):
     for i in range(keys.size):
         counts[(np.uint64(keys[i]) - np.uint64(low)) >> shift] += 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _move(keys, low, shift, places, dealt):
     for i in range(keys.size):
         bucket = (np.uint64(keys[i]) - np.uint64(low)) >> shift
@@ -297,7 +297,7 @@ def _move(keys, low, shift, places, dealt):
         dealt[np.uint64(place)] = keys[i]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _move_with_owners(keys, owners, low, shift, places, dealt, dealt_owners):
     for i in range(keys.size):
         bucket = (np.uint64(keys[i]) - np.uint64(low)) >> shift
@@ -307,7 +307,7 @@ def _move_with_owners(keys, owners, low, shift, places, dealt, dealt_owners):
         dealt_owners[np.uint64(place)] = owners[i]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _heads(keys):
     """Return the places where a new value begins in sorted keys, at least one."""
     count = 1
@@ -322,7 +322,7 @@ def _heads(keys):
     return heads[:count]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _rank(heads, first, owners, ranks):
     for h in range(heads.size):
         end = heads[h + 1] if h + 1 < heads.size else owners.size

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._union_find_numba import find, unite
 
 
@@ -16,7 +16,7 @@ def pair(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
     return predecessors if _pair(indptr, indices, indptr[:-1].copy(), predecessors) else None
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _pair(indptr, indices, cursor, predecessors):
     for arc in range(indices.size):
         v = indices[arc]
@@ -28,7 +28,7 @@ def _pair(indptr, indices, cursor, predecessors):
     return True
 
 
-@njit(nogil=True, cache=True)
+@entry
 def label(predecessors):
     """Return the least arc of the circuit of each arc."""
     labels = np.full_like(predecessors, -1)
@@ -50,7 +50,7 @@ def span(indptr: np.ndarray, labels: np.ndarray, slots: np.ndarray | None) -> tu
     return found, _least_arcs(labels, trees), trees
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _span_rows(indptr, labels, trees):
     found, count = np.empty_like(labels), 0  # the system allocates only the pages that are written
     for v in range(indptr.size - 1):
@@ -62,7 +62,7 @@ def _span_rows(indptr, labels, trees):
     return found[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _span_links(labels, slots, trees):
     found, count = np.empty_like(slots), 0
     for slot in slots:
@@ -72,7 +72,7 @@ def _span_links(labels, slots, trees):
     return found[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _least_arcs(labels, trees):
     """Make every label point to the root of its tree, and return the roots."""
     starts, count = np.empty_like(labels), 0
@@ -111,7 +111,7 @@ def walk(predecessors: np.ndarray, labels: Any, starts: np.ndarray) -> tuple[np.
     return arcs, offsets
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _walk(predecessors, starts, arcs, offsets):
     place = 0
     for k in range(starts.size):
@@ -140,7 +140,7 @@ def hierholzer(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.
     return None if offsets[-1] != m else (arcs, offsets)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _hierholzer(indptr, heads, following, left, tails, arcs):
     """Go along unused arcs until a vertex has none left, then back to a vertex that has one, until all arcs are used.
 

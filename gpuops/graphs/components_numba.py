@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops._union_find_numba import find, flatten, unite
 from gpuops.csr.csr_numba import parts
@@ -29,7 +29,7 @@ def flatten_all(parents: np.ndarray) -> None:
     for_all(lambda first: flatten(parents, first, min(first + size, n)), range(0, n, max(size, 1)), _GATHER * n)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _unite_ends(indptr, indices, row, first, last, parents):
     arc = first
     while arc < last:

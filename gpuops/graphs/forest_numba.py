@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._union_find_numba import unite
 from gpuops.graphs.components_numba import flatten_all
 
@@ -21,7 +21,7 @@ def forest(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndar
     return chosen, components, parents
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _choose(indptr, indices, sets, chosen, degrees, neighbours):
     """Choose arcs in order unless their ends are joined. `neighbours` gets the xor of the neighbours of each vertex."""
     for tail in range(indptr.size - 1):
@@ -35,7 +35,7 @@ def _choose(indptr, indices, sets, chosen, degrees, neighbours):
                 neighbours[head] ^= tail
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _root(components, degrees, neighbours, parents):
     """Remove leaf after leaf, never a root: the one neighbour of a leaf is its parent, and may become a leaf next."""
     for v in range(components.size):

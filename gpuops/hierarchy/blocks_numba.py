@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from gpuops._compiled_numba import compiled, inner
 from gpuops.hierarchy.relax_numba import relax
 from gpuops.hierarchy.tree import tree_type
 from gpuops.numbers import distance_limit, infinity, outside_infinity
@@ -52,7 +53,7 @@ def compile_for(dtype: np.dtype) -> Kernels:
     unreachable = infinity(dtype)
     limit = unreachable if dtype.kind == "f" else dtype.type(distance_limit(dtype))
     depart, tables, arrive = (
-        njit(signature, nogil=True, cache=True)(function)
+        compiled(signature, function)
         for signature, function in zip(signatures, (_depart, _tables, _arrive), strict=True)
     )
     return Kernels(
@@ -146,7 +147,7 @@ def _arrive(
                         part[i] = length if length < limit else outside
 
 
-@njit(nogil=True)
+@inner
 def _reach(
     found, d, start, places, sources, lengths, brick, table, arcs, arc_rows, arc_lengths, needed, touched, tree,
     unreachable,
@@ -180,7 +181,7 @@ def _reach(
                 _lower(found, sources[i] - start, local, i - first, i - first + 1, arcs, arc_rows, arc_lengths)
 
 
-@njit(nogil=True)
+@inner
 def _product(found, d, start, front, table, unreachable):
     """Fill `found` with the product of the distances to a front, rows of `d`, and the table of a brick."""
     (k, columns), depth = found.shape, len(front)
@@ -201,7 +202,7 @@ def _product(found, d, start, front, table, unreachable):
             relax(found, source, begin, end, values, source, k, own, None, 0, depth, unreachable)
 
 
-@njit(nogil=True)
+@inner
 def _enter(d, places, columns, lengths, touched, tree):
     """Lower the rows of starts in a table to the lengths of the starts, and mark the nodes of the starts as touched."""
     for i in range(len(places)):
@@ -211,7 +212,7 @@ def _enter(d, places, columns, lengths, touched, tree):
         touched[node] = True
 
 
-@njit(nogil=True)
+@inner
 def _climbed(brick, places, lengths, touched, tree, unreachable):
     """Return a table for a brick and its front after starts in the brick have climbed, with a column for each start."""
     depth = tree.brick_fronts[brick + 1] - tree.brick_fronts[brick]
@@ -222,7 +223,7 @@ def _climbed(brick, places, lengths, touched, tree, unreachable):
     return d
 
 
-@njit(nogil=True)
+@inner
 def _climb(d, brick, touched, tree):
     """Climb through the touched nodes of a brick or of the upper tree, and mark their parents as touched."""
     widest = 0
@@ -247,7 +248,7 @@ def _climb(d, brick, touched, tree):
             relax(d, row, 0, d.shape[1], tree.out, values, width + size, before, None, 0, width, None)
 
 
-@njit(nogil=True)
+@inner
 def _sweep(d, brick, needed, tree):
     """Sweep the needed nodes of a brick or of the upper tree."""
     for at in range(tree.brick_nodes[brick + 1] - 1, tree.brick_nodes[brick] - 1, -1):
@@ -262,7 +263,7 @@ def _sweep(d, brick, needed, tree):
                 relax(d, tree.row[node] + i, 0, d.shape[1], tree.back, values, 1, d, tree.rows, begin, size, None)
 
 
-@njit(nogil=True)
+@inner
 def _lower(found, row, d, begin, end, arcs, arc_rows, arc_lengths):
     """Lower rows of `found`, from `row` on, to the distances of the sources `begin` to `end` - 1 of the table `d`.
 

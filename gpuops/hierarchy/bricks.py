@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def brick_roots(widths: np.ndarray, parent: np.ndarray, most: int) -> np.ndarray
     return np.flatnonzero(_are_roots(widths, parent, most)).astype(np.int32)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _are_roots(widths, parent, most):
     size = widths.copy()
     for node in range(len(parent)):
@@ -105,7 +106,7 @@ def _are_roots(widths, parent, most):
     return small
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _spread(roots, node_of, front_starts, front):
     """Return the brick of each node, or the number of bricks for nodes of the upper tree."""
     of_node = np.full(len(front_starts) - 1, len(roots), np.int32)
@@ -117,7 +118,7 @@ def _spread(roots, node_of, front_starts, front):
     return of_node
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _rows(starts, front_starts, front, node_of, of_node, node_row, roots, ends, rows, brick_front):
     """Fill `rows` and `brick_front`, the arrays `rows` and `front` of `Bricks`."""
     for node in range(len(of_node)):

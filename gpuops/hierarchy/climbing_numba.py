@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 _CLIMBED, _SWEPT = 1, 2
 
 
-@njit(nogil=True, cache=True)
+@entry
 def begin(count, nodes, far):
     """Return memory for `count` distances, and the state of all nodes.
 
@@ -17,7 +18,7 @@ def begin(count, nodes, far):
     return np.empty(count, type(far)), np.zeros(nodes, np.uint8)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def enter(climbed, places, lengths):
     """Begin at places with the given lengths. Returns the nodes on the paths from these places to the root."""
     d, state = climbed.distances, climbed.state
@@ -33,7 +34,7 @@ def enter(climbed, places, lengths):
     return nodes[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@entry
 def climb(climbed, nodes, out_starts, out):
     """Climb through the given nodes, children before parents."""
     d = climbed.distances
@@ -56,7 +57,7 @@ def climb(climbed, nodes, out_starts, out):
             d[front[j]] = reached[width + j]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def distances_to(climbed, vertices, found):
     """Fill `found` with the distances from the source to some vertices; unreachable is `climbed.far`.
 
@@ -80,7 +81,7 @@ def distances_to(climbed, vertices, found):
                 found[i] += potentials[vertex] - offset
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _sweep_to(climbed, node):
     """Sweep a node after those of its ancestors that were not swept before."""
     d, state, parent = climbed.distances, climbed.state, climbed.parent

@@ -10,8 +10,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from gpuops._compiled_numba import compiled, entry, inner
 from gpuops.hierarchy.relax_numba import relax
 from gpuops.numbers import infinity
 
@@ -31,9 +32,9 @@ def compile_for(dtype: np.dtype) -> Any:
         long, number, long, number, types.boolean, short, long, number,
         types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C"), scalar, types.int64,
     )  # fmt: skip
-    compiled = njit(signature, nogil=True, cache=True)(_close)
+    close = compiled(signature, _close)
     unreachable, tile = infinity(dtype), pivot_tile(dtype)
-    return lambda *arguments: compiled(*arguments, unreachable, tile)
+    return lambda *arguments: close(*arguments, unreachable, tile)
 
 
 def _close(
@@ -98,7 +99,7 @@ def _close(
     return -1
 
 
-@njit(nogil=True)
+@inner
 def _room(nodes, closed, starts, front_starts, children):
     """Return the most entries on the stack at a time, and the most vertices of a node and its front.
 
@@ -121,7 +122,7 @@ def _room(nodes, closed, starts, front_starts, children):
     return most, widest
 
 
-@njit(nogil=True)
+@inner
 def _enter_arcs(matrix, first, width, front, arc_starts, higher, arcs, lengths, unreachable):
     """Enter the arcs within a node, and between the node and its front, in `matrix`.
 
@@ -151,7 +152,7 @@ def _enter_arcs(matrix, first, width, front, arc_starts, higher, arcs, lengths, 
     return -1
 
 
-@njit(nogil=True)
+@inner
 def _enter_update(matrix, first, width, front, theirs, update, places):
     """Enter the update of a child. Each vertex of the child's front is in the node or in the node's front."""
     at, size = 0, len(theirs)
@@ -167,7 +168,7 @@ def _enter_update(matrix, first, width, front, theirs, update, places):
             row[places[j]] = min(row[places[j]], values[j])
 
 
-@njit(nogil=True)
+@inner
 def _eliminate(matrix, width, table, back, undirected, column):
     """Close a matrix over paths through its first `width` vertices, the vertices of the node.
 
@@ -195,7 +196,7 @@ def _eliminate(matrix, width, table, back, undirected, column):
         relax(matrix, row, width, last, column, 0, 1, table, None, 0, width, None)
 
 
-@njit(nogil=True)
+@inner
 def _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column):
     """Do the work of `_eliminate` for a node of more than `tile` vertices: eliminate one tile of pivots after another.
 
@@ -230,14 +231,14 @@ def _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column):
                 back[i * size + e] = matrix[width + e, i]
 
 
-@njit(nogil=True)
+@inner
 def _copy(values, to):
     """Assign to[: len(values)] = values. Numba compiles this loop much faster than the slice assignment."""
     for i in range(len(values)):
         to[i] = values[i]
 
 
-@njit(nogil=True)
+@inner
 def _largest(values, unreachable):
     """Return the largest value below `unreachable`, at least 0."""
     most = 0.0
@@ -247,7 +248,7 @@ def _largest(values, unreachable):
     return most
 
 
-@njit(nogil=True, cache=True)
+@entry
 def are_symmetric(arc_starts, higher, arcs, lengths, unreachable):
     """Return whether the shortest arc between any two vertices is as long in one direction as in the other."""
     out, into = np.empty(len(arc_starts), lengths.dtype), np.empty(len(arc_starts), lengths.dtype)
@@ -267,7 +268,7 @@ def are_symmetric(arc_starts, higher, arcs, lengths, unreachable):
     return True
 
 
-@njit(nogil=True, cache=True)
+@entry
 def longest_path(values, parent):
     """Return the largest sum of values on a path in the tree from a node to a root."""
     below, most = np.zeros(len(values)), 0.0

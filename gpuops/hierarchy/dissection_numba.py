@@ -12,7 +12,8 @@ Journal on Numerical Analysis 15, 1978.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 _SMALL = 8  # most vertices of a piece that is not separated, as in the leaves of the elimination tree
 _PART = 8  # the smaller side has at least one of so many parts of a piece
@@ -20,7 +21,7 @@ _TURNS = 2  # searches, each from the last vertex that the search before it foun
 _WAITING, _ORDERED = -1, -2  # in place of the level of a vertex
 
 
-@njit(nogil=True, cache=True)
+@entry
 def dissect(starts, neighbours):
     """Return the vertices of an undirected graph, given in CSR without loops, in an order of elimination, int32."""
     n = len(starts) - 1
@@ -70,7 +71,7 @@ def dissect(starts, neighbours):
     return order
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _search(vertex, starts, neighbours, level, queue, count):
     """Write the waiting vertices that `vertex` reaches to `queue` from `count` on, by levels. Returns their end."""
     level[vertex], queue[count] = 0, vertex
@@ -86,7 +87,7 @@ def _search(vertex, starts, neighbours, level, queue, count):
     return count
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _reaches_on(vertex, starts, neighbours, level):
     """Return whether a vertex has a neighbour in the next level."""
     found = False
@@ -95,7 +96,7 @@ def _reaches_on(vertex, starts, neighbours, level):
     return found
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _best_level(piece, starts, neighbours, level):
     """Return the range of the best level in a piece that is sorted by levels; the whole piece if none separates it."""
     size, best, middle, least = len(piece), (0, 0), (0, len(piece)), np.inf

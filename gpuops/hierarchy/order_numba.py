@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 _FEW = 0.01  # the rounds end when one removes a smaller share of the remaining vertices
 
 
-@njit(nogil=True, cache=True)
+@entry
 def pattern(indptr, indices, reverse_starts, tails, number, size):
     """Return the neighbours of the `size` vertices whose `number` is not -1, in CSR with these numbers.
 
@@ -37,7 +38,7 @@ def pattern(indptr, indices, reverse_starts, tails, number, size):
     return starts, neighbours[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@entry
 def peel(starts, neighbours):
     """Eliminate vertices of degree 2 and less, in rounds. No two neighbours are eliminated in the same round.
 
@@ -82,7 +83,7 @@ def peel(starts, neighbours):
     return order[:count], rest[:left].copy(), degrees
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _replace(starts, neighbours, degrees, vertex, old, new):
     """Replace the neighbour `old` of a vertex by `new`, or remove it if `new` is -1.
 
@@ -103,7 +104,7 @@ def _replace(starts, neighbours, degrees, vertex, old, new):
     return True
 
 
-@njit(nogil=True, cache=True)
+@entry
 def compress(starts, neighbours, degrees, rest):
     """Return the graph of the vertices in `rest` in CSR for METIS, each vertex numbered by its position in `rest`."""
     number = np.empty(len(starts), np.int32)

@@ -10,10 +10,11 @@ B. W. Peyton, "An efficient algorithm to compute row and column counts for spars
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry, inner
 
 
-@njit(nogil=True, cache=True)
+@entry
 def deal(indptr, indices, place, size, by_lower):
     """List the arcs between places below `size` in CSR, by their lower or by their higher ends. Loops are left out.
 
@@ -43,7 +44,7 @@ def deal(indptr, indices, place, size, by_lower):
     return starts, others, arcs
 
 
-@njit(nogil=True, cache=True)
+@entry
 def elimination_tree(starts, lower):
     """Return the parent of each place, -1 for roots. `lower` lists the lower neighbours of each place, in CSR."""
     n = len(starts) - 1
@@ -58,7 +59,7 @@ def elimination_tree(starts, lower):
     return parent
 
 
-@njit(nogil=True, cache=True)
+@entry
 def postorder(parent):
     """Renumber a tree by a postorder in which each vertex comes right after the largest subtree below it.
 
@@ -91,7 +92,7 @@ def postorder(parent):
     return place, new_parent, new_size
 
 
-@njit(nogil=True, cache=True)
+@entry
 def column_counts(starts, higher, parent, size):
     """Return the number of higher neighbours that each vertex has when it is eliminated. Places are a postorder."""
     n = len(parent)
@@ -125,7 +126,7 @@ def column_counts(starts, higher, parent, size):
     return counts - 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def node_ends(parent, size, counts, leaf, slack):
     """Return whether each vertex is the last of its node.
 
@@ -149,7 +150,7 @@ def node_ends(parent, size, counts, leaf, slack):
     return last
 
 
-@njit(nogil=True, cache=True)
+@entry
 def fronts(arc_starts, higher, starts, front_starts, node_of):
     """Return the front of each node, ascending: the later vertices of its arcs and of the fronts of its children."""
     nodes, front = len(starts) - 1, np.empty(front_starts[-1], np.int32)
@@ -177,7 +178,7 @@ def fronts(arc_starts, higher, starts, front_starts, node_of):
     return _sorted_rows(front_starts, front, starts[-1])
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _sorted_rows(starts, values, size):
     """Sort each row of values below `size`: sort all entries by value, then distribute them to their rows."""
     places = np.zeros(size + 1, np.int64)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry
 
 if TYPE_CHECKING:
     from gpuops.hierarchy.structure import HierarchyStructure
@@ -76,7 +77,7 @@ def _within(counts: np.ndarray) -> np.ndarray:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _depths(parent, of_node):
     """Return how many nodes of its brick, or of the upper tree, are above each node."""
     depth = np.zeros(len(parent), np.int32)

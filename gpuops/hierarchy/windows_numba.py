@@ -6,10 +6,11 @@ Indices are unsigned: Numba tests whether a signed index counts from the end, wh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gpuops._compiled_numba import entry
 
 
-@njit(nogil=True, cache=True)
+@entry
 def look_up(places, node_of, brick, node_row, starts, bricks):
     """Return the brick of each place and its row there.
 
@@ -25,7 +26,7 @@ def look_up(places, node_of, brick, node_row, starts, bricks):
     return part, row
 
 
-@njit(nogil=True, cache=True)
+@entry
 def most_threads(part, parts, window, of_thread, enough):
     """Return the most threads that a window needs. If that is more than `enough`, return any number above `enough`."""
     counts = np.zeros(parts, np.int64)
@@ -44,7 +45,7 @@ def most_threads(part, parts, window, of_thread, enough):
     return most
 
 
-@njit(nogil=True, cache=True)
+@entry
 def share_out(part, parts, window, of_thread, threads, thread_part, numbers, columns):
     """Fill the slots of `threads` threads of each window; all hold -1 before."""
     counts, firsts = np.zeros(parts, np.int64), np.empty(parts, np.int64)  # columns of a part, its first thread
@@ -72,7 +73,7 @@ def share_out(part, parts, window, of_thread, threads, thread_part, numbers, col
             counts[own] = seen[own] = 0
 
 
-@njit(nogil=True, cache=True)
+@entry
 def number_absent(numbers, of_window, window, count):
     """Replace -1 for slots without a column: in each window they are numbered on from its last column."""
     for w in range(numbers.size // of_window):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _TASK = 2**16  # pairs of vertices for which small graphs are grouped into one task of a thread
@@ -37,7 +37,7 @@ def encodings(
     return hops, arcs, max(wrong, default=-1)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _search(indptr, indices, starts, hops, arcs):
     """Search from each vertex of each graph. Returns the number of an arc between two graphs, or -1."""
     size, longest = hops.shape[1], arcs.shape[3]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all
 from gpuops.arrays import contiguous
 from gpuops.numbers import outside_infinity
@@ -96,7 +96,7 @@ def trees(graph: Graph, sources: np.ndarray, distances: np.ndarray, length: np.n
     return found
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _search_word(indptr, stops, indices, sources, values, infinity, distances):
     """Fill a row for each of up to 64 sources; returns the number of levels of the deepest search."""
     distances[:] = infinity
@@ -110,7 +110,7 @@ def _search_word(indptr, stops, indices, sources, values, infinity, distances):
     return levels
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _search_alone(indptr, stops, indices, source, values, infinity, row, queue):
     """Fill a row, which is infinite, for one source; returns the number of levels."""
     row[source], queue[0] = values[0], source
@@ -130,7 +130,7 @@ def _search_alone(indptr, stops, indices, source, values, infinity, row, queue):
     return levels
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _attach(indptr, stops, indices, source, length, infinity, row, tree):
     """Fill the predecessors of a row of distances."""
     for tail in range(len(row) - 1, -1, -1):
@@ -142,7 +142,7 @@ def _attach(indptr, stops, indices, source, length, infinity, row, tree):
             tree[head] = tail if row[head] == end else tree[head]  # without a branch, which would be mispredicted
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _search(indptr, stops, indices, sources, values, distances):
     """Fill rows, which are infinite, for up to 64 sources, level by level; returns the number of levels."""
     n = len(indptr) - 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry, inner
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
@@ -66,7 +66,7 @@ def _finish(weights: np.ndarray, found: tuple[np.ndarray, np.ndarray, int, bool]
     return distances, predecessors, count
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _by_heap(indptr, indices, weights, source, infinity):
     n = len(indptr) - 1
     distances, predecessors = np.empty(n, weights.dtype), np.empty(n, np.int32)
@@ -79,7 +79,7 @@ def _by_heap(indptr, indices, weights, source, infinity):
     return distances, predecessors, settled, unfit
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, distances, predecessors, first, last):
     """Fill the rows `first` to `last` - 1; row i has the sources ends[i - 1] to ends[i] - 1.
 
@@ -100,7 +100,7 @@ def _settle_rows(indptr, indices, weights, sources, ends, limit, infinity, dista
     return lost
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _by_rounds(indptr, indices, weights, source, infinity):
     n, kind = len(indptr) - 1, weights.dtype.type
     distances, predecessors = np.full(n, infinity, weights.dtype), np.full(n, -1, np.int32)
@@ -145,7 +145,7 @@ def _by_rounds(indptr, indices, weights, source, infinity):
     return distances, predecessors, rounds, _leads_nowhere(indptr, indices, distances, infinity)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _lightest_arcs(indptr, indices, weights, infinity):
     """Return the weight of the lightest arc out of each vertex, and of the lightest arc into it."""
     n = len(indptr) - 1
@@ -157,7 +157,7 @@ def _lightest_arcs(indptr, indices, weights, infinity):
     return leaving, entering
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _leads_nowhere(indptr, indices, distances, infinity):
     """Return whether an arc leads from a reached vertex to a vertex that is not reached."""
     for tail in range(len(indptr) - 1):

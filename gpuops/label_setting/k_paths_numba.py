@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.csr import transpose
@@ -79,7 +79,7 @@ def _together(
     return [each for each in found if each is not None]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _distances_to(starts, tails, weights, through, target):
     """Return the distance of every vertex to `target`, given the graph with its arcs reversed."""
     n = len(through)
@@ -90,7 +90,7 @@ def _distances_to(starts, tails, weights, through, target):
     return distances
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _sums(graph, path):
     """Return the length of the path up to each of its vertices."""
     indptr, indices, weights, _ = graph
@@ -104,7 +104,7 @@ def _sums(graph, path):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _spur(graph, ahead, root, before, excluded, target, limit, slack, lengths, previous, used):
     """Return the length of a shortest path that goes on from `root`, and its vertices after the root.
 

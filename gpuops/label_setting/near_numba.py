@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry, inner
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
@@ -37,7 +37,7 @@ def within_rows(graph: Graph, sources: np.ndarray, limit: float) -> tuple[np.nda
     return starts, np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _within(graph, sources, limit, infinity):
     """Search from each source. Returns counts of vertices, the vertices, distances, and whether a distance was lost."""
     n, kind = len(graph[0]) - 1, graph[2].dtype
@@ -65,7 +65,7 @@ def _within(graph, sources, limit, infinity):
     return counts, vertices[:used].copy(), lengths[:used].copy(), lost
 
 
-@njit(nogil=True, cache=True)
+@entry
 def k_nearest(graph, places, k, limit, infinity):
     """Return `gpuops.k_nearest` of checked arguments; `graph` has the arcs reversed.
 
@@ -108,7 +108,7 @@ def k_nearest(graph, places, k, limit, infinity):
     return found, lengths
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _has(found, counts, vertex, number):
     """Return whether a vertex has a label of a place."""
     for i in range(counts[vertex]):  # noqa: SIM110  (Numba compiles no generator expression here)
@@ -117,19 +117,19 @@ def _has(found, counts, vertex, number):
     return False
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _longer(array):
     more = np.empty(2 * len(array), array.dtype)
     more[: len(array)] = array
     return more
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _before(length, number, other_length, other_number):
     return length < other_length or (length == other_length and number < other_number)
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _push(lengths, numbers, at, size, length, number, vertex):
     """Let a label rise from the end of the heap, whose nodes have four children."""
     hole = size
@@ -142,7 +142,7 @@ def _push(lengths, numbers, at, size, length, number, vertex):
     lengths[hole], numbers[hole], at[hole] = length, number, vertex
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _sink(lengths, numbers, at, size):
     """Remove the first label: the last label of the heap, at the position `size`, sinks from the top."""
     length, number, vertex, hole = lengths[size], numbers[size], at[size], 0

@@ -41,10 +41,12 @@ def close_numpy(d: np.ndarray, sizes: np.ndarray | None, tolerance: float) -> No
 @functools.cache
 def _compile(dtype: np.dtype) -> Any:
     import numba
-    from numba import njit, types
+    from numba import types
+
+    from gpuops._compiled_numba import compiled
 
     batch, sizes = types.Array(numba.from_dtype(dtype), 3, "A"), types.Array(types.int32, 2, "A", readonly=True)
-    return njit(types.void(batch, sizes, types.float64), nogil=True, cache=True)(_close)
+    return compiled(types.void(batch, sizes, types.float64), _close)
 
 
 def _close(batch, sizes, tolerance):

@@ -21,10 +21,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding, ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from gpuops._compiled_numba import compiled
 from gpuops._threads import for_all
 from gpuops.minplus.packed import Packed
 from gpuops.numbers import infinity
@@ -132,8 +132,8 @@ def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
     matrix, operand = types.Array(scalar, 2, "A"), types.Array(scalar, 2, "A", readonly=True)
     panels, index = types.Array(scalar, 3, "C"), types.intp
     return (
-        njit(types.void(panels, operand, index), nogil=True, cache=True)(_pack),
-        njit(types.void(matrix, panels, panels, index, index), nogil=True, cache=True)(_relax_tiles),
+        compiled(types.void(panels, operand, index), _pack),
+        compiled(types.void(matrix, panels, panels, index, index), _relax_tiles),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _COLUMNS, _LINES = 256, 16
@@ -98,7 +99,7 @@ def _combine(operator, columns, line):
                 columns[i] = value
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _fold_tiles(x, operator, identity, results, first):
     """Reduce the tiles `first`, `first` + 1, ... of x (rows, length) to `results` (rows, tiles)."""
     length, tiles = x.shape[1], results.shape[1]
@@ -118,7 +119,7 @@ def _fold_tiles(x, operator, identity, results, first):
         results[row, tile % tiles] = columns[0]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _places(x, of_tiles, extremes, places):
     """Find the first place of the extreme in each row, in the first tile with this extreme."""
     for row in range(len(x)):

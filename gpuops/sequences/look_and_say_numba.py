@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _PART = 2**16  # digits for which a term gets one more part
@@ -42,7 +42,7 @@ def _head(term: np.ndarray, place: int) -> int:
     return place
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _count(term):
     count = min(term.size, 1)
     for i in range(1, term.size):
@@ -50,7 +50,7 @@ def _count(term):
     return count
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _say(term, said):
     """Store count and digit of a run again for each digit of the run: no branch for a processor to predict."""
     place, run, before = np.uint64(0), np.uint8(0), np.uint8(0)

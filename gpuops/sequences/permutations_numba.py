@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _TASK = 2**16  # permutations of a task; only the first is found by its rank
@@ -26,7 +26,7 @@ def permute(unranked: Callable[[list[int], int], np.ndarray], repeats: list[int]
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _follow(rows):
     """Fill each row with the permutation after the row before."""
     n = rows.shape[1]
@@ -38,7 +38,7 @@ def _follow(rows):
             to[i] = row[i]
 
 
-@njit(nogil=True, cache=True)
+@entry
 def advance(row):
     """Change `row` to the next permutation and return True, or return False if `row` is the last."""
     n = row.size

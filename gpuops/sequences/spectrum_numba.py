@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 
 _TASK = 16  # lengths of pieces that a thread takes at a time
@@ -22,7 +22,7 @@ def sums(prefix: np.ndarray) -> np.ndarray:
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _subtract(prefix, first, pieces):
     n = pieces.shape[1]
     for length in range(first + 1, min(first + 1 + _TASK, n)):
@@ -46,7 +46,7 @@ def counts(prefix: np.ndarray, total: int) -> np.ndarray:
     return table
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _count(prefix, first, step, table):
     """Count the sums of the pieces shorter than half of the ring, for every `step`-th length from `first` + 1 on."""
     n = prefix.size // 2
@@ -55,7 +55,7 @@ def _count(prefix, first, step, table):
             table[np.uint64(prefix[i + length] - prefix[i])] += 1
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _count_halves(prefix, table):
     n = prefix.size // 2
     for i in range(n):

@@ -16,10 +16,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding, ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from gpuops._compiled_numba import compiled
 from gpuops._threads import for_all
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
@@ -118,15 +118,14 @@ def compile_for(dtype: np.dtype) -> tuple[Any, Any]:
     packed = (types.float32[:, :, ::1], types.float32[:, ::1], types.Array(scalar, 3, "C"))
     norms = (types.float64[::1], types.float64[::1])
     return (
-        njit(types.void(matrix, *whole, *packed, *norms, types.int64), nogil=True, cache=True)(_pack_tile),
-        njit(
+        compiled(types.void(matrix, *whole, *packed, *norms, types.int64), _pack_tile),
+        compiled(
             types.int64(
                 matrix, *whole, *packed, *norms, types.int64, types.float64, types.float64, types.int64,
                 types.int32[:, ::1], types.Array(scalar, 2, "C"),
             ),
-            nogil=True,
-            cache=True,
-        )(_search_block),
+            _search_block,
+        ),
     )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
@@ -46,7 +46,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
     return sums, counts if missing else counts[:, 0], min(faults, default=None)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _accumulate(
     samples, units, weights, weighted, missing, unit, largest, count_unit, largest_weight, sums, counts, first, last
 ):
@@ -99,7 +99,7 @@ def mix(h: np.ndarray, values: np.ndarray, start: np.ndarray | None = None) -> n
     return result
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _mix(h, values, result, pieces):
     """Add products to four rows of the result at a time, four products to each; parentheses keep their order."""
     rows, depth = h.shape
@@ -166,7 +166,7 @@ def learn(
     return np.ascontiguousarray(w.T.astype(codebook.dtype))
 
 
-@njit(nogil=True, cache=True)
+@entry
 def _learn(w, samples, order, rows, columns, hexagonal, toroidal, sigmas, rates, kernel, metric):
     d, m = w.shape
     distance, square = np.empty(m), np.empty(m)
@@ -222,7 +222,7 @@ def _learn(w, samples, order, rows, columns, hexagonal, toroidal, sigmas, rates,
     return -1
 
 
-@njit(nogil=True, cache=True)
+@inner
 def _neighbourhood(kernel, x, y, sigma, hexagonal):
     """Return `gpuops.som.grid.neighbourhood` of two scalars that are not negative."""
     square = (x * x + y * y) / (sigma * sigma)

@@ -57,9 +57,9 @@ def od(
     origins, destinations : data frame, GeoDataFrame, (k, 2) array, list, or path, optional
         A data frame of pandas, Polars or Arrow, or a file of `tilepath od`: with columns `lon` and `lat`, or `x` and
         `y`, of places, or with a column `origin` (`destination`) or `vertex` of names of vertices. Or a GeoDataFrame or
-        GeoSeries of points. If a row has a place and a `vertex`, the vertex must lie exactly at this place. A column
-        `origin` (`destination`) is ignored if rows have places. Or a pair of numbers, a list of pairs or an array (k,
-        2) of them: places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
+        GeoSeries of points. If rows have places, a column `origin` (`destination`) is ignored, and a vertex in a column
+        `vertex` must be exactly at the place of its row. Or a pair of numbers, a list of pairs or an array (k, 2) of
+        them: places (see `crs`). Or a list of names of vertices, or `tilepath.positions`.
         Places are snapped to the nearest vertex of the largest strongly connected component. Without destinations, the
         origins are also the destinations; without origins, every vertex is an origin. The result calls the rows of a
         table by the column `id`; else by `name`, if all names differ; else, for places, by the index of the frame.

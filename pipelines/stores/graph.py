@@ -71,6 +71,7 @@ from pipelines.stores.neighbours import NamedRows, ReversedGraph
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.road_classes import RoadClasses, check_classes
 from pipelines.stores.schema import TEXT, check_array, check_path, counted, number, open_store, recorded_dtype
+from pipelines.stores.units import shown_unit
 from pipelines.stores.vertex_names import Positions, VertexName, VertexNameList, VertexNames, integers_of
 
 OPTIONAL = ("coordinates", "labels", "through", "junctions")
@@ -172,7 +173,8 @@ class Graph(NamedRows, OpenedStore):
     def title(self) -> str:
         """The kind, the name and the size of the graph, its unit and its coordinate system, in a few words."""
         kind = "directed" if self.directed else "undirected"
-        about = [self._counts(), f"weights in {self.weight_unit}" if self.weight_unit else "", self.crs]
+        unit = shown_unit(self.weight_unit, self.weight_name)
+        about = [self._counts(), f"weights in {unit}" if unit else "", self.crs]
         return f"{kind} graph {os.path.basename(self.path)}: {'; '.join(each for each in about if each)}"
 
     def _counts(self) -> str:
@@ -424,16 +426,18 @@ class Graph(NamedRows, OpenedStore):
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"
-        unit = f" {self.weight_unit}" if self.weight_unit else ""
+        unit = f" {shown}" if (shown := shown_unit(self.weight_unit, self.weight_name)) else ""
         junctions = self.junctions()
         closed = int((~self.through()).sum()) - (junctions.count if junctions else 0)
         weights = f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}"
+        called = bool(self.weight_unit) and not unit
+        weights += f", called {self.weight_name}, no unit" * called
         parts = [
             f"{self.path}: {kind} graph, {self._counts()}",
             weights if self.weighted else f"unweighted (each arc counts 1{unit})",
         ]
         if others := [each.name for each in self.choices if each.array != self.weight_array]:
-            own = f"weights called {self.weight_name}, " if self.weight_name else ""
+            own = f"weights called {self.weight_name}, " if self.weight_name and not called else ""
             parts.append(f"{own}also with {', '.join(others)}")
         if closed:
             parts.append(f"{counted(closed, 'vertex', 'vertices')} closed to through traffic")

@@ -39,6 +39,15 @@ def is_time(unit: str) -> bool:
     return symbol_of(unit) in SECONDS or "time" in unit.lower() or "duration" in unit.lower()
 
 
+def shown_unit(unit: str, name: str) -> str:
+    """Return the unit of weights; "" if it is only the name of their column, which imports store if no unit is given.
+
+    >>> shown_unit("toll", "toll"), shown_unit("seconds", "seconds"), shown_unit("euros", "toll")
+    ('', 'seconds', 'euros')
+    """
+    return "" if unit == name and symbol_of(unit) is None else unit
+
+
 def no_unit(unit: str) -> str:
     """Return what a message says of a unit that is not known: the name that is probably meant, and all symbols.
 

@@ -26,8 +26,8 @@ def programs():
 
 @pytest.mark.parametrize("architecture", ["sm_90", *(pytest.param(each, marks=SLOW) for each in ("sm_80", "sm_100"))])
 @pytest.mark.parametrize("program", list(programs()))
-def test_compiles_without_spilling_registers(pytestconfig, program, architecture):
-    log = compile_log(pytestconfig.cache, program, architecture)
+def test_compiles_without_spilling_registers(program, architecture):
+    log = compile_log(program, architecture)
     assert "warning" not in log, log
     spills = re.findall(r"entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes spill loads", log, re.S)
     assert sorted(spills) == sorted((entry, "0", "0") for entry in program.entries), log

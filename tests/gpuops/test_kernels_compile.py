@@ -33,8 +33,8 @@ def programs_and_architectures():
 
 
 @pytest.mark.parametrize(("program", "architecture"), list(programs_and_architectures()))
-def test_compiles_without_spilling_registers(pytestconfig, program, architecture):
-    log = compile_log(pytestconfig.cache, program, architecture)
+def test_compiles_without_spilling_registers(program, architecture):
+    log = compile_log(program, architecture)
     assert "warning" not in log, log
     assert "Potential Performance Loss" not in log, log  # products of warpgroups that wait for each other
     for entry in program.entries:

@@ -304,4 +304,7 @@ def _or_null(value: float) -> float | None:
 
 
 def _unit(graph: Any) -> str:
-    return f" {graph.weight_unit}" if graph.weight_unit else ""
+    from pipelines.stores.units import shown_unit
+
+    unit = shown_unit(graph.weight_unit, graph.weight_name)
+    return f" {unit}" if unit else ""

@@ -282,7 +282,7 @@ class RawModule:
     def __init__(self, code, options):
         self.source = code, options
         entries = re.findall(r'extern "C" __global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(', code)
-        text = f'#include "{HEADER}"\nnamespace {{\n{on_host(code)}\n}}\n'
+        text = f'#include "{HEADER.name}"\nnamespace {{\n{on_host(code)}\n}}\n'
         text += "".join(f"HOST_ENTRY({entry})\n" for entry in entries)
         parts = (_compiler(), text, HEADER.read_text(), *_state.flags, *options)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -342,7 +342,7 @@ def _compile(text, options, path):
     mine = path.with_name(f"{path.name}-{os.getpid()}")
     source, compiled = mine.with_suffix(".cc"), mine.with_suffix(".so")
     source.write_text(text)
-    command = [COMPILER, *_state.flags, *options, "-o", compiled, source]
+    command = [COMPILER, *_state.flags, *options, f"-I{HEADER.parent}", "-o", compiled, source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the compiler refuses a kernel; what of CUDA it misses belongs into cuda.h\n{done.stderr}")

@@ -412,12 +412,13 @@ def test_a_line_may_be_rounded(town, tmp_path, system):
             assert graph.with_weights(closed=each).digest == expected, (own, each)
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("system", [4326, 25833])
-def test_the_line_of_a_street_closes_no_neighbour(tmp_path, system):
+def test_the_line_of_a_street_closes_no_neighbour(tmp_path, system, count):
     """Not a stub of 1 m beside its end, and not a street that leaves the junction at an angle of 3 to 20 degrees."""
     rng = np.random.default_rng(3)
     streets, start, turn = [], np.array([400000.0, 5800000]), 2.0
-    for length in rng.uniform(60, 200, 5):
+    for length in rng.uniform(60, 200, count):
         for angle, beside in NEIGHBOURS:
             at = turn + np.radians(angle)
             streets.append([start, start + beside * np.array([np.cos(at), np.sin(at)])])

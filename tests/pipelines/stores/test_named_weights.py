@@ -145,6 +145,6 @@ def test_commands_choose_weights_by_name(table, tmp_path):
 
     store = tmp_path / "roads.zarr"
     said = run("import", table, store, "--weight", "time", "--also", "length", "--also", "toll")
-    assert "weights called time, also with length, toll" in said
-    assert "a -> c: 3 time" in run("path", store, "a", "c")
-    assert "a -> c: 2.5 length" in run("path", store, "a", "c", "--weight", "length")
+    assert "called time, no unit; also with length, toll" in said
+    assert "a -> c: 3 over" in run("path", store, "a", "c")
+    assert "a -> c: 2.5 over" in run("path", store, "a", "c", "--weight", "length")
