@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 import matplotlib.pyplot as plt
 import numpy as np
-import openstreetmap
 import pages
 import pytest
 from click.testing import CliRunner
@@ -47,18 +46,6 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     assert {*re.findall(r"gallery/graphs/(.*?)\)", "".join(texts))} == {*drawn}
 
 
-def write_city():
-    """The files of the reader that docs/roads.md names: 24 x 24 streets of OpenStreetMap, and a copy of a profile."""
-    ends = [((x, y), (x + dx, y + dy)) for x, y in np.ndindex(24, 24) for dx, dy in ((1, 0), (0, 1))]
-    nodes = {place: i + 1 for i, place in enumerate(dict.fromkeys(place for each in ends for place in each))}
-    openstreetmap.write(
-        "city.osm.pbf",
-        {i: (13.37 + 0.001 * x, 52.508 + 0.0005 * y) for (x, y), i in nodes.items()},
-        [(i, [nodes[place] for place in each], {"highway": "residential"}) for i, each in enumerate(ends)],
-    )
-    Path("lorry.toml").write_text((ROOT / "pipelines/formats/graphs/osm/profiles/car.toml").read_text())
-
-
 @pytest.mark.parametrize("name", ["flows.md", "graphs.md", "maps.md"])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -80,11 +67,9 @@ def enter_folder(page, root, monkeypatch):
 
 @pytest.mark.parametrize("page", [*sorted(LESSONS), *LONG], ids=str)
 def test_a_lesson_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
-    for name in ("docs", "scripts"):
+    for name in ("docs", "pipelines", "scripts"):
         (tmp_path / name).symlink_to(ROOT / name)
     enter_folder(ROOT / page, tmp_path, monkeypatch)
-    if page.name == "roads.md":
-        write_city()
     shown = re.findall(r"\(\.\./gallery/tutorials/([\w-]+\.(?:png|svg))\)", (ROOT / page).read_text())
     pages.run(ROOT / page)
     assert [name for name in shown if not Path(name).exists()] == []  # its own code draws each picture that it shows
