@@ -77,7 +77,7 @@ WORDS = {
         "OpenStreetMap": [
             *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
         ],
-        "Several weights": ["toll", "tolls", "toll length"],
+        "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
     "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
