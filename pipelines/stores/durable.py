@@ -65,9 +65,11 @@ def sync_tree(path: str | os.PathLike[str]) -> None:
 
 def sync_names_above(path: str | os.PathLike[str], keys: Iterable[str]) -> None:
     """Make the names of files durable; `keys` are their paths, relative to the folder `path`, which keeps its name."""
-    above = {parent for key in keys for parent in Path(key).parents}  # ends with ".", the folder itself
-    for folder in sorted(above, key=lambda one: len(one.parts), reverse=True):
-        sync_names(Path(path, folder))
+    folders = {os.path.dirname(key) for key in keys}
+    above = {parent for folder in folders for parent in Path(folder, "any").parents}  # with ".", the folder itself
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        for _ in pool.map(lambda folder: sync_names(Path(path, folder)), above):
+            pass
 
 
 def replace(new: str | os.PathLike[str], place: str | os.PathLike[str]) -> None:
