@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from distributed import Client
 from gpuops.errors import WeightRangeError
 from pipelines.hierarchy.building import Job, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
+from pipelines.stores.durable import delete_tree
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.place import growing_place
@@ -121,7 +121,7 @@ def build_hierarchy(
             try:
                 build(client, job, writer, fact, shown)
             except (SearchesAreFasterError, WeightRangeError, ImportError):  # the unfinished store is of no use
-                shutil.rmtree(writer.path)
+                delete_tree(writer.path)
                 raise
     found = open_hierarchy(out)
     if verify:

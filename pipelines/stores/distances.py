@@ -24,7 +24,6 @@ Every chunk is stored, even a chunk that equals the fill value: a missing chunk 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +36,7 @@ import zarr
 from gpuops.numbers import DISTANCE_DTYPES
 from pipelines.stores.contents import StoredArray, record, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
+from pipelines.stores.durable import delete_tree
 from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
@@ -220,7 +220,7 @@ class DistancesWriter(StoreWriter):
         with disk_errors(self.path):
             group = self.owned()  # else a slot that another run has committed would be removed
             for other in {RESULT, *SLOTS} - {self.slot, name}:
-                shutil.rmtree(os.path.join(self.path, other), ignore_errors=True)
+                delete_tree(os.path.join(self.path, other), ignore_errors=True)
             options = distance_options(self.dtype, group.attrs.get("unit", ""))
             if not result:
                 del options["attributes"]  # checkpoints are in inside form

@@ -24,7 +24,6 @@ missing chunk is damage, not infinity.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +34,7 @@ import zarr
 from gpuops.numbers import outside_infinity
 from pipelines.stores.contents import StoredArray, row_blocks
 from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, optional, view
+from pipelines.stores.durable import delete_tree
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_matrix import COORDINATES, VertexMatrix, coordinates
@@ -206,7 +206,7 @@ class PathsWriter(RowsWriter):
         """Remove the store if it has no complete row."""
         self.owned()
         if not self.rows_done().any():
-            shutil.rmtree(self.path, ignore_errors=True)
+            delete_tree(self.path, ignore_errors=True)
 
     def check_values(self) -> tuple[str, ...]:
         for start, distances, *kept in row_blocks(_arrays(self), self.rows_done()):

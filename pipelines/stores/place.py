@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import tempfile
 import time
@@ -28,7 +27,7 @@ import zarr
 
 from gpuops.memory import size
 from pipelines.stores.contents import record, record_everything
-from pipelines.stores.durable import make_folders, sync_names, sync_tree
+from pipelines.stores.durable import delete_tree, make_folders, sync_names, sync_tree
 from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.schema import (
     leftovers,
@@ -249,7 +248,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
         if match[2] == "replaced" and not place.exists():
             found.rename(place)
         else:
-            shutil.rmtree(found, ignore_errors=True)
+            delete_tree(found, ignore_errors=True)
 
 
 def _put(new: str, place: str) -> None:
@@ -265,7 +264,7 @@ def _put(new: str, place: str) -> None:
         raise
     sync_names(os.path.dirname(place))
     if aside:
-        _discard(aside)
+        delete_tree(aside, ignore_errors=True)
 
 
 @contextmanager
@@ -284,7 +283,7 @@ def hidden_folder(prefix: str, beside: str | os.PathLike[str]) -> Iterator[str]:
 def _discard(store: str) -> None:
     """Remove a hidden folder, also where threads of Zarr still write chunks after an error, and make folders anew."""
     for _ in range(PASSES):
-        shutil.rmtree(store, ignore_errors=True)
+        delete_tree(store, ignore_errors=True)
         time.sleep(PASS_SECONDS)
         if not os.path.lexists(store):
             return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 
 from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
-from pipelines.stores.durable import DurableStore
+from pipelines.stores.durable import DurableStore, delete_tree
 from pipelines.stores.errors import StoreError, raise_if_of_system, read_errors
 from pipelines.stores.graph_names import weights_named_in
 from pipelines.stores.kinds import KINDS, Kind
@@ -331,7 +330,7 @@ def remove_leftovers(found: Iterable[Path]) -> None:
     """Delete files and folders that killed writers left; no writer may be active."""
     for leftover in found:
         if leftover.is_dir():
-            shutil.rmtree(leftover)
+            delete_tree(leftover)
         else:
             leftover.unlink(missing_ok=True)
 

@@ -327,7 +327,7 @@ LINES = {
     "sync_file < whole_chunks: sync_file(file)": ("apsp", "fresh", False),
     "sync_file < row_files: sync_file(file)": ("apsp out of core", "fresh", False),
     "sync_file < write < threads": ("som", "fresh", False),
-    "sync_names < sync_names_above < contents: sync_names_above(path, keys)": ("som", "fresh", False),
+    "sync_names < <lambda> < threads": ("som", "fresh", False),
     "sync_names < contents: sync_names(path)": ("apsp", "fresh", False),
     "sync_file < sync_bytes < threads": ("graph", "fresh", False),
     "sync_names < threads": ("graph", "fresh", False),

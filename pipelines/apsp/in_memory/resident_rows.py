@@ -134,13 +134,14 @@ class ResidentRows:
         self._save(writer, result, lambda _rows: None)
 
     def _save(self, writer: DistancesWriter, result: bool, update: Callable[[slice], None]) -> None:
+        write = writer.writer(result=result)
         with Savers(waiting=math.inf) as savers:  # waiting chunks take no memory, so updates need not wait for them
             for band in self.layout.bands(self.worker):
                 rows = self.layout.local(*band)
                 update(rows)
                 if result:  # in place: this state is not used again
                     finish(self.job, self.matrix[rows], np.arange(*band))
-                savers.save(self.matrix[rows], writer.chunk, partial(writer.writer(result=result), band[0]))
+                savers.save(self.matrix[rows], writer.chunk, partial(write, band[0]))
 
     def complete(self) -> None:
         """Bring all columns up to date; in this class they always are."""

@@ -66,6 +66,8 @@ class Stages(Staged):
             executor.submit(segment)
             under_way.append((k, stop))
             k = stop
+            if writes and k == end:
+                self.committed.make_result()  # while the workers compute
             while len(under_way) >= (1 if due or k == end else executor.ahead):
                 self._land(executor, *under_way.popleft())
             if due or k == end:
@@ -113,7 +115,6 @@ class Stages(Staged):
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
         stage = len(self.stages) - 1
-        self.committed.make_result()
         workers = range(len(self.members))
         sent = exchange.sent(workers, graph.panel(stage))
         self.on_all(resident_rows.write, stage, each=[(sent[worker], self.committed) for worker in workers])

@@ -53,3 +53,35 @@ def test_a_chunk_of_zarr_whose_fsync_fails_leaves_nothing(tmp_path, monkeypatch)
             array[:2] = 1
     assert sorted(tmp_path.rglob("*")) == before
     assert array[:].tolist() == [7, 7, 0, 0]
+
+
+def test_a_deleted_folder_takes_no_file_with_it_that_a_link_names(tmp_path):
+    """Also if the folder itself is a link, which `shutil.rmtree` refuses."""
+    for name in "elsewhere/kept", "tree/within/file", "tree/.hidden":
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "tree/within/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    durable.delete_tree(tmp_path / "tree")
+    with pytest.raises(OSError, match="symbolic link"):
+        durable.delete_tree(tmp_path / "link")
+    assert sorted(os.listdir(tmp_path)) == ["elsewhere", "link"]
+    assert os.listdir(tmp_path / "elsewhere") == ["kept"]
+
+
+def test_files_that_cannot_be_deleted_are_reported_or_left(tmp_path, monkeypatch):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/file").touch()
+    unlink = os.unlink
+
+    def refuse(_path, **_options):
+        raise PermissionError(errno.EACCES, "refused")
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(PermissionError, match="refused"):
+        durable.delete_tree(tmp_path / "tree")
+    durable.delete_tree(tmp_path / "tree", ignore_errors=True)
+    assert (tmp_path / "tree/file").exists()
+    monkeypatch.setattr(os, "unlink", unlink)
+    durable.delete_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
