@@ -10,7 +10,8 @@
 //              work: so each warp relaxes the vertices that it found itself, a few times, before it queues the rest.
 //     pull     Once settled vertices hold back more than PULL times the arcs that lead to unsettled vertices, every
 //              unsettled vertex takes the minimum over its arcs from settled vertices, as far as their weights can
-//              still improve its distance. Then the arcs that settled vertices held back are done.
+//              still improve its distance. Then the arcs that settled vertices held back are done. If few arcs lead to
+//              unsettled vertices, the next window is the last: narrow windows cost more rounds than they save arcs.
 //
 // With negative weights no vertex is ever settled, there is no pull, and a window only determines the order of work: a
 // vertex that falls below `low` relaxes its arcs at once, and heavy arcs wait. The distances of an earlier search, from
@@ -81,11 +82,16 @@ struct Push {
         __stcg(search.cursor + tail, place);
     }
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
-    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) {
+    // Returns the distance that the head had.
+    __device__ Word offer(const Rows& rows, int row, int head, Value weight, Word known) const {
+        const Word candidate = word(sum(value(rows.key[row]), weight));
+        return candidate < known ? atomicMin(search.distances + head, candidate) : known;
+    }
+    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word before, bool live) {
         bool queues = false;
         if (live) {
             const Word candidate = word(sum(value(rows.key[row]), weight));
-            if (candidate < known && candidate < atomicMin(search.distances + head, candidate)) {
+            if (candidate < before) {
                 if (SIGNED) __stcg(search.parents + head, rows.tag[row]);
                 queues = collects && head < search.active && search.passes(head);
                 if (search.keyed() && search.key(head, candidate) >= high) queues = false;
@@ -103,17 +109,24 @@ struct Pull {
     Word settled;
     Value low;
 
-    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+    // Whether an arc of this weight, or a heavier arc, may improve the distance of the head.
+    __device__ bool goes_on(Word distance, Value weight) const {
         if (!Distance::fits(low, weight)) note_overflow(control, 1);
-        return word(sum(low, weight)) < rows.key[row];
+        return word(sum(low, weight)) < distance;
     }
+    __device__ Word candidate(int tail, Value weight, Word known) const {
+        if (known >= settled || !search.passes(tail)) return UNREACHABLE;
+        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
+        return word(sum(value(known), weight));
+    }
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const { return goes_on(rows.key[row], weight); }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int tail) const { return __ldcg(search.distances + tail); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(Rows& rows, int row, int, int tail, Value weight, Word known, bool live) const {
-        if (!live || known >= settled || !search.passes(tail)) return;
-        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
-        const Word candidate = word(sum(value(known), weight));
-        if (candidate < rows.key[row]) atomicMin(&rows.key[row], candidate);
+        const Word offered = live ? candidate(tail, weight, known) : UNREACHABLE;
+        if (offered < UNREACHABLE && offered < rows.key[row]) atomicMin(&rows.key[row], offered);
     }
 };
 
@@ -125,6 +138,7 @@ struct Unfit {
     __device__ bool wants(const Rows&, int, Value) const { return true; }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(const Rows& rows, int row, int, int, Value weight, Word known, bool live) const {
         if (live && known == UNREACHABLE && !Distance::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
     }
@@ -244,7 +258,8 @@ __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows
     Grid::count(grid.local.touched, touched);
 }
 
-// Every unsettled vertex takes the minimum over its arcs from settled vertices.
+// Every unsettled vertex takes the minimum over its arcs from settled vertices. For most vertices few arcs can improve
+// the distance: a lane reads ALONE arcs of its row, before all lanes of the warp read what is left of their rows.
 __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled,
                             Value low) {
     const int lane = threadIdx.x % 32;
@@ -265,6 +280,16 @@ __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece*
             }
         }
         const Word known = distance;
+        for (; place < ALONE && left > 0; ++place, --left) {
+            const Value weight = search.in_weights[begin + place];
+            const int tail = search.in_indices[begin + place];
+            ++touched;
+            if (!visitor.goes_on(distance, weight)) {
+                left = 0;
+                break;
+            }
+            distance = min(distance, visitor.candidate(tail, weight, visitor.load(tail)));
+        }
         for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
             if (part >= PIECE && left > PIECE) {
                 cut(grid, pieces, vertex, distance, place, left);
@@ -410,7 +435,7 @@ struct Run {
         touched += grid.last.touched;
     }
 
-    // Starts from the sources, given in the original numbering; closed sources are queued.
+    // Starts from the sources, given in the original numbering: closed sources are queued, other sources are piled.
     __device__ void begin_at(const int* rank, const int* sources, const Value* starts, int size) {
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n; v += threads) {
@@ -422,20 +447,27 @@ struct Run {
             if (SIGNED) __stcg(search.parents + v, -1);
         }
         grid.barrier();
-        Stage closed_sources = queue();
+        Stage closed_sources = queue(), open_sources = pile();
+        long long due = NEVER;
         for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < size; first += threads) {
-            bool closed_source = false;
+            bool closed_source = false, open_source = false;
             int vertex = 0;
             if (first + lane < size) {
                 vertex = rank[sources[first + lane]];
                 const Word distance = word(starts[first + lane] + Value(0));
                 __stcg(search.distances + vertex, distance);
                 closed_source = vertex < search.active && !search.passes(vertex);
+                open_source = vertex < search.active && !closed_source;
                 if (closed_source) __stcg(search.pushed + vertex, distance);
+                if (open_source) due = min(due, (long long)search.key(vertex, distance));
             }
             closed_sources.append(closed_source, vertex);
+            open_sources.append(open_source, vertex);
         }
         closed_sources.flush();
+        open_sources.flush();
+        Grid::earliest(grid.local.due, due);
+        scans = search.has_through;  // closed sources do not queue the heads of their arcs
         grid.barrier();
     }
 
@@ -485,8 +517,10 @@ struct Run {
         return all && entered && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held;
     }
 
-    // Every unsettled vertex takes the minimum over its arcs from settled vertices.
-    __device__ void pull_from_settled() {
+    // Every unsettled vertex takes the minimum over its arcs from settled vertices. The next window is the last if any
+    // narrower window would be too narrow.
+    __device__ void pull_from_settled(Word end) {
+        if (grid.last.open < search.indptr[search.n] / WIDEN) high = end;
         pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
         barrier();
         if (grid.last.pieces) {
@@ -639,8 +673,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     bool finished = false, early = false;
     for (bool sources = true; !finished; sources = false) {
         if (!sources && run.open_window()) {
-            run.pull_from_settled();
-        } else if (!sources && !grid.last.queued) {
+            run.pull_from_settled(asked.end());
+        } else if (!grid.last.queued && !(sources && run.scans)) {
             const Word due = (Word)grid.last.due;
             finished = grid.last.due == NEVER || due >= asked.end();
             if (!run.windows) run.pulled = value(due);
