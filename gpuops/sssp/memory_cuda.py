@@ -100,6 +100,7 @@ class Memory:
                 "pieces": pieces(graph, self.program),
             }
             self.control = Control(graph.dtype)
+            self.done = cupy.cuda.Event(disable_timing=True)  # the end of the last launch with this memory
         self.given = given = np.zeros((), _ARGUMENTS[graph.dtype.name])
         for name, array in self.arrays.items():
             given[name] = array.data.ptr
@@ -126,18 +127,23 @@ class Memory:
 
 @kept_with_graph
 def idle(_graph: Any) -> dict[bool, list[Memory]]:
-    """Return the memory of finished searches, by whether a search is signed."""
+    """Return the memory of earlier searches, by whether a search is signed."""
     return {False: [], True: []}
 
 
 def take(graph: Any, signed: bool) -> Memory:
-    """Return the memory of a finished search, or new memory."""
+    """Return the memory of an earlier search, or new memory; launches with it wait on the device for that search."""
+    import cupy
+
     try:
-        return idle(graph)[signed].pop()
+        memory = idle(graph)[signed].pop()
     except IndexError:
         return Memory(graph, signed)
+    cupy.cuda.get_current_stream().wait_event(memory.done)
+    return memory
 
 
 def give_back(graph: Any, signed: bool, memory: Memory) -> None:
-    """Let later searches of the graph take the memory of a finished search."""
+    """Let later searches of the graph take the memory of a search that was launched."""
+    memory.done.record()
     idle(graph)[signed].append(memory)

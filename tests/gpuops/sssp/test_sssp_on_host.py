@@ -675,7 +675,7 @@ def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options, monkeypatc
         begin = search_cuda.Beginning(np.array([0]), np.zeros(1, "float32"), result=result, **begin)
         search = search_cuda.Search(device, None, signed=False, begin=begin)
         search.run_to_the_end()
-        rounds.append(search.statistics.rounds)
+        rounds.append(search.memory.control.get()[0].rounds)
         last = search.memory
     assert rounds[0] >= n - 1 > 20 > rounds[1]
     assert np.isfinite(np.asarray(result)).sum() < 5
@@ -705,19 +705,21 @@ def test_memory_of_searches_is_freed_with_the_graph(cupy, reverse):
     assert memory() is None
 
 
-def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
-    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+@pytest.mark.parametrize(("dtype", "negative", "waiting"), [("float32", 0, 0), ("int32", 0, 1), ("float32", 1, 1)])
+def test_a_search_is_one_launch_and_waits_only_if_it_may_fail(cupy, monkeypatch, dtype, negative, waiting):
+    device = on_both(cupy, arcs_outside(1, dtype, negative=negative))[1]
     shortest_distances(device, [0])
-    waits = []
+    waits, orders = [], []
     get = cupy.ndarray.get
     monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
-    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1), wait_event=orders.append)
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
     before = cupy.launches
     distances = shortest_distances(device, [7])
-    assert (cupy.launches - before, len(waits)) == (1, 1)
+    assert (cupy.launches - before, len(waits)) == (1, waiting)
     shortest_path_tree(device, distances, [7])
-    assert (cupy.launches - before, len(waits)) == (2, 2)
+    assert (cupy.launches - before, len(waits)) == (2, waiting + 1)
+    assert orders == [memory_cuda.idle(device)[bool(negative)][0].done] * 2  # both use the memory of the first search
 
 
 def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
