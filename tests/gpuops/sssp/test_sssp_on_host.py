@@ -714,12 +714,16 @@ def test_a_search_is_one_launch_and_waits_only_if_it_may_fail(cupy, monkeypatch,
     monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
     stream = SimpleNamespace(synchronize=lambda: waits.append(1), wait_event=orders.append)
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
+    memory, copies = memory_cuda.idle(device)[bool(negative)][0], []
+    copied = SimpleNamespace(record=lambda: None, synchronize=lambda: copies.append(1))
+    monkeypatch.setattr(memory.control, "copied", copied)
     before = cupy.launches
     distances = shortest_distances(device, [7])
     assert (cupy.launches - before, len(waits)) == (1, waiting)
+    assert waits or copies  # else the tree would change what the search has not read yet
     shortest_path_tree(device, distances, [7])
     assert (cupy.launches - before, len(waits)) == (2, waiting + 1)
-    assert orders == [memory_cuda.idle(device)[bool(negative)][0].done] * 2  # both use the memory of the first search
+    assert orders == [memory.done] * 2  # both use the memory of the first search
 
 
 def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
