@@ -83,7 +83,7 @@ class Memory:
         self.infinity = graph.dtype.type(outside_infinity(graph.dtype))
         n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
         inward = graph.in_indptr is not None and not signed
-        capacity = max(n // 8, LEAST_PILE)
+        capacity = max(n // 64, LEAST_PILE)
         with graph.weights.device:
             self.distances, pushed, following = cupy.empty((3, n), word)
             queued, piled = cupy.empty((2, n), np.int32)

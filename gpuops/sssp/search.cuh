@@ -15,7 +15,7 @@
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr int WARPS = THREADS / 32;
-constexpr int ALONE = 8;  // arcs of a row that a lane reads by itself, where rows end after few arcs
+constexpr int ALONE = 3;  // arcs of a row that a lane reads by itself, where rows end after few arcs
 
 using Distance = DISTANCE<SIGNED>;
 using Value = Distance::Value;
