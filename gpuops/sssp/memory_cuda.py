@@ -1,6 +1,6 @@
 """The memory of a search on a GPU, which stays with the graph for later searches and trees.
 
-A search takes 40 bytes for each vertex (60 with float64), and a little more for long rows. With negative weights, the
+A search takes 40 bytes for each vertex (68 with float64), and a little more for long rows. With negative weights, the
 distances of an earlier search take 4 (8) more bytes for each vertex.
 """
 
@@ -85,15 +85,13 @@ class Memory:
         inward = graph.in_indptr is not None and not signed
         capacity = max(n // 64, LEAST_PILE)
         with graph.weights.device:
-            self.distances, pushed, following = cupy.empty((3, n), word)
-            queued, piled = cupy.empty((2, n), np.int32)
+            self.distances = cupy.empty((n,), word)
+            states = cupy.zeros((n * 4 * word.itemsize,), np.uint8)
+            self.levels, self.roots = states[: 4 * n], states[4 * n :]  # of a tree
             self.parents = cupy.empty((n if signed else 1,), np.int32)
             self.arrays = {
-                "pushed": pushed,
-                "next": following,
-                "cursor": cupy.zeros((n,), np.int32),
-                "queued": queued,
-                "piled": piled,
+                "states": states,
+                "queued": cupy.empty((n,), np.int32),
                 "parents": self.parents,
                 "queues": cupy.empty((2, n), np.int32),
                 "piles": cupy.empty((2, capacity), np.int32),

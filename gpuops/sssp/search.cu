@@ -30,6 +30,14 @@
 
 #include "search.cuh"
 
+// The state of a vertex; a sector of memory has all of it.
+struct alignas(16) State {
+    Word pushed;  // the distance at which the vertex last relaxed its arcs
+    Word next;    // the sum of the arc at the cursor, at which the vertex is due
+    int cursor;   // the first arc that is held back; never below 0, since a racing warp may read an old value
+    int piled;    // the window that last piled the vertex
+};
+
 struct Search {
     const long long* __restrict__ indptr;
     const int* __restrict__ indices;
@@ -42,11 +50,8 @@ struct Search {
     int n, active;  // active: the number of vertices with arcs, which come first
     int ahead;      // how often a warp relaxes the vertices that it found before it queues them
     Word* distances;
-    Word* pushed;  // the distance at which the vertex last relaxed its arcs
-    Word* next;    // the sum of the arc at the cursor, at which the vertex is due
-    int* cursor;   // the first arc that is held back; never below 0, since a racing warp may read an old value
-    int* queued;   // the step that last queued the vertex
-    int* piled;    // the window that last piled the vertex
+    State* states;
+    int* queued;  // the step that last queued the vertex
     int* parents;
     const Word* __restrict__ potentials;  // null if there are none
 
@@ -78,8 +83,8 @@ struct Push {
     __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
         if (ahead) return;
         const int tail = rows.tag[row];
-        __stcg(search.next + tail, word(sum(value(rows.key[row]), weight)));
-        __stcg(search.cursor + tail, place);
+        __stcg(&search.states[tail].next, word(sum(value(rows.key[row]), weight)));
+        __stcg(&search.states[tail].cursor, place);
     }
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
     // Returns the distance that the head had.
@@ -154,7 +159,7 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
     bool waits = false;
     if (mine) {
         distance = __ldcg(search.distances + vertex);
-        const Word pushed = __ldcg(search.pushed + vertex);
+        const Word pushed = __ldcg(&search.states[vertex].pushed);
         begin = search.indptr[vertex];
         const long long degree = search.indptr[vertex + 1] - begin;
         waits = degree > SHORT;
@@ -166,9 +171,9 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
     if (wanted < length) {
         waits = true;
     } else if (length) {
-        __stcg(search.pushed + vertex, distance);
-        __stcg(search.next + vertex, UNREACHABLE);
-        __stcg(search.cursor + vertex, length);
+        __stcg(&search.states[vertex].pushed, distance);
+        __stcg(&search.states[vertex].next, UNREACHABLE);
+        __stcg(&search.states[vertex].cursor, length);
     }
     push.queue.store(waits, vertex);
 }
@@ -189,10 +194,10 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
         Word distance = 0;
         if (mine) {
             vertex = __ldcg(list + first + lane);
-            const Word pushed = __ldcg(search.pushed + vertex);
+            const Word pushed = __ldcg(&search.states[vertex].pushed);
             distance = sources ? pushed : __ldcg(search.distances + vertex);
             begin = search.indptr[vertex];
-            if (pushed == distance && !sources) place = __ldcg(search.cursor + vertex);
+            if (pushed == distance && !sources) place = __ldcg(&search.states[vertex].cursor);
             left = (int)(search.indptr[vertex + 1] - begin) - place;
         }
         bool holds = false;
@@ -213,8 +218,8 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
                 if (holds) {
                     const Value weight = search.weights[begin + end];
                     if (!Distance::fits(value(distance), weight)) note_overflow(grid.control, 1);
-                    __stcg(search.next + vertex, word(sum(value(distance), weight)));
-                    __stcg(search.cursor + vertex, end);
+                    __stcg(&search.states[vertex].next, word(sum(value(distance), weight)));
+                    __stcg(&search.states[vertex].cursor, end);
                 }
                 left = 0;
             }
@@ -226,15 +231,15 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
             place += wanted;
         }
         if (mine && !sources) {
-            __stcg(search.pushed + vertex, distance);
+            __stcg(&search.states[vertex].pushed, distance);
             if (!holds) {
                 // The vertex may be queued again for the distance just pushed: then all its arcs are relaxed already.
-                __stcg(search.next + vertex, UNREACHABLE);
-                __stcg(search.cursor + vertex, (int)(search.indptr[vertex + 1] - begin));
+                __stcg(&search.states[vertex].next, UNREACHABLE);
+                __stcg(&search.states[vertex].cursor, (int)(search.indptr[vertex + 1] - begin));
             }
         }
-        const bool piles = mine && holds && !sources && __ldcg(search.piled + vertex) != window;
-        if (piles) __stcg(search.piled + vertex, window);
+        const bool piles = mine && holds && !sources && __ldcg(&search.states[vertex].piled) != window;
+        if (piles) __stcg(&search.states[vertex].piled, window);
         pile.append(piles, vertex);
         for (int i = 0; i < ahead && queue.count; ++i) run_ahead(search, rows, push, touched);
     });
@@ -273,7 +278,7 @@ __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece*
         if (mine) {
             distance = __ldcg(search.distances + vertex);
             if (distance < settled) {
-                __stcg(search.next + vertex, UNREACHABLE);
+                __stcg(&search.states[vertex].next, UNREACHABLE);
             } else {
                 begin = search.in_indptr[vertex];
                 left = (int)(search.in_indptr[vertex + 1] - begin);
@@ -335,8 +340,8 @@ __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stag
         int vertex = 0;
         if (first + lane < size) {
             vertex = list ? __ldcg(list + first + lane) : (int)first + lane;
-            const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(search.pushed + vertex);
-            Word from = __ldcg(search.next + vertex);
+            const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(&search.states[vertex].pushed);
+            Word from = __ldcg(&search.states[vertex].next);
             if (distance != pushed) {
                 from = vertex < search.active && search.passes(vertex) ? search.key(vertex, distance) : UNREACHABLE;
             }
@@ -347,7 +352,7 @@ __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stag
                 if (distance >= low) {
                     entering += search.in_indptr[vertex + 1] - search.in_indptr[vertex];
                 } else if (distance == pushed && from < UNREACHABLE) {
-                    held += search.indptr[vertex + 1] - search.indptr[vertex] - __ldcg(search.cursor + vertex);
+                    held += search.indptr[vertex + 1] - search.indptr[vertex] - __ldcg(&search.states[vertex].cursor);
                 }
             }
         }
@@ -440,10 +445,8 @@ struct Run {
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n; v += threads) {
             __stcg(search.distances + v, UNREACHABLE);
-            __stcg(search.pushed + v, UNREACHABLE);
-            __stcg(search.next + v, UNREACHABLE);
+            search.states[v] = State{UNREACHABLE, UNREACHABLE, 0, 0};
             __stcg(search.queued + v, 0);
-            __stcg(search.piled + v, 0);
             if (SIGNED) __stcg(search.parents + v, -1);
         }
         grid.barrier();
@@ -458,7 +461,7 @@ struct Run {
                 __stcg(search.distances + vertex, distance);
                 closed_source = vertex < search.active && !search.passes(vertex);
                 open_source = vertex < search.active && !closed_source;
-                if (closed_source) __stcg(search.pushed + vertex, distance);
+                if (closed_source) __stcg(&search.states[vertex].pushed, distance);
                 if (open_source) due = min(due, (long long)search.key(vertex, distance));
             }
             closed_sources.append(closed_source, vertex);
@@ -483,13 +486,13 @@ struct Run {
                 const Word distance = word(((const Value*)search.distances)[vertex] + Value(0));
                 __stcg(search.distances + vertex, distance);
                 __stcg(search.queued + vertex, 0);
-                __stcg(search.piled + vertex, 0);
+                __stcg(&search.states[vertex].piled, 0);
                 if (SIGNED && !resumes) __stcg(search.parents + vertex, -1);
                 if (!resumes) {
                     const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
                     closed_source = starts && vertex < search.active && !search.passes(vertex);
-                    __stcg(search.pushed + vertex, starts && !closed_source ? UNREACHABLE : distance);
-                    __stcg(search.next + vertex, UNREACHABLE);
+                    __stcg(&search.states[vertex].pushed, starts && !closed_source ? UNREACHABLE : distance);
+                    __stcg(&search.states[vertex].next, UNREACHABLE);
                 }
             }
             sources.append(closed_source, vertex);
@@ -562,7 +565,7 @@ struct Run {
     __device__ void restart_pieces(int size) {
         const Piece* rest = pieces_of(grid.step - 1);
         for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
-            __stcg(search.pushed + __ldcg(&rest[i].vertex), UNREACHABLE);
+            __stcg(&search.states[__ldcg(&rest[i].vertex)].pushed, UNREACHABLE);
         }
     }
 
@@ -622,14 +625,15 @@ struct Run {
     }
 };
 
-// The arguments of a search, except the arrays that it only reads. distances, pushed, next (n) words, cursor, queued,
-// piled (n), parents (n) if SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: number of
-// vertices that may have arcs into them, if in_indptr is given; 0: no pulls. A launch that stops after `most_rounds`
-// leaves finished = 0, and a launch with `resume` continues it.
+// The arguments of a search, except the arrays that it only reads. distances, states and queued (n), parents (n) if
+// SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: number of vertices that may have arcs
+// into them, if in_indptr is given; 0: no pulls. A launch that stops after `most_rounds` leaves finished = 0, and a launch
+// with `resume` continues it.
 struct Arguments {
-    Word *distances, *pushed, *next;
+    Word* distances;
+    State* states;
     const Word* potentials;  // null if there are none
-    int *cursor, *queued, *piled, *parents, *queues, *piles;
+    int *queued, *parents, *queues, *piles;
     Piece* pieces;
     Control* control;
     Value* result;  // null: `distances` are improved in place
@@ -654,11 +658,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ int staged[WARPS][2][64];
     __shared__ Tally tallies[2];
     const int warp = threadIdx.x / 32;
-    const Search search{indptr,       indices,       weights,         in_indptr,
-                        in_indices,   in_weights,    through,         given.has_through != 0,
-                        given.n,      given.active,  given.ahead,     given.distances,
-                        given.pushed, given.next,    given.cursor,    given.queued,
-                        given.piled,  given.parents, given.potentials};
+    const Search search{indptr,       indices,      weights,       in_indptr,
+                        in_indices,   in_weights,   through,       given.has_through != 0,
+                        given.n,      given.active, given.ahead,   given.distances,
+                        given.states, given.queued, given.parents, given.potentials};
     Control* const control = given.control;
     Grid grid{control, tallies[0], tallies[1]};
     Run run{search,         grid,         all_rows[warp],       staged[warp],  given.queues, given.piles,
