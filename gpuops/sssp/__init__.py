@@ -52,7 +52,8 @@ def shortest_distances(
     Returns
     -------
     (n,) array
-        Of the library and dtype of `graph`, in the original numbering; unreachable is +inf, or 2^31 - 1 for int32.
+        Of the library and dtype of `graph`, in the original numbering; unreachable is +inf, or 2^31 - 1 for int32. On a
+        GPU, a search with floats that are not negative returns before the device is done, like a function of CuPy.
 
     Raises
     ------

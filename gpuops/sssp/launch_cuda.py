@@ -80,7 +80,10 @@ class Control:
     """
 
     def __init__(self, dtype: np.dtype) -> None:
+        import cupy
+
         self.kinds = dtype, np.dtype(np.int32), np.dtype(np.int32)
+        self.copied = cupy.cuda.Event(disable_timing=True)  # the device has what `begin` copied
         self._take(4096)
 
     def _take(self, size: int) -> None:
@@ -113,6 +116,7 @@ class Control:
         for place, array in zip(places, beside, strict=True):
             place[:] = array
         self.data.copy_from_host_async(self.host_address, size)
+        self.copied.record()
         return views
 
     def get(self) -> tuple[Statistics, bool]:

@@ -1,6 +1,6 @@
 """The memory of a search on a GPU, which stays with the graph for later searches and trees.
 
-A search takes 40 bytes for each vertex (60 with float64), and a little more for long rows. With negative weights, the
+A search takes 40 bytes for each vertex (68 with float64), and a little more for long rows. With negative weights, the
 distances of an earlier search take 4 (8) more bytes for each vertex.
 """
 
@@ -83,23 +83,22 @@ class Memory:
         self.infinity = graph.dtype.type(outside_infinity(graph.dtype))
         n, word = graph.n, np.dtype(f"i{graph.dtype.itemsize}")
         inward = graph.in_indptr is not None and not signed
-        capacity = max(n // 8, LEAST_PILE)
+        capacity = max(n // 64, LEAST_PILE)
         with graph.weights.device:
-            self.distances, pushed, following = cupy.empty((3, n), word)
-            queued, piled = cupy.empty((2, n), np.int32)
+            self.distances = cupy.empty((n,), word)
+            states = cupy.zeros((n * 4 * word.itemsize,), np.uint8)
+            self.levels, self.roots = states[: 4 * n], states[4 * n :]  # of a tree
             self.parents = cupy.empty((n if signed else 1,), np.int32)
             self.arrays = {
-                "pushed": pushed,
-                "next": following,
-                "cursor": cupy.zeros((n,), np.int32),
-                "queued": queued,
-                "piled": piled,
+                "states": states,
+                "queued": cupy.empty((n,), np.int32),
                 "parents": self.parents,
                 "queues": cupy.empty((2, n), np.int32),
                 "piles": cupy.empty((2, capacity), np.int32),
                 "pieces": pieces(graph, self.program),
             }
             self.control = Control(graph.dtype)
+            self.done = cupy.cuda.Event(disable_timing=True)  # the end of the last launch with this memory
         self.given = given = np.zeros((), _ARGUMENTS[graph.dtype.name])
         for name, array in self.arrays.items():
             given[name] = array.data.ptr
@@ -126,18 +125,23 @@ class Memory:
 
 @kept_with_graph
 def idle(_graph: Any) -> dict[bool, list[Memory]]:
-    """Return the memory of finished searches, by whether a search is signed."""
+    """Return the memory of earlier searches, by whether a search is signed."""
     return {False: [], True: []}
 
 
 def take(graph: Any, signed: bool) -> Memory:
-    """Return the memory of a finished search, or new memory."""
+    """Return the memory of an earlier search, or new memory; launches with it wait on the device for that search."""
+    import cupy
+
     try:
-        return idle(graph)[signed].pop()
+        memory = idle(graph)[signed].pop()
     except IndexError:
         return Memory(graph, signed)
+    cupy.cuda.get_current_stream().wait_event(memory.done)
+    return memory
 
 
 def give_back(graph: Any, signed: bool, memory: Memory) -> None:
-    """Let later searches of the graph take the memory of a finished search."""
+    """Let later searches of the graph take the memory of a search that was launched."""
+    memory.done.record()
     idle(graph)[signed].append(memory)

@@ -10,7 +10,8 @@
 //              work: so each warp relaxes the vertices that it found itself, a few times, before it queues the rest.
 //     pull     Once settled vertices hold back more than PULL times the arcs that lead to unsettled vertices, every
 //              unsettled vertex takes the minimum over its arcs from settled vertices, as far as their weights can
-//              still improve its distance. Then the arcs that settled vertices held back are done.
+//              still improve its distance. Then the arcs that settled vertices held back are done. If few arcs lead to
+//              unsettled vertices, the next window is the last: narrow windows cost more rounds than they save arcs.
 //
 // With negative weights no vertex is ever settled, there is no pull, and a window only determines the order of work: a
 // vertex that falls below `low` relaxes its arcs at once, and heavy arcs wait. The distances of an earlier search, from
@@ -29,6 +30,14 @@
 
 #include "search.cuh"
 
+// The state of a vertex; a sector of memory has all of it.
+struct alignas(16) State {
+    Word pushed;  // the distance at which the vertex last relaxed its arcs
+    Word next;    // the sum of the arc at the cursor, at which the vertex is due
+    int cursor;   // the first arc that is held back; never below 0, since a racing warp may read an old value
+    int piled;    // the window that last piled the vertex
+};
+
 struct Search {
     const long long* __restrict__ indptr;
     const int* __restrict__ indices;
@@ -41,11 +50,8 @@ struct Search {
     int n, active;  // active: the number of vertices with arcs, which come first
     int ahead;      // how often a warp relaxes the vertices that it found before it queues them
     Word* distances;
-    Word* pushed;  // the distance at which the vertex last relaxed its arcs
-    Word* next;    // the sum of the arc at the cursor, at which the vertex is due
-    int* cursor;   // the first arc that is held back; never below 0, since a racing warp may read an old value
-    int* queued;   // the step that last queued the vertex
-    int* piled;    // the window that last piled the vertex
+    State* states;
+    int* queued;  // the step that last queued the vertex
     int* parents;
     const Word* __restrict__ potentials;  // null if there are none
 
@@ -77,15 +83,20 @@ struct Push {
     __device__ void refuse(const Rows& rows, int row, int place, Value weight) const {
         if (ahead) return;
         const int tail = rows.tag[row];
-        __stcg(search.next + tail, word(sum(value(rows.key[row]), weight)));
-        __stcg(search.cursor + tail, place);
+        __stcg(&search.states[tail].next, word(sum(value(rows.key[row]), weight)));
+        __stcg(&search.states[tail].cursor, place);
     }
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
-    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) {
+    // Returns the distance that the head had.
+    __device__ Word offer(const Rows& rows, int row, int head, Value weight, Word known) const {
+        const Word candidate = word(sum(value(rows.key[row]), weight));
+        return candidate < known ? atomicMin(search.distances + head, candidate) : known;
+    }
+    __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word before, bool live) {
         bool queues = false;
         if (live) {
             const Word candidate = word(sum(value(rows.key[row]), weight));
-            if (candidate < known && candidate < atomicMin(search.distances + head, candidate)) {
+            if (candidate < before) {
                 if (SIGNED) __stcg(search.parents + head, rows.tag[row]);
                 queues = collects && head < search.active && search.passes(head);
                 if (search.keyed() && search.key(head, candidate) >= high) queues = false;
@@ -103,17 +114,24 @@ struct Pull {
     Word settled;
     Value low;
 
-    __device__ bool wants(const Rows& rows, int row, Value weight) const {
+    // Whether an arc of this weight, or a heavier arc, may improve the distance of the head.
+    __device__ bool goes_on(Word distance, Value weight) const {
         if (!Distance::fits(low, weight)) note_overflow(control, 1);
-        return word(sum(low, weight)) < rows.key[row];
+        return word(sum(low, weight)) < distance;
     }
+    __device__ Word candidate(int tail, Value weight, Word known) const {
+        if (known >= settled || !search.passes(tail)) return UNREACHABLE;
+        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
+        return word(sum(value(known), weight));
+    }
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const { return goes_on(rows.key[row], weight); }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int tail) const { return __ldcg(search.distances + tail); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(Rows& rows, int row, int, int tail, Value weight, Word known, bool live) const {
-        if (!live || known >= settled || !search.passes(tail)) return;
-        if (!Distance::fits(value(known), weight)) note_overflow(control, 1);
-        const Word candidate = word(sum(value(known), weight));
-        if (candidate < rows.key[row]) atomicMin(&rows.key[row], candidate);
+        const Word offered = live ? candidate(tail, weight, known) : UNREACHABLE;
+        if (offered < UNREACHABLE && offered < rows.key[row]) atomicMin(&rows.key[row], offered);
     }
 };
 
@@ -125,6 +143,7 @@ struct Unfit {
     __device__ bool wants(const Rows&, int, Value) const { return true; }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return __ldcg(search.distances + head); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(const Rows& rows, int row, int, int, Value weight, Word known, bool live) const {
         if (live && known == UNREACHABLE && !Distance::fits(value(rows.key[row]), weight)) note_overflow(control, 2);
     }
@@ -140,7 +159,7 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
     bool waits = false;
     if (mine) {
         distance = __ldcg(search.distances + vertex);
-        const Word pushed = __ldcg(search.pushed + vertex);
+        const Word pushed = __ldcg(&search.states[vertex].pushed);
         begin = search.indptr[vertex];
         const long long degree = search.indptr[vertex + 1] - begin;
         waits = degree > SHORT;
@@ -152,9 +171,9 @@ __device__ inline void run_ahead(const Search& search, Rows& rows, Push& push, l
     if (wanted < length) {
         waits = true;
     } else if (length) {
-        __stcg(search.pushed + vertex, distance);
-        __stcg(search.next + vertex, UNREACHABLE);
-        __stcg(search.cursor + vertex, length);
+        __stcg(&search.states[vertex].pushed, distance);
+        __stcg(&search.states[vertex].next, UNREACHABLE);
+        __stcg(&search.states[vertex].cursor, length);
     }
     push.queue.store(waits, vertex);
 }
@@ -175,10 +194,10 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
         Word distance = 0;
         if (mine) {
             vertex = __ldcg(list + first + lane);
-            const Word pushed = __ldcg(search.pushed + vertex);
+            const Word pushed = __ldcg(&search.states[vertex].pushed);
             distance = sources ? pushed : __ldcg(search.distances + vertex);
             begin = search.indptr[vertex];
-            if (pushed == distance && !sources) place = __ldcg(search.cursor + vertex);
+            if (pushed == distance && !sources) place = __ldcg(&search.states[vertex].cursor);
             left = (int)(search.indptr[vertex + 1] - begin) - place;
         }
         bool holds = false;
@@ -199,8 +218,8 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
                 if (holds) {
                     const Value weight = search.weights[begin + end];
                     if (!Distance::fits(value(distance), weight)) note_overflow(grid.control, 1);
-                    __stcg(search.next + vertex, word(sum(value(distance), weight)));
-                    __stcg(search.cursor + vertex, end);
+                    __stcg(&search.states[vertex].next, word(sum(value(distance), weight)));
+                    __stcg(&search.states[vertex].cursor, end);
                 }
                 left = 0;
             }
@@ -212,15 +231,15 @@ __device__ inline void relax(const Search& search, Grid& grid, Rows& rows, Stage
             place += wanted;
         }
         if (mine && !sources) {
-            __stcg(search.pushed + vertex, distance);
+            __stcg(&search.states[vertex].pushed, distance);
             if (!holds) {
                 // The vertex may be queued again for the distance just pushed: then all its arcs are relaxed already.
-                __stcg(search.next + vertex, UNREACHABLE);
-                __stcg(search.cursor + vertex, (int)(search.indptr[vertex + 1] - begin));
+                __stcg(&search.states[vertex].next, UNREACHABLE);
+                __stcg(&search.states[vertex].cursor, (int)(search.indptr[vertex + 1] - begin));
             }
         }
-        const bool piles = mine && holds && !sources && __ldcg(search.piled + vertex) != window;
-        if (piles) __stcg(search.piled + vertex, window);
+        const bool piles = mine && holds && !sources && __ldcg(&search.states[vertex].piled) != window;
+        if (piles) __stcg(&search.states[vertex].piled, window);
         pile.append(piles, vertex);
         for (int i = 0; i < ahead && queue.count; ++i) run_ahead(search, rows, push, touched);
     });
@@ -244,7 +263,8 @@ __device__ inline void relax_pieces(const Search& search, Grid& grid, Rows& rows
     Grid::count(grid.local.touched, touched);
 }
 
-// Every unsettled vertex takes the minimum over its arcs from settled vertices.
+// Every unsettled vertex takes the minimum over its arcs from settled vertices. For most vertices few arcs can improve
+// the distance: a lane reads ALONE arcs of its row, before all lanes of the warp read what is left of their rows.
 __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece* pieces, int size, Word settled,
                             Value low) {
     const int lane = threadIdx.x % 32;
@@ -258,13 +278,23 @@ __device__ inline void pull(const Search& search, Grid& grid, Rows& rows, Piece*
         if (mine) {
             distance = __ldcg(search.distances + vertex);
             if (distance < settled) {
-                __stcg(search.next + vertex, UNREACHABLE);
+                __stcg(&search.states[vertex].next, UNREACHABLE);
             } else {
                 begin = search.in_indptr[vertex];
                 left = (int)(search.in_indptr[vertex + 1] - begin);
             }
         }
         const Word known = distance;
+        for (; place < ALONE && left > 0; ++place, --left) {
+            const Value weight = search.in_weights[begin + place];
+            const int tail = search.in_indices[begin + place];
+            ++touched;
+            if (!visitor.goes_on(distance, weight)) {
+                left = 0;
+                break;
+            }
+            distance = min(distance, visitor.candidate(tail, weight, visitor.load(tail)));
+        }
         for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
             if (part >= PIECE && left > PIECE) {
                 cut(grid, pieces, vertex, distance, place, left);
@@ -310,8 +340,8 @@ __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stag
         int vertex = 0;
         if (first + lane < size) {
             vertex = list ? __ldcg(list + first + lane) : (int)first + lane;
-            const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(search.pushed + vertex);
-            Word from = __ldcg(search.next + vertex);
+            const Word distance = __ldcg(search.distances + vertex), pushed = __ldcg(&search.states[vertex].pushed);
+            Word from = __ldcg(&search.states[vertex].next);
             if (distance != pushed) {
                 from = vertex < search.active && search.passes(vertex) ? search.key(vertex, distance) : UNREACHABLE;
             }
@@ -322,7 +352,7 @@ __device__ inline void open(const Search& search, Grid& grid, Stage& queue, Stag
                 if (distance >= low) {
                     entering += search.in_indptr[vertex + 1] - search.in_indptr[vertex];
                 } else if (distance == pushed && from < UNREACHABLE) {
-                    held += search.indptr[vertex + 1] - search.indptr[vertex] - __ldcg(search.cursor + vertex);
+                    held += search.indptr[vertex + 1] - search.indptr[vertex] - __ldcg(&search.states[vertex].cursor);
                 }
             }
         }
@@ -410,32 +440,37 @@ struct Run {
         touched += grid.last.touched;
     }
 
-    // Starts from the sources, given in the original numbering; closed sources are queued.
+    // Starts from the sources, given in the original numbering: closed sources are queued, other sources are piled.
     __device__ void begin_at(const int* rank, const int* sources, const Value* starts, int size) {
         const int lane = threadIdx.x % 32, threads = gridDim.x * THREADS;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < search.n; v += threads) {
             __stcg(search.distances + v, UNREACHABLE);
-            __stcg(search.pushed + v, UNREACHABLE);
-            __stcg(search.next + v, UNREACHABLE);
+            search.states[v] = State{UNREACHABLE, UNREACHABLE, 0, 0};
             __stcg(search.queued + v, 0);
-            __stcg(search.piled + v, 0);
             if (SIGNED) __stcg(search.parents + v, -1);
         }
         grid.barrier();
-        Stage closed_sources = queue();
+        Stage closed_sources = queue(), open_sources = pile();
+        long long due = NEVER;
         for (long long first = (long long)blockIdx.x * THREADS + threadIdx.x - lane; first < size; first += threads) {
-            bool closed_source = false;
+            bool closed_source = false, open_source = false;
             int vertex = 0;
             if (first + lane < size) {
                 vertex = rank[sources[first + lane]];
                 const Word distance = word(starts[first + lane] + Value(0));
                 __stcg(search.distances + vertex, distance);
                 closed_source = vertex < search.active && !search.passes(vertex);
-                if (closed_source) __stcg(search.pushed + vertex, distance);
+                open_source = vertex < search.active && !closed_source;
+                if (closed_source) __stcg(&search.states[vertex].pushed, distance);
+                if (open_source) due = min(due, (long long)search.key(vertex, distance));
             }
             closed_sources.append(closed_source, vertex);
+            open_sources.append(open_source, vertex);
         }
         closed_sources.flush();
+        open_sources.flush();
+        Grid::earliest(grid.local.due, due);
+        scans = search.has_through;  // closed sources do not queue the heads of their arcs
         grid.barrier();
     }
 
@@ -451,13 +486,13 @@ struct Run {
                 const Word distance = word(((const Value*)search.distances)[vertex] + Value(0));
                 __stcg(search.distances + vertex, distance);
                 __stcg(search.queued + vertex, 0);
-                __stcg(search.piled + vertex, 0);
+                __stcg(&search.states[vertex].piled, 0);
                 if (SIGNED && !resumes) __stcg(search.parents + vertex, -1);
                 if (!resumes) {
                     const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
                     closed_source = starts && vertex < search.active && !search.passes(vertex);
-                    __stcg(search.pushed + vertex, starts && !closed_source ? UNREACHABLE : distance);
-                    __stcg(search.next + vertex, UNREACHABLE);
+                    __stcg(&search.states[vertex].pushed, starts && !closed_source ? UNREACHABLE : distance);
+                    __stcg(&search.states[vertex].next, UNREACHABLE);
                 }
             }
             sources.append(closed_source, vertex);
@@ -485,8 +520,10 @@ struct Run {
         return all && entered && low > LOWEST && (double)grid.last.open * PULL < (double)grid.last.held;
     }
 
-    // Every unsettled vertex takes the minimum over its arcs from settled vertices.
-    __device__ void pull_from_settled() {
+    // Every unsettled vertex takes the minimum over its arcs from settled vertices. The next window is the last if any
+    // narrower window would be too narrow.
+    __device__ void pull_from_settled(Word end) {
+        if (grid.last.open < search.indptr[search.n] / WIDEN) high = end;
         pull(search, grid, rows, pieces_of(grid.step), entered, low, pulled);
         barrier();
         if (grid.last.pieces) {
@@ -528,7 +565,7 @@ struct Run {
     __device__ void restart_pieces(int size) {
         const Piece* rest = pieces_of(grid.step - 1);
         for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
-            __stcg(search.pushed + __ldcg(&rest[i].vertex), UNREACHABLE);
+            __stcg(&search.states[__ldcg(&rest[i].vertex)].pushed, UNREACHABLE);
         }
     }
 
@@ -588,14 +625,15 @@ struct Run {
     }
 };
 
-// The arguments of a search, except the arrays that it only reads. distances, pushed, next (n) words, cursor, queued,
-// piled (n), parents (n) if SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: number of
-// vertices that may have arcs into them, if in_indptr is given; 0: no pulls. A launch that stops after `most_rounds`
-// leaves finished = 0, and a launch with `resume` continues it.
+// The arguments of a search, except the arrays that it only reads. distances, states and queued (n), parents (n) if
+// SIGNED; queues (2, n), piles (2, capacity), pieces (2, piece_capacity). entered: number of vertices that may have arcs
+// into them, if in_indptr is given; 0: no pulls. A launch that stops after `most_rounds` leaves finished = 0, and a launch
+// with `resume` continues it.
 struct Arguments {
-    Word *distances, *pushed, *next;
+    Word* distances;
+    State* states;
     const Word* potentials;  // null if there are none
-    int *cursor, *queued, *piled, *parents, *queues, *piles;
+    int *queued, *parents, *queues, *piles;
     Piece* pieces;
     Control* control;
     Value* result;  // null: `distances` are improved in place
@@ -620,11 +658,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ int staged[WARPS][2][64];
     __shared__ Tally tallies[2];
     const int warp = threadIdx.x / 32;
-    const Search search{indptr,       indices,       weights,         in_indptr,
-                        in_indices,   in_weights,    through,         given.has_through != 0,
-                        given.n,      given.active,  given.ahead,     given.distances,
-                        given.pushed, given.next,    given.cursor,    given.queued,
-                        given.piled,  given.parents, given.potentials};
+    const Search search{indptr,       indices,      weights,       in_indptr,
+                        in_indices,   in_weights,   through,       given.has_through != 0,
+                        given.n,      given.active, given.ahead,   given.distances,
+                        given.states, given.queued, given.parents, given.potentials};
     Control* const control = given.control;
     Grid grid{control, tallies[0], tallies[1]};
     Run run{search,         grid,         all_rows[warp],       staged[warp],  given.queues, given.piles,
@@ -639,8 +676,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     bool finished = false, early = false;
     for (bool sources = true; !finished; sources = false) {
         if (!sources && run.open_window()) {
-            run.pull_from_settled();
-        } else if (!sources && !grid.last.queued) {
+            run.pull_from_settled(asked.end());
+        } else if (!grid.last.queued && !(sources && run.scans)) {
             const Word due = (Word)grid.last.due;
             finished = grid.last.due == NEVER || due >= asked.end();
             if (!run.windows) run.pulled = value(due);

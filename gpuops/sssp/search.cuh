@@ -15,6 +15,7 @@
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 constexpr int WARPS = THREADS / 32;
+constexpr int ALONE = 3;  // arcs of a row that a lane reads by itself, where rows end after few arcs
 
 using Distance = DISTANCE<SIGNED>;
 using Value = Distance::Value;
@@ -232,7 +233,9 @@ __device__ inline Piece piece_at(const Piece* pieces, long long i) {
 //
 //   wants(rows, row, weight)                     is the arc wanted? once false, false for the rest of the row
 //   refuse(rows, row, place, weight)             gets the first arc that is not wanted; `place` counts in the full row
-//   load(head)                                   loads a word of the head for `visit`
+//   load(head)                                   loads a word of the head
+//   offer(rows, row, head, weight, loaded)       may change the head, and returns the word for `visit`; for wanted arcs.
+//                                                No lane waits for the answer before it has made its next offer
 //   visit(rows, row, arc, head, weight, loaded, live)    all lanes call; a lane with a wanted arc is live
 //
 // `key` and `tag` belong to the row, and are returned as the visitor left them in `rows`. Returns the number of wanted
@@ -295,6 +298,10 @@ __device__ inline int walk(Rows& rows, const int* __restrict__ indices, const Va
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             if (live[u]) loaded[u] = visitor.load(head[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            if (live[u]) loaded[u] = visitor.offer(rows, row[u], head[u], weight[u], loaded[u]);
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {

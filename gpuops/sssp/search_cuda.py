@@ -1,7 +1,9 @@
 """Shortest paths from a set of vertices on a GPU, with the kernel of search.cu.
 
-A search is one cooperative launch: its blocks wait for each other on the device, round after round, and the host waits
-only for the end. With negative weights a launch stops from time to time, to look for a negative cycle.
+A search is one cooperative launch: its blocks wait for each other on the device, round after round. The host waits for
+the end only if the search may fail: sums of int32 may not fit, and with negative weights a launch stops from time to
+time, to look for a negative cycle. Otherwise the distances are on the device in the order of the current stream, as
+those of CuPy's functions are.
 
 CuPy compiles with -ftz=true: sums smaller than 1.2e-38 are 0 on a GPU.
 """
@@ -124,6 +126,10 @@ class Search:
             return True
         memory.program.launch_cooperative("search", self._arguments(pending, most_rounds))
         self.started = True
+        if self.begin is not None and not self.signed and self.graph.dtype.kind == "f":
+            memory.control.copied.synchronize()  # the next launch uses the same memory of the host
+            memory_cuda.give_back(self.graph, self.signed, memory)
+            return True
         try:
             found, finished = memory.control.get()
         except OverflowError:

@@ -34,14 +34,19 @@ struct Tree {
 struct FirstTight {
     const Tree& tree;
 
-    __device__ bool wants(const Rows& rows, int row, Value weight) const {
-        return SIGNED || word(weight) <= rows.key[row];
+    // Whether an arc of this weight, or a heavier arc, may be tight.
+    __device__ bool goes_on(Word distance, Value weight) const { return SIGNED || word(weight) <= distance; }
+    __device__ bool is_tight(Word distance, int tail, Value weight, Word known) const {
+        if (known == UNREACHABLE || (!SIGNED && known >= distance)) return false;
+        return word(sum(value(known), weight)) == distance && tree.pushes(tail);
     }
+
+    __device__ bool wants(const Rows& rows, int row, Value weight) const { return goes_on(rows.key[row], weight); }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int tail) const { return tree.distance(tail); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(Rows& rows, int row, int arc, int tail, Value weight, Word known, bool live) const {
-        if (!live || known == UNREACHABLE || (!SIGNED && known >= rows.key[row])) return;
-        if (word(sum(value(known), weight)) != rows.key[row] || !tree.pushes(tail)) return;
+        if (!live || !is_tight(rows.key[row], tail, weight, known)) return;
         atomicMin(&rows.tag[row], rows.before[row] + arc);
         atomicMin(&rows.end[row], arc);
     }
@@ -56,6 +61,7 @@ struct SmallestTail {
     }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return tree.distance(head); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) const {
         if (!live || (!SIGNED && known <= rows.key[row])) return;
         if (word(sum(value(rows.key[row]), weight)) != known) return;
@@ -76,6 +82,7 @@ struct NextLevel {
     }
     __device__ void refuse(const Rows&, int, int, Value) const {}
     __device__ Word load(int head) const { return tree.distance(head); }
+    __device__ Word offer(const Rows&, int, int, Value, Word known) const { return known; }
     __device__ void visit(const Rows& rows, int row, int, int head, Value weight, Word known, bool live) {
         bool queues = false;
         if (live && known < UNREACHABLE && word(sum(value(rows.key[row]), weight)) == known) {
@@ -97,12 +104,12 @@ struct NextLevel {
     }
 };
 
-// Reads `left` arcs of the row of every lane, as far as they are wanted; long rows are cut into pieces after a while.
+// Reads `left` arcs from `place` on of the row of every lane, as far as they are wanted; long rows are cut into pieces
+// after a while.
 template <class Visitor>
 __device__ inline void read_rows(Grid& grid, Rows& rows, const int* indices, const Value* weights, long long begin,
-                                 int left, Word key, int& tag, Piece* pieces, int vertex, long long& touched,
+                                 int place, int left, Word key, int& tag, Piece* pieces, int vertex, long long& touched,
                                  Visitor& visitor) {
-    int place = 0;
     for (int part = 8; __any_sync(ALL_LANES, left > 0); part = min(8 * part, 1 << 20)) {
         if (part >= PIECE && left > PIECE && pieces) {
             cut(grid, pieces, vertex, key, place, left);
@@ -153,8 +160,8 @@ struct Forest {
             const long long begin = pushes ? tree.indptr[vertex] : 0;
             const int left = pushes ? (int)(tree.indptr[vertex + 1] - begin) : 0;
             int tag = vertex;
-            read_rows(grid, rows, indices, weights, begin, left, distance, tag, pieces_of(grid.step), vertex, touched,
-                      smallest_tail);
+            read_rows(grid, rows, indices, weights, begin, 0, left, distance, tag, pieces_of(grid.step), vertex,
+                      touched, smallest_tail);
         });
         grid.barrier();
         read_pieces(smallest_tail);
@@ -167,31 +174,52 @@ struct Forest {
         grid.share(grid.last.pieces, 1, &grid.tally().taken_pieces, [&](long long i) {
             const Piece piece = piece_at(cut_off, i);
             int tag = piece.vertex;
-            read_rows(grid, rows, indices, weights, tree.indptr[piece.vertex] + piece.place,
+            read_rows(grid, rows, indices, weights, tree.indptr[piece.vertex] + piece.place, 0,
                       threadIdx.x % 32 ? 0 : piece.length, tree.distance(piece.vertex), tag, nullptr, 0, touched,
                       visitor);
         });
     }
 
-    // With transposed rows: every vertex takes the tail of its first tight arc.
-    __device__ void look_back() {
+    // With transposed rows: every vertex takes the tail of its first tight arc. Returns whether all vertices that are
+    // reached, except roots, have one. Most tails are at the first arc or soon after it: a lane looks alone at ALONE
+    // arcs of its row, before all lanes of the warp read what is left of their rows.
+    __device__ bool look_back() {
         FirstTight first_tight{tree};
+        long long unresolved = 0;
         grid.share(n, 32, &grid.tally().taken, [&](long long first) {
             const int vertex = (int)first + threadIdx.x % 32;
             const Word distance = vertex < n ? tree.distance(vertex) : UNREACHABLE;
             const bool looks = distance < UNREACHABLE && !tree.roots[vertex];
             const long long begin = looks ? in_indptr[vertex] : 0;
-            const int left = looks ? (int)(in_indptr[vertex + 1] - begin) : 0;
-            int place = UNRESOLVED;
-            read_rows(grid, rows, in_indices, in_weights, begin, left, distance, place, pieces_of(grid.step), vertex,
-                      touched, first_tight);
-            if (vertex < n) {
+            int left = looks ? (int)(in_indptr[vertex + 1] - begin) : 0, at = 0, place = UNRESOLVED;
+            unsigned tail = ~0u;
+            for (; at < ALONE && left > 0; ++at, --left) {
+                const Value weight = in_weights[begin + at];
+                const int other = in_indices[begin + at];
+                ++touched;
+                const bool tight = first_tight.is_tight(distance, other, weight, tree.distance(other));
+                if (tight) tail = other;
+                if (tight || !first_tight.goes_on(distance, weight)) {
+                    left = 0;
+                    break;
+                }
+            }
+            if (__any_sync(ALL_LANES, left > 0)) {
+                read_rows(grid, rows, in_indices, in_weights, begin, at, left, distance, place, pieces_of(grid.step),
+                          vertex, touched, first_tight);
+                if (place < UNRESOLVED) tail = in_indices[begin + place];
+            }
+            if (vertex < n) __stcg(tree.predecessors + vertex, tail);
+            if (looks && tail == ~0u) {
                 __stcg(tree.levels + vertex, UNRESOLVED);
-                __stcg(tree.predecessors + vertex, place < UNRESOLVED ? (unsigned)in_indices[begin + place] : ~0u);
+                ++unresolved;
             }
         });
+        Grid::count(grid.local.open, unresolved);
         grid.barrier();
+        const bool all = !grid.last.open;
         if (grid.last.pieces) look_back_along_pieces(first_tight, pieces_of(grid.step - 1), grid.last.pieces);
+        return all;
     }
 
     // Finds the place of the first tight arc in the pieces of each long row, keeps it in `levels`, and takes its tail.
@@ -295,11 +323,22 @@ struct Forest {
             int tail = mine ? __ldcg(list + first + lane) : 0;
             const long long begin = mine ? tree.indptr[tail] : 0;
             const int left = mine ? (int)(tree.indptr[tail + 1] - begin) : 0;
-            read_rows(grid, rows, indices, weights, begin, left, tree.distance(tail), tail, nullptr, 0, touched,
+            read_rows(grid, rows, indices, weights, begin, 0, left, tree.distance(tail), tail, nullptr, 0, touched,
                       visitor);
         });
         next.flush();
         grid.barrier();
+    }
+
+    // Without negative weights, only vertices without a predecessor are left to resolve.
+    __device__ void resolve_levels() {
+        int* const ancestors = queues;
+        grid.barrier();
+        if (SIGNED) follow_predecessors(ancestors);
+        resolve(ancestors);
+        if (!grid.last.open) return;
+        begin_levels();
+        while (grid.last.queued || grid.last.pieces) resolve_level();
     }
 
     __device__ void finish() {
@@ -325,24 +364,30 @@ struct Outside {
     const Value* __restrict__ distances;
 
     // Writes the distances in the internal numbering to `within`, and marks as roots the sources that are reached; if
-    // starts are given, only sources that are reached at their starts.
-    __device__ void bring_in(Grid& grid, int n, Value* within, bool* roots) const {
+    // starts are given, only sources that are reached at their starts. Returns whether a distance is negative.
+    __device__ bool bring_in(Grid& grid, int n, Value* within, bool* roots) const {
+        long long negative = 0;
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            within[v] = distances[order[v]];
+            const Value distance = distances[order[v]];
+            within[v] = distance;
             roots[v] = false;
+            negative += distance < 0;
         }
+        Grid::count(grid.local.open, negative);
         grid.barrier();
+        const bool found = grid.last.open > 0;
         for (int i = blockIdx.x * THREADS + threadIdx.x; i < source_count; i += gridDim.x * THREADS) {
             const int place = rank[sources[i]];
             const Value distance = distances[sources[i]];
             if (word(distance) < UNREACHABLE && (!has_starts || distance == starts[i])) roots[place] = true;
         }
         grid.barrier();
+        return found;
     }
     __device__ void bring_out(int n, const unsigned* predecessors, int* result) const {
         for (long long v = (long long)blockIdx.x * THREADS + threadIdx.x; v < n; v += (long long)gridDim.x * THREADS) {
-            const unsigned before = __ldcg(predecessors + v);
-            result[order[v]] = before == ~0u ? -1 : order[before];
+            const unsigned before = __ldcg(predecessors + rank[v]);
+            result[v] = before == ~0u ? -1 : order[before];
         }
     }
 };
@@ -379,27 +424,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Grid grid{control, tallies[0], tallies[1]};
     grid.start();
     const Outside outside{order, rank, sources, source_count, starts, has_starts != 0, distances};
-    if (has_result) {
-        outside.bring_in(grid, n, within, roots);
-        distances = within;
-    }
-    if (!SIGNED && any_negative(grid, distances, n)) return;
+    const bool negative = has_result ? outside.bring_in(grid, n, within, roots) : any_negative(grid, distances, n);
+    if (!SIGNED && negative) return;
+    if (has_result) distances = within;
     const Tree tree{indptr, distances, roots, through, has_through != 0, active, predecessors, levels};
     Forest forest{tree,       grid, all_rows[warp], staged[warp], indices,       weights, in_indptr, in_indices,
                   in_weights, n,    queues,         pieces,       piece_capacity};
+    bool resolved = false;
     if (has_in) {
-        forest.look_back();
+        resolved = forest.look_back();
     } else {
         forest.look_forth();
     }
-    grid.barrier();
-    int* const ancestors = queues;
-    if (SIGNED) forest.follow_predecessors(ancestors);
-    forest.resolve(ancestors);
-    if (grid.last.open) {
-        forest.begin_levels();
-        while (grid.last.queued || grid.last.pieces) forest.resolve_level();
-    }
+    if (SIGNED || !resolved) forest.resolve_levels();
     forest.finish();
     if (has_result) outside.bring_out(n, predecessors, result);
 }

@@ -57,7 +57,7 @@ def _grow(graph: Any, distances: Any, roots: Any, beside: tuple[np.ndarray, ...]
             starts, sources = memory.control.begin(*beside) or (levels, levels)
             outside = roots is None
             arguments = memory.tree | {
-                "roots": memory.arrays["piled"] if outside else roots,
+                "roots": memory.roots if outside else roots,
                 "predecessors": memory.arrays["queued"] if outside else result,
                 "order": graph.order if outside else levels,
                 "rank": graph.rank if outside else levels,
@@ -80,7 +80,7 @@ def _grow(graph: Any, distances: Any, roots: Any, beside: tuple[np.ndarray, ...]
 
 def _constants(graph: Any, memory: Memory) -> dict[str, Any]:
     """Return the arguments that are the same for every launch with this memory."""
-    inward, levels, pieces = graph.in_indptr is not None, memory.arrays["cursor"], memory.arrays["pieces"]
+    inward, levels, pieces = graph.in_indptr is not None, memory.levels, memory.arrays["pieces"]
     return {
         **arcs(graph, inward),
         "through": levels if graph.through is None else graph.through,

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.image import imread
 
+from clusters.errors import ClusterError
 from tilepath import cli
 from tilepath.cli import cluster, main
 from tilepath.cli.command import SECTIONS
@@ -466,3 +467,27 @@ def test_every_command_is_in_a_section_with_its_whole_summary():
     listed = [command.name for commands in SECTIONS.values() for command in commands]
     assert sorted(listed) == sorted(cli.tilepath.commands)
     assert "..." not in page.partition("Options:")[2]
+
+
+def test_sssp_takes_the_device_that_ends_first_and_says_why(tmp_path, monkeypatch):
+    """A large graph is worth the start of a GPU, a small one is not; options that name workers decide by themselves."""
+    started = []
+
+    def start(device, **options):
+        started.append(device)
+        raise ClusterError("not in this test")
+
+    def stderr(*arguments):
+        return CliRunner().invoke(cli.tilepath, ["sssp", *arguments, str(tmp_path / "p.zarr"), "--source", "1"]).stderr
+
+    monkeypatch.setattr("clusters.start", start)
+    monkeypatch.setattr("clusters.gpus.visible", lambda: ["0"])
+    monkeypatch.setattr("clusters.gpus.missing", lambda: None)
+    monkeypatch.setattr("gpuops.warming.is_cold", lambda: False)
+    assert "On the CPU: the run takes about " in stderr("rmat:10")
+    assert "On the GPU: the run takes about " in stderr("rmat:28")
+    for options in ["--device", "cpu"], ["--device", "gpu"], ["--workers", "1"]:
+        assert "On the " not in stderr("rmat:10", *options)
+    monkeypatch.setattr("clusters.gpus.visible", list)
+    assert "On the " not in stderr("rmat:10")
+    assert started == ["cpu", "gpu", "cpu", "gpu", "auto", "auto"]

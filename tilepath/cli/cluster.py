@@ -21,7 +21,8 @@ COORDINATION = (
     "Coordinate several workers by Dask's scheduler or by signals between workers; by default the run chooses."
 )
 
-OpenClient: TypeAlias = Callable[[], AbstractContextManager[Any]]
+OpenClient: TypeAlias = Callable[..., AbstractContextManager[Any]]
+ChooseDevice: TypeAlias = Callable[[], tuple[str, str]]
 
 _option = functools.partial(click.option, cls=ClusterOption)
 DEVICE = _option(
@@ -29,7 +30,7 @@ DEVICE = _option(
     type=click.Choice(DEVICES),
     default="auto",
     show_default=True,
-    help="auto: a GPU if there is one; without a cluster, only if the work is also large enough.",
+    help="auto: a GPU if there is one; without a cluster, and for `sssp`, only if the work is also large enough.",
 )
 OPTIONS = (
     DEVICE,
@@ -72,7 +73,8 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     """Add the cluster options to a command.
 
     `call` gets the argument `open_client`, a function that returns a client of the requested cluster as a context
-    manager. The command calls it after it has checked its stores, so that no cluster is started in vain.
+    manager. The command calls it after it has checked its stores, so that no cluster is started in vain; a command that
+    knows how long its work takes passes a function that chooses the device.
     """
 
     @functools.wraps(call)
@@ -118,17 +120,26 @@ def is_asked_for() -> bool:
     return any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in NAMES)
 
 
-def _open_client(options: dict[str, Any]) -> Any:
-    """Join the cluster that the options name, or start one; return its client, which is a context manager."""
+def _open_client(options: dict[str, Any], choose: ChooseDevice | None = None) -> Any:
+    """Join the cluster that the options name, or start one; return its client, which is a context manager.
+
+    If the machine has a GPU and the options leave it open which device computes, `choose` returns "cpu" or "gpu" and
+    the reason, which is printed. Without `choose`, a GPU computes.
+    """
     from clusters import join, start
-    from clusters.gpus import visible
+    from clusters.gpus import missing, visible
 
     if options["scheduler_file"] is not None and options["scheduler"] is not None:
         raise click.UsageError("--scheduler-file and --scheduler both name a cluster to join; give one of them")
     if options["scheduler_file"] is not None or options["scheduler"] is not None:
         client = join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
         return _with_dashboard(client, options["dashboard"])
-    if options["device"] != "cpu" and visible() and _is_cold():
+    device = options["device"]
+    if choose is not None and not any(options[name] for name in ("workers", "processes", "protocol")):
+        if device == "auto" and visible() and missing() is None:
+            device, reason = choose()
+            click.echo(f"On the {device.upper()}: {reason}", err=True)
+    if device != "cpu" and visible() and _is_cold():
         click.echo(
             "First use of the GPU here: kernels are compiled when first used. `tilepath warm` compiles all in advance.",
             err=True,
@@ -136,7 +147,7 @@ def _open_client(options: dict[str, Any]) -> Any:
     with Progress(1, "workers") as shown:
         shown.stage("starting workers")
         client = start(
-            device=options["device"],
+            device=device,
             workers=options["workers"],
             processes=options["processes"] or None,
             protocol=options["protocol"],

@@ -126,6 +126,7 @@ def sssp(
     """
     from gpuops.memory import size
     from pipelines import open_graph, single_source_shortest_paths
+    from pipelines.sssp.plan import faster_device
     from pipelines.stores.schema import store_bytes
     from pipelines.stores.vertex_names import UNKNOWN
     from pipelines.validation.certificates import rows_proved
@@ -136,7 +137,8 @@ def sssp(
     if chosen is None:
         raise click.UsageError("name the vertices to start from, with --source or --sources-file")
     wanted = _listed(opened, "target", targets, targets_file)
-    with open_client() as client:
+    rows = 1 if options["together"] else opened.n if every else len(chosen)
+    with open_client(lambda: faster_device(opened, rows)) as client:
         paths = single_source_shortest_paths(client, opened, out, chosen, targets=wanted, progress=True, **options)
     proved = f", {rows_proved(paths.shape[0])}" if options["verify"] else ""
     click.echo(f"{paths.describe()}, {size(store_bytes(out))}{proved}")

@@ -266,7 +266,8 @@ cuda = SimpleNamespace(
     Device=Device,
     is_available=lambda: True,
     alloc_pinned_memory=_alloc_pinned,
-    get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+    get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None, wait_event=lambda event: None),
+    Event=lambda disable_timing: SimpleNamespace(record=lambda: None, synchronize=lambda: None),
 )
 
 

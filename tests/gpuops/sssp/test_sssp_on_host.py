@@ -303,7 +303,7 @@ def test_no_cursor_is_what_memory_held_before(cupy, pending):
     graph = skewed(cupy, 3, "float32", "directed")
     search = search_cuda.Search(graph, cupy.asarray(start_from(graph, [2])), signed=False)
     assert search.run(cupy.asarray(np.arange(graph.n) == 2) if pending else None)
-    assert (search.memory.arrays["cursor"].get() >= 0).all()
+    assert (search.memory.arrays["states"].get().view(np.int32).reshape(graph.n, 4)[:, 2] >= 0).all()  # cursors
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [*zip(DTYPES, KINDS, strict=True)])
@@ -592,6 +592,8 @@ def test_searches_have_the_bits_of_the_cpu(cupy, dtype, reverse, closed, negativ
     seed = DTYPES.index(dtype)
     cupy.start(seed, 3)
     through = np.random.default_rng(seed).random(150) < 0.8 if closed else None
+    if closed:
+        through[0] = False  # the only source of the first searches
     host, device = on_both(cupy, arcs_outside(seed, dtype, negative=negative), through, reverse=reverse)
     asked = [{}] if negative else [{}, {"cutoff": 150}, {"targets": [3, 149]}, {"targets": [9], "cutoff": 30.5}]
     for sources, starts in ([0], None), ([5, 0, 149, 5, 70], [3, 1, 0, 2, 40]):
@@ -673,7 +675,7 @@ def test_a_search_ends_where_nothing_more_is_asked_for(cupy, options, monkeypatc
         begin = search_cuda.Beginning(np.array([0]), np.zeros(1, "float32"), result=result, **begin)
         search = search_cuda.Search(device, None, signed=False, begin=begin)
         search.run_to_the_end()
-        rounds.append(search.statistics.rounds)
+        rounds.append(search.memory.control.get()[0].rounds)
         last = search.memory
     assert rounds[0] >= n - 1 > 20 > rounds[1]
     assert np.isfinite(np.asarray(result)).sum() < 5
@@ -703,19 +705,25 @@ def test_memory_of_searches_is_freed_with_the_graph(cupy, reverse):
     assert memory() is None
 
 
-def test_a_search_waits_once_and_is_one_launch(cupy, monkeypatch):
-    device = on_both(cupy, arcs_outside(1, "float32"))[1]
+@pytest.mark.parametrize(("dtype", "negative", "waiting"), [("float32", 0, 0), ("int32", 0, 1), ("float32", 1, 1)])
+def test_a_search_is_one_launch_and_waits_only_if_it_may_fail(cupy, monkeypatch, dtype, negative, waiting):
+    device = on_both(cupy, arcs_outside(1, dtype, negative=negative))[1]
     shortest_distances(device, [0])
-    waits = []
+    waits, orders = [], []
     get = cupy.ndarray.get
     monkeypatch.setattr(cupy.ndarray, "get", lambda array, **options: waits.append(1) or get(array, **options))
-    stream = SimpleNamespace(synchronize=lambda: waits.append(1))
+    stream = SimpleNamespace(synchronize=lambda: waits.append(1), wait_event=orders.append)
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: stream)
+    memory, copies = memory_cuda.idle(device)[bool(negative)][0], []
+    copied = SimpleNamespace(record=lambda: None, synchronize=lambda: copies.append(1))
+    monkeypatch.setattr(memory.control, "copied", copied)
     before = cupy.launches
     distances = shortest_distances(device, [7])
-    assert (cupy.launches - before, len(waits)) == (1, 1)
+    assert (cupy.launches - before, len(waits)) == (1, waiting)
+    assert waits or copies  # else the tree would change what the search has not read yet
     shortest_path_tree(device, distances, [7])
-    assert (cupy.launches - before, len(waits)) == (2, 2)
+    assert (cupy.launches - before, len(waits)) == (2, waiting + 1)
+    assert orders == [memory.done] * 2  # both use the memory of the first search
 
 
 def test_a_search_looks_at_what_stays_as_it_is_once(cupy, monkeypatch):
