@@ -396,11 +396,11 @@ def test_without_a_mutation_nothing_is_caught(cupy):
 
 @pytest.mark.parametrize("condition", ["threadIdx.x < 64", "threadIdx.x % 2"])
 def test_a_divergent_barrier_is_named(cupy, monkeypatch, condition):
-    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "panel_closure" in place)
+    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "closure_tile" in place)
     edit_line(monkeypatch, place, "__syncthreads", f"if ({condition}) __syncthreads")
     cupy.start()
     with pytest.raises(cupy.KernelError, match=f"divergent barrier: .* waits at {re.escape(place)}"):
-        check_floyd_warshall(cupy, 65, "int32")
+        check_floyd_warshall(cupy, 33, "int32")
 
 
 # --- The shim itself ----------------------------------------------------------------------------------------------
