@@ -97,6 +97,12 @@ __device__ inline bool is_there(short x) {
     return x != (short)START;
 }
 
+// A value to publish. No distance is MISSING, but a matrix that breaks the rules may hold such a NaN or integer, and
+// whoever waits for it would wait for ever.
+__device__ inline Element told(Element x) {
+    return is_there(x) ? x : Element(infinity<Element>());
+}
+
 // All threads of a block wait for arrivals.
 __device__ inline void await(const unsigned* arrived, unsigned expected = 1) {
     if (threadIdx.x == 0) wait_for_arrivals(arrived, START + expected);
@@ -149,7 +155,7 @@ __device__ inline void store_part(Element* tile, const Own& own) {
     for (int r = 0; r < OWN; ++r) {
         Neighbours row;
 #pragma unroll
-        for (int s = 0; s < OWN; ++s) row.elements[s] = Element(own[r][s]);
+        for (int s = 0; s < OWN; ++s) row.elements[s] = told(Element(own[r][s]));
 #pragma unroll
         for (int a = 0; a < ACCESSES; ++a) __stcg(to + r * TILE / OWN * ACCESSES + a, row.bits[a]);
     }
@@ -274,7 +280,7 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
         __syncthreads();
         relax_strip(next, shared.right, relaxed_strip);
 #pragma unroll
-        for (int v = 0; v < VALUES; ++v) __stcg(published.pivots(j) + place(m, v), Element(next[v]));
+        for (int v = 0; v < VALUES; ++v) __stcg(published.pivots(j) + place(m, v), told(Element(next[v])));
         while (m + 1 < count && !load_next(m + 1)) __nanosleep(0);
     }
     finish_stores();
