@@ -11,12 +11,19 @@
 // There is no barrier of the grid: a block waits for the tiles that it reads. A tile is published when another block
 // needs it, into a place that no other stage uses, so blocks never race:
 //
-//     before[K,J]     d[K,J] before stage K           before[K,K]     d[K,K] before stage K - 1, then after it, by strips
-//     after[K,J]      new d[K,J], by strips           after[K,K]      d*[K,K]
+//     pivots[K]       d[K,K] after stage K - 1, by strips
+//     closed[K]       d*[K,K]
+//     before[K,J]     d[K,J] before stage K           before[K,K]     d[K,K] before stage K - 1
+//     after[K,J]      new d[K,J], by strips
 //     columns[I,K]    d[I,K] before stage K
 //
-// Each is stored tile by tile, as [n / TILE][n / TILE][TILE][TILE], padded with infinity. Loads bypass the first-level
-// cache, because other multiprocessors stored the data.
+// Each tile is [TILE][TILE], padded with infinity. Loads bypass the first-level cache, because other multiprocessors
+// stored the data.
+//
+// The way from a closed tile to the next tile of pivots decides how long a stage takes. On it, a value tells by itself
+// that it is there: in `pivots`, `closed`, before[K,K + 1], before[K + 1,K + 1] and columns[K + 1,K], every byte is MISSING
+// before. So a writer need not wait until its stores have arrived, as it has to before it announces them, and a reader
+// waits once, for the value. Other tiles are announced by counts of arrivals.
 //
 // Launch: cooperative, at most BLOCKS blocks on every multiprocessor: a block for one tile, else one more than there are
 // tiles, and BLOCKS - 1 more, such that the blocks that share the closer's multiprocessor may leave. With fewer blocks, at
@@ -26,20 +33,26 @@
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
 #include "../device/grid_barrier.cuh"
-#include "panel_closure.cuh"
+#include "../device/relaxed.cuh"
+#include "closure_tile.cuh"
 
-constexpr int MOST = 32;            // tiles in a row of a matrix, at most
-constexpr int STRIPS = TILE / OWN;  // strips of a tile, of OWN columns
+constexpr int MOST = 32;                      // tiles in a row of a matrix, at most
+constexpr int STRIPS = TILE / OWN;            // strips of a tile, of OWN columns
+constexpr int VALUES = TILE * OWN / THREADS;  // that a thread computes of a strip
 
-// Counts of arrivals; all 0 at the start of a launch. Blocks that wait for the same tile read the same line of the
-// cache, and few others do. An array is [MOST][MOST].
+// Of floats a NaN, of integers more than infinity. Every byte of `Arrivals` and of the tiles that tell by themselves that
+// they are there is MISSING at the start of a launch.
+constexpr int MISSING = Element(0.5) == Element(0) ? 0x7f : 0xff;
+constexpr unsigned START = MISSING * 0x1010101u;
+
+// Counts of arrivals from START on. Blocks that wait for the same tile read the same line of the cache, and few others
+// do. An array is [MOST][MOST].
 struct Arrivals {
     unsigned multiprocessor;  // 1 + the number of the closer's multiprocessor
     unsigned left, owners;    // blocks that have left, and that own a tile
     unsigned unused[29];
-    unsigned closed[1024];   // [J][K]: 1 once d*[K,K] is there, for the owners of column J
     unsigned before[1024];   // [J][K]: 1
-    unsigned after[1024];    // [J][K]: strips of new d[K,J]; [K][K]: strips of d[K,K] after stage K - 1
+    unsigned after[1024];    // [J][K]: strips of new d[K,J]
     unsigned columns[1024];  // [I][K]: 1
 };
 
@@ -49,37 +62,50 @@ __device__ inline unsigned multiprocessor() {
     return number;
 }
 
-// The published tiles.
+// The published tiles, in rows of `tiles`. TELLING rows have tiles that tell by themselves that they are there.
+constexpr int TELLING = 5;
 struct Published {
-    Element *before_, *after_, *columns_;
+    Element* first;
     int tiles;
 
-    __device__ Element* at(Element* matrix, int i, int j) const {
-        return matrix + (long long)(i * tiles + j) * TILE * TILE;
+    __device__ Element* at(int row, int j) const { return first + (long long)(row * tiles + j) * TILE * TILE; }
+    __device__ Element* pivots(int k) const { return at(0, k); }
+    __device__ Element* closed(int k) const { return at(1, k); }
+    __device__ Element* before(int k, int j) const {
+        return j == k ? at(2, k) : j == k + 1 ? at(3, k) : at(TELLING + k, j);
     }
-    __device__ Element* before(int k, int j) const { return at(before_, k, j); }
-    __device__ Element* after(int k, int j) const { return at(after_, k, j); }
-    __device__ Element* columns(int i, int k) const { return at(columns_, i, k); }
+    __device__ Element* columns(int i, int k) const { return i == k + 1 ? at(4, k) : at(TELLING + tiles + i, k); }
+    __device__ Element* after(int k, int j) const { return at(TELLING + 2 * tiles + k, j); }
 };
 
 struct Shared {
     Tile left, right;
-    Wide strips[TILE / 2][TILE + 4];  // columns of a tile, transposed: those of a block's strips
+    // Columns of a tile, transposed: those of a block's strips, and of one strip of new d[K,J], in turn in two places.
+    Wide strips[TILE / 2][TILE + 4], relaxed[2][OWN][TILE + 4];
 };
 
-struct Event {
-    const unsigned* arrived;
-    unsigned expected = 1;
-};
+__device__ inline bool is_there(float x) {
+    return __float_as_int(x) != (int)START;
+}
+__device__ inline bool is_there(double x) {
+    return __double_as_longlong(x) != -1;
+}
+__device__ inline bool is_there(int x) {
+    return x != (int)START;
+}
+__device__ inline bool is_there(short x) {
+    return x != (short)START;
+}
 
-// All threads of a block wait for up to four events.
-template <class... Events>
-__device__ inline void await(Events... events) {
-    const Event all[] = {events...};
-#pragma unroll
-    for (int e = 0; e < (int)sizeof...(events); ++e) {
-        if (threadIdx.x == e * (THREADS / 4)) wait_for_arrivals(all[e].arrived, all[e].expected);
-    }
+// A value to publish. No distance is MISSING, but a matrix that breaks the rules may hold such a NaN or integer, and
+// whoever waits for it would wait for ever.
+__device__ inline Element told(Element x) {
+    return is_there(x) ? x : Element(infinity<Element>());
+}
+
+// All threads of a block wait for arrivals.
+__device__ inline void await(const unsigned* arrived, unsigned expected = 1) {
+    if (threadIdx.x == 0) wait_for_arrivals(arrived, START + expected);
     __syncthreads();
 }
 
@@ -88,25 +114,39 @@ __device__ inline void finish_stores() {
     __syncthreads();  // before arrivals
 }
 
-// An arrival takes long, so that two of them are made by two warps.
-__device__ inline void announce(unsigned* arrived, unsigned times = 1, unsigned thread = 0) {
-    if (threadIdx.x == thread) arrive(arrived, times);
+__device__ inline void announce(unsigned* arrived, unsigned times = 1) {
+    if (threadIdx.x == 0) arrive(arrived, times);
 }
 
-// Loads a thread's part of a published tile. All loads are issued before the first value is used.
-__device__ inline void load_part(Own& own, const Element* tile) {
+// Loads a published value, and returns whether it is there.
+__device__ inline bool load_awaited(Wide& value, const Element* from) {
+    const Element element = load_relaxed(from);
+    value = element;
+    return is_there(element);
+}
+
+// The same for a thread's part of a tile. All loads are issued before the first value is used.
+__device__ inline bool load_part(Own& own, const Element* tile) {
     const Bits* from = (const Bits*)(tile + own_row() * TILE + own_column());
     Neighbours rows[OWN];
+    bool whole = true;
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
 #pragma unroll
-        for (int a = 0; a < ACCESSES; ++a) rows[r].bits[a] = __ldcg(from + r * TILE / OWN * ACCESSES + a);
+        for (int a = 0; a < ACCESSES; ++a) rows[r].bits[a] = load_relaxed(from + r * TILE / OWN * ACCESSES + a);
     }
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
 #pragma unroll
-        for (int s = 0; s < OWN; ++s) own[r][s] = rows[r].elements[s];
+        for (int s = 0; s < OWN; ++s) {
+            own[r][s] = rows[r].elements[s];
+            whole &= is_there(rows[r].elements[s]);
+        }
     }
+    return whole;
+}
+__device__ inline void await_part(Own& own, const Element* tile) {
+    while (!load_part(own, tile)) __nanosleep(0);
 }
 
 __device__ inline void store_part(Element* tile, const Own& own) {
@@ -115,7 +155,7 @@ __device__ inline void store_part(Element* tile, const Own& own) {
     for (int r = 0; r < OWN; ++r) {
         Neighbours row;
 #pragma unroll
-        for (int s = 0; s < OWN; ++s) row.elements[s] = Element(own[r][s]);
+        for (int s = 0; s < OWN; ++s) row.elements[s] = told(Element(own[r][s]));
 #pragma unroll
         for (int a = 0; a < ACCESSES; ++a) __stcg(to + r * TILE / OWN * ACCESSES + a, row.bits[a]);
     }
@@ -129,110 +169,122 @@ __device__ inline void share(Tile& tile, const Own& own) {
     }
 }
 
-// min(known, a (x) the strip) for an element of the strip.
-__device__ inline Wide relaxed_in_strip(Wide known, const Wide* a, const Wide* strip) {
-    Wide sums[2] = {known, infinity<Element>()};
-#pragma unroll 8
-    for (int p = 0; p < TILE; p += 4) {
-        Wide x[4], y[4];
+// A thread's values of a strip, of which it has VALUES that follow each other in a row: min(values, a (x) strip). PARTS
+// threads compute two rows together, each over its part of the depth, so that they load few operands.
+__device__ inline void relax_strip(Wide (&values)[VALUES], const Tile& a, const Wide (*strip)[TILE + 4]) {
+    constexpr int PARTS = 2 * OWN / VALUES;
+    const int part = threadIdx.x % PARTS, row = threadIdx.x / PARTS * 2;
+    Wide sums[2 * OWN];
+#pragma unroll
+    for (int v = 0; v < 2 * OWN; ++v) sums[v] = infinity<Element>();
+#pragma unroll
+    for (int p0 = 0; p0 < TILE; p0 += 4 * PARTS) {
+        const int p = p0 + 4 * part;
+        Wide x[2][4], y[OWN][4];
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
-            x[q] = a[p + q];
-            y[q] = strip[p + q];
-        }
-        sums[0] = relaxed(sums[0], x[0], y[0], x[1], y[1]);
-        sums[1] = relaxed(sums[1], x[2], y[2], x[3], y[3]);
-    }
-    return shorter(sums[0], sums[1]);
-}
-
-// Closes d[k,k], after its stage k - 1; a diagonal entry d[i][i] counts as min(d[i][i], 0).
-__device__ __forceinline__ void close_pivots(Own& own, double tolerance) {
-    if (own_row() == own_column()) {
 #pragma unroll
-        for (int r = 0; r < OWN; ++r) own[r][r] = shorter(own[r][r], Wide(0));
+            for (int r = 0; r < 2; ++r) x[r][q] = a[row + r][p + q];
+#pragma unroll
+            for (int s = 0; s < OWN; ++s) y[s][q] = strip[s][p + q];
+        }
+#pragma unroll
+        for (int v = 0; v < 2 * OWN; ++v) {
+#pragma unroll
+            for (int q = 0; q < 4; q += 2) {
+                sums[v] = relaxed(sums[v], x[v / OWN][q], y[v % OWN][q], x[v / OWN][q + 1], y[v % OWN][q + 1]);
+            }
+        }
     }
-    close_by_panels(own, tolerance);
+#pragma unroll
+    for (int lanes = PARTS / 2, count = OWN; lanes > 0; lanes /= 2, count /= 2) {
+        const bool upper = part & lanes;
+#pragma unroll
+        for (int v = 0; v < count; ++v) {
+            const Wide passed = __shfl_xor_sync(0xffffffffu, upper ? sums[v] : sums[v + count], lanes);
+            sums[v] = shorter(upper ? sums[v + count] : sums[v], passed);
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < VALUES; ++v) values[v] = shorter(values[v], sums[v]);
 }
 
-// The closer's work: d*[k,k].
-__device__ __forceinline__ void close_next(Element* d, long long stride, int n, double tolerance, Arrivals* arrivals,
+// The closer's work: d*[k,k]. A diagonal entry d[i][i] counts as min(d[i][i], 0).
+__device__ __forceinline__ void close_next(Element* d, long long stride, int n, double tolerance,
                                            const Published& published, int k) {
     Own own;
     if (k == 0) {
         load_own(own, d, stride, n, n);
     } else {
-        await(Event{arrivals->after + k * MOST + k, STRIPS});
-        load_part(own, published.before(k, k));
+        await_part(own, published.pivots(k));
     }
-    close_pivots(own, tolerance);
+    if (own_row() == own_column()) {
+#pragma unroll
+        for (int r = 0; r < OWN; ++r) own[r][r] = shorter(own[r][r], Wide(0));
+    }
+    close_tile(own, TILE, tolerance);
     if (published.tiles == 1) return store_own(d, stride, n, n, own);
-    store_part(published.after(k, k), own);
-    finish_stores();
-    if (threadIdx.x < published.tiles) arrive(arrivals->closed + threadIdx.x * MOST + k);
+    store_part(published.closed(k), own);
 }
 
 // Computes strips of new d[k,j], j != k, as the owner of tile (i, j), and for j = k + 1 of d[j,j].
 __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published& published, int k, int i, int j,
                                              Shared& shared) {
-    constexpr int VALUES = TILE * OWN / THREADS;  // that a thread computes of a strip
     const int tiles = published.tiles, first = (i - k + tiles) % tiles, count = (STRIPS - first + tiles - 1) / tiles;
     if (count <= 0) return;
     const bool goes_on = j == k + 1;
-    const int column = threadIdx.x % OWN, line = threadIdx.x / OWN;
+    const int column = threadIdx.x * VALUES % OWN, line = threadIdx.x * VALUES / OWN;
     // The strip m of the block is number first + m * tiles in the tile.
-    const auto place = [&](int m, int v) {
-        return (line + v * (THREADS / OWN)) * TILE + (first + m * tiles) * OWN + column;
-    };
-    const auto strip = [&](int m) { return shared.strips[m * OWN + column]; };
-    const Event closed{arrivals->closed + j * MOST + k}, row{arrivals->before + j * MOST + k};
+    const int of_thread = line * TILE + first * OWN + column;
+    const auto place = [&](int m, int v) { return of_thread + m * tiles * OWN + v; };
+    const auto strip = [&](int m) { return shared.strips + m * OWN; };
     Own pivots, known;
     Wide next[VALUES];  // of d[j,j]
     const auto load_next = [&](int m) {
+        bool whole = true;
 #pragma unroll
-        for (int v = 0; v < VALUES; ++v) next[v] = __ldcg(published.before(j, j) + place(m, v));
+        for (int v = 0; v < VALUES; ++v) whole &= load_awaited(next[v], published.before(j, j) + place(m, v));
+        return whole;
+    };
+    const auto load_strips = [&] {
+        bool whole = true;
+        for (int m = 0; m < count; ++m) {
+#pragma unroll
+            for (int v = 0; v < VALUES; ++v) {
+                whole &= load_awaited(strip(m)[column + v][line], published.before(k, j) + place(m, v));
+            }
+        }
+        return whole;
     };
     if (goes_on) {
-        await(closed, row, Event{arrivals->columns + j * MOST + k}, Event{arrivals->before + j * MOST + j});
-        load_part(known, published.columns(j, k));
-        load_next(0);
+        while (!(load_part(known, published.columns(j, k)) & load_strips() & load_next(0))) __nanosleep(0);
+        share(shared.right, known);
     } else {
-        await(closed, row);
+        await(arrivals->before + j * MOST + k);
+        load_strips();
     }
-    load_part(pivots, published.after(k, k));
-    for (int m = 0; m < count; ++m) {
-#pragma unroll
-        for (int v = 0; v < VALUES; ++v) {
-            strip(m)[line + v * (THREADS / OWN)] = __ldcg(published.before(k, j) + place(m, v));
-        }
-    }
+    await_part(pivots, published.closed(k));
     share(shared.left, pivots);
-    if (goes_on) share(shared.right, known);
     __syncthreads();
     for (int m = 0; m < count; ++m) {
         Wide values[VALUES];
 #pragma unroll
-        for (int v = 0; v < VALUES; ++v) {
-            const int r = line + v * (THREADS / OWN);
-            values[v] = relaxed_in_strip(strip(m)[r], shared.left[r], strip(m));
-            __stcg(published.after(k, j) + place(m, v), Element(values[v]));
-        }
+        for (int v = 0; v < VALUES; ++v) values[v] = strip(m)[column + v][line];
+        relax_strip(values, shared.left, strip(m));
+#pragma unroll
+        for (int v = 0; v < VALUES; ++v) __stcg(published.after(k, j) + place(m, v), Element(values[v]));
         if (!goes_on) continue;
-        __syncthreads();  // no thread reads the strip any more
+        auto& relaxed_strip = shared.relaxed[m % 2];
 #pragma unroll
-        for (int v = 0; v < VALUES; ++v) strip(m)[line + v * (THREADS / OWN)] = values[v];
+        for (int v = 0; v < VALUES; ++v) relaxed_strip[column + v][line] = values[v];
         __syncthreads();
+        relax_strip(next, shared.right, relaxed_strip);
 #pragma unroll
-        for (int v = 0; v < VALUES; ++v) {
-            const int r = line + v * (THREADS / OWN);
-            const Wide relaxed = relaxed_in_strip(next[v], shared.right[r], strip(m));
-            __stcg(published.before(j, j) + place(m, v), Element(relaxed));
-        }
-        if (m + 1 < count) load_next(m + 1);
+        for (int v = 0; v < VALUES; ++v) __stcg(published.pivots(j) + place(m, v), told(Element(next[v])));
+        while (m + 1 < count && !load_next(m + 1)) __nanosleep(0);
     }
     finish_stores();
-    if (goes_on) announce(arrivals->after + j * MOST + j, count);
-    announce(arrivals->after + j * MOST + k, count, THREADS / 2);
+    announce(arrivals->after + j * MOST + k, count);
 }
 
 // Computes tile (i, j) after stage k as its owner.
@@ -241,17 +293,24 @@ __device__ __forceinline__ void pass_tile(Own& own, Arrivals* arrivals, const Pu
     if (i != k) {
         Own known;
         if (j != k) {
-            await(Event{arrivals->columns + i * MOST + k});
-            load_part(known, published.columns(i, k));
+            if (i != k + 1) await(arrivals->columns + i * MOST + k);
+            await_part(known, published.columns(i, k));
             share(shared.left, known);
         } else {
             share(shared.left, own);
         }
     }
-    await(j == k ? Event{arrivals->closed + j * MOST + k} : Event{arrivals->after + j * MOST + k, STRIPS});
-    if (i == k) return load_part(own, published.after(k, j));
     Own known;
-    load_part(known, published.after(k, j));
+    if (j == k) {
+        await_part(known, published.closed(k));
+    } else {
+        await(arrivals->after + j * MOST + k, STRIPS);
+        load_part(known, published.after(k, j));
+    }
+    if (i == k) {
+        memcpy(own, known, sizeof own);
+        return;
+    }
     share(shared.right, known);
     __syncthreads();
     relax_tile(own, shared.left, shared.right);
@@ -261,15 +320,13 @@ __device__ __forceinline__ void pass_tile(Own& own, Arrivals* arrivals, const Pu
 // Publishes tile (i, j) after stage k, if another block needs it.
 __device__ __forceinline__ void publish(const Own& own, Arrivals* arrivals, const Published& published, int k, int i,
                                         int j) {
-    if (i == (i == j ? k + 2 : k + 1)) {
-        store_part(published.before(i, j), own);
-        finish_stores();
-        announce(arrivals->before + j * MOST + i);
-    } else if (i != j && j == k + 1) {
-        store_part(published.columns(i, j), own);
-        finish_stores();
-        announce(arrivals->columns + i * MOST + j);
-    }
+    if (i == j && i == k + 2) return store_part(published.before(i, j), own);
+    const bool is_row = i == k + 1, is_column = j == k + 1;
+    if (is_row == is_column) return;
+    store_part(is_row ? published.before(i, j) : published.columns(i, j), own);
+    if ((is_row ? j : i) == k + 2) return;  // the tile tells by itself that it is there
+    finish_stores();
+    announce(is_row ? arrivals->before + j * MOST + i : arrivals->columns + i * MOST + j);
 }
 
 // The number of the first tile that a block owns; `count` or more if none.
@@ -277,10 +334,10 @@ __device__ inline unsigned first_tile(Arrivals* arrivals, unsigned count) {
     if (gridDim.x <= count) return blockIdx.x - 1;
     __shared__ unsigned first;
     if (threadIdx.x == 0) {
-        wait_for_arrivals(&arrivals->multiprocessor, 1);
-        const bool beside = __ldcg(&arrivals->multiprocessor) == multiprocessor() + 1;
-        const bool leaves = beside && atomicAdd(&arrivals->left, 1u) < gridDim.x - 1 - count;
-        first = leaves ? count : atomicAdd(&arrivals->owners, 1u);
+        wait_for_arrivals(&arrivals->multiprocessor, START + 1);
+        const bool beside = __ldcg(&arrivals->multiprocessor) - START == multiprocessor() + 1;
+        const bool leaves = beside && atomicAdd(&arrivals->left, 1u) - START < gridDim.x - 1 - count;
+        first = leaves ? count : atomicAdd(&arrivals->owners, 1u) - START;
     }
     __syncthreads();
     return first;
@@ -292,12 +349,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     __shared__ alignas(16) Shared shared;
     const int tiles = (n + TILE - 1) / TILE;
     const unsigned count = tiles * tiles;
-    Element* matrices = (Element*)(arrivals + 1);
-    const long long matrix = (long long)count * TILE * TILE;
-    const Published published{matrices, matrices + matrix, matrices + 2 * matrix, tiles};
+    const Published published{(Element*)(arrivals + 1), tiles};
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) arrive(&arrivals->multiprocessor, multiprocessor() + 1);
-        for (int k = 0; k < tiles; ++k) close_next(d, stride, n, tolerance, arrivals, published, k);
+        for (int k = 0; k < tiles; ++k) close_next(d, stride, n, tolerance, published, k);
         return;
     }
     const unsigned first = first_tile(arrivals, count), step = min(gridDim.x - 1, count);

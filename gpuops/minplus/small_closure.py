@@ -30,6 +30,7 @@ _LENGTHS = {
     name: Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
     for name, (element, _) in TILES.items()
 }
+_TELLING = 5  # as in small_closure.cu
 _ARRIVALS = struct("minplus/small_closure.cu", "Arrivals").itemsize
 
 
@@ -43,8 +44,10 @@ def close(d: Any, tolerance: float, nonnegative: bool) -> None:
     program, tile = _closing(d.dtype, nonnegative)
     count = math.ceil(n / tile) ** 2
     with d.device:
-        scratch = cupy.empty((_ARRIVALS + 3 * count * tile * tile * d.itemsize,), np.uint8)
-        scratch.data.memset_async(0, _ARRIVALS)
+        side = math.isqrt(count)
+        row = side * tile * tile * d.itemsize  # bytes of a row of published tiles
+        scratch = cupy.empty((_ARRIVALS + (_TELLING + 3 * side) * row,), np.uint8)
+        scratch.data.memset_async(0xFF if d.dtype.kind == "f" else 0x7F, _ARRIVALS + _TELLING * row)  # MISSING
         sizes = np.int64(d.strides[0] // d.itemsize), np.int32(n)
         most = count + program.blocks if count > 1 else 1
         program.launch_cooperative("close_small", (d, *sizes, np.float64(tolerance), scratch), most=most)

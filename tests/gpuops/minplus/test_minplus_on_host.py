@@ -248,6 +248,19 @@ def test_batches(cupy, dtype, seed):
 
 
 @dtypes
+def test_no_value_stands_for_a_tile_that_is_missing(cupy, dtype):
+    """Against the rules: of a float a NaN, of an integer more than infinity, in which a tile that is missing has its bytes."""
+    cupy.start(1, 10**6)
+    d = random_lengths(130, 130, dtype)
+    known = d.copy()
+    known[0, 70], known[99, 129] = [infinity(dtype)] * 2
+    for place in (0, 70), (99, 129):
+        d[place] = np.frombuffer(bytes([255 if d.dtype.kind == "f" else 127] * d.itemsize), dtype)[0]
+    closed = floyd_warshall(cupy.asarray(d), nonnegative=True).get()
+    np.testing.assert_array_equal(closed[:, :70], floyd_warshall(known)[:, :70])
+
+
+@dtypes
 @pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
 def test_floyd_warshall_by_several_blocks(cupy, monkeypatch, dtype, negative):
     """Of which the last is no multiple of anything; the rows of a block leave a product packed for the next."""
@@ -396,11 +409,11 @@ def test_without_a_mutation_nothing_is_caught(cupy):
 
 @pytest.mark.parametrize("condition", ["threadIdx.x < 64", "threadIdx.x % 2"])
 def test_a_divergent_barrier_is_named(cupy, monkeypatch, condition):
-    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "panel_closure" in place)
+    place = next(place for place, line in LINES.items() if "__syncthreads" in line and "closure_tile" in place)
     edit_line(monkeypatch, place, "__syncthreads", f"if ({condition}) __syncthreads")
     cupy.start()
     with pytest.raises(cupy.KernelError, match=f"divergent barrier: .* waits at {re.escape(place)}"):
-        check_floyd_warshall(cupy, 65, "int32")
+        check_floyd_warshall(cupy, 33, "int32")
 
 
 # --- The shim itself ----------------------------------------------------------------------------------------------
