@@ -249,7 +249,7 @@ def test_batches(cupy, dtype, seed):
 
 @dtypes
 def test_no_value_stands_for_a_tile_that_is_missing(cupy, dtype):
-    """Against the rules: of a float a NaN, of an integer more than infinity, in which a tile that is missing has its bytes."""
+    """Its bytes are those of a NaN, or of an integer above infinity, which only a matrix against the rules holds."""
     cupy.start(1, 10**6)
     d = random_lengths(130, 130, dtype)
     known = d.copy()
