@@ -127,7 +127,7 @@ def _short(value: float) -> str:
 
 def measured(results: list[Path]) -> str:
     """Return a table of the runs of the suite `scaling`, a row for each size. Of equal cases it has the fastest."""
-    rows: dict[tuple[str, str, int], dict[int, tuple[float, str]]] = {}
+    rows: dict[tuple[str, str, int], dict[int, tuple[float, str, int]]] = {}
     for device, record in _records(results):
         if "speedup" in record:  # None: one worker cannot hold the matrix
             n, gpus, dtype = record["sizes"]["n"], record["sizes"]["workers"], record["case"].split(", ")[2]
@@ -143,16 +143,29 @@ def measured(results: list[Path]) -> str:
             cell += f"; {times:.2f} ({model:.2f})"
         cell += " S" * (_coordination(record) == "scheduler")
         cells = rows.setdefault((_name(device), dtype, n), {})
-        cells[gpus] = min(cells.get(gpus, (taken, cell)), (taken, cell))
+        fastest = (taken, cell, record["rows_written"])
+        cells[gpus] = min(cells.get(gpus, fastest), fastest)
     counts = sorted({gpus for cells in rows.values() for gpus in cells})
     lines = [
-        "| device | dtype | n | " + " | ".join(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in counts) + " |",
-        "|---|---|---:|" + "---|" * len(counts),
+        "| device | dtype | n | "
+        + " | ".join(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in counts)
+        + " | rows written |",
+        "|---|---|---:|" + "---|" * (len(counts) + 1),
     ]
     for (device, dtype, n), cells in sorted(rows.items()):
         texts = [cells[gpus][1] if gpus in cells else "" for gpus in counts]
-        lines.append(f"| {device} | {dtype} | {n:,} | {' | '.join(texts)} |")
+        lines.append(f"| {device} | {dtype} | {n:,} | {' | '.join(texts)} | {_written(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _written(cells: dict[int, tuple[float, str, int]]) -> str:
+    """Return how many rows the runs of one size wrote, with the numbers of GPUs if they differ."""
+    gpus_of: dict[int, list[int]] = {}
+    for gpus, (_, _, written) in sorted(cells.items()):
+        gpus_of.setdefault(written, []).append(gpus)
+    if len(gpus_of) == 1:
+        return f"{next(iter(gpus_of)):,}"
+    return "; ".join(f"{written:,} ({', '.join(map(str, gpus))} GPUs)" for written, gpus in gpus_of.items())
 
 
 def _coordination(record: dict[str, Any]) -> str:

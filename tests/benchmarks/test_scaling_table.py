@@ -21,6 +21,7 @@ def test_results_are_put_beside_the_model(tmp_path):
         "sizes": {"n": 65536, "workers": 1},
         "share_of_directed": 0.5,
         "whole_seconds": 10.0,
+        "rows_written": 1024,
     }
     record = {
         "case": "all pairs, n = 32768, float32, workers 2",
@@ -28,19 +29,22 @@ def test_results_are_put_beside_the_model(tmp_path):
         "sizes": {"n": 32768, "workers": 2},
         "speedup": 1.75,
         "whole_seconds": 9.5,
+        "rows_written": 256,
         "exchange": "go straight from GPU to GPU",
     }
     results = tmp_path / "scaling-x.json"
     slower = {**record, "seconds": {"median": 1.5}, "coordination": "scheduler"}  # the table has the fastest alone
     scheduled = {**slower, "seconds": {"median": 3.0}, "sizes": {"n": 65536, "workers": 2}}
-    records = [slower, record, slower, scheduled, half]
+    four = {**record, "sizes": {"n": 32768, "workers": 4}, "rows_written": 32768}
+    records = [slower, record, slower, scheduled, half, four]
     results.write_text(json.dumps({"device": "NVIDIA H100 80GB HBM3", "records": records}))
     page = scaling_table.draw([results], tmp_path / "page.md").read_text()
     model, larger = (scaling_table.seconds(n, 1) / scaling_table.seconds(n, 2) for n in (32768, 65536))
-    assert "| device | dtype | n | 1 GPU | 2 GPUs |\n" in page
-    assert f"| H100 | float32 | 32,768 |  | 1.250 / 9.50 s; 1.75 ({model:.2f}) |\n" in page
-    assert f"| H100 | float32 | 65,536 |  | 3.000 / 9.50 s; 1.75 ({larger:.2f}) S |\n" in page
-    assert "| H100 | int32, undirected | 65,536 | 9.000 / 10.00 s; 2.00 (2.00) |  |\n" in page
+    assert "| device | dtype | n | 1 GPU | 2 GPUs | 4 GPUs | rows written |\n" in page
+    assert f"| H100 | float32 | 32,768 |  | 1.250 / 9.50 s; 1.75 ({model:.2f}) | 1.250 / 9.50 s; 1.75 (" in page
+    assert " | 256 (2 GPUs); 32,768 (4 GPUs) |\n" in page
+    assert f"| H100 | float32 | 65,536 |  | 3.000 / 9.50 s; 1.75 ({larger:.2f}) S |  | 256 |\n" in page
+    assert "| H100 | int32, undirected | 65,536 | 9.000 / 10.00 s; 2.00 (2.00) |  |  | 1,024 |\n" in page
     assert "1.500 /" not in page
     with pytest.raises(ValueError, match="no place for the table 'other'"):
         scaling_table.filled(page, "other", "")
