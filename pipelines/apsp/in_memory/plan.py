@@ -186,6 +186,8 @@ def choose_workers(
 ) -> tuple[int, str | None]:
     """Return how many workers to use, and why: all workers of a CPU cluster, or as many GPUs as make the run faster.
 
+    The seconds compared are those of the stages, without writing the result.
+
     Parameters
     ----------
     facts : of all workers; a run on fewer takes the first of them
@@ -210,7 +212,8 @@ def choose_workers(
     others = sorted({min(seconds), len(facts)} & seconds.keys() - {chosen})
     compared = ", ".join(f"{count} would take {_time(seconds[count])}" for count in others)
     few = "" if min(seconds) == 1 else f"; fewer than {min(seconds)} have too little memory"
-    return chosen, f"{chosen} of {counted(len(facts), 'GPU')}, about {_time(seconds[chosen])} ({compared}){few}"
+    time = f"about {_time(seconds[chosen])} of arithmetic ({compared})"
+    return chosen, f"{chosen} of {counted(len(facts), 'GPU')}, {time}{few}"
 
 
 def _time(seconds: float) -> str:

@@ -31,6 +31,7 @@ def test_more_gpus_are_used_where_they_pay(n, count):
     chosen, why = choose_workers(n, 4, None, gpus(4), everything)
     assert chosen == count
     assert why.startswith(f"{count} of 4 GPUs, about ")
+    assert " of arithmetic (" in why
     assert ("4 would take" if count == 1 else "1 would take") in why
 
 
