@@ -17,6 +17,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.extras import install
 from pipelines.stores.graph import Graph
 
 EARTH_RADIUS = 6_371_008.8  # in metres: the mean radius of the IUGG
@@ -68,7 +69,7 @@ def vertices_by_place(graph: Graph, coordinates: np.ndarray) -> ByPlace:
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import connected_components
     except ImportError as error:
-        raise ImportError("snapping places to vertices needs SciPy: pip install scipy") from error
+        raise ImportError(f"snapping places to vertices needs SciPy: {install('csgraph')}") from error
     indptr, indices = graph.indptr(), graph.indices()
     if len(indices) < 2**31:
         indptr = indptr.astype(np.int32)

@@ -1,10 +1,14 @@
 """The nearest vertices of places, against all distances."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuops.extras import install
 from pipelines import write_graph
 from pipelines.places.by_place import EARTH_RADIUS, nearest, vertices_by_place
 
@@ -48,6 +52,12 @@ def test_the_nearest_is_found(tmp_path_factory, on_the_globe, n, seed, rounded):
         np.testing.assert_allclose(distance, every.min(axis=1), rtol=1e-6, atol=0.01)
         if not on_the_globe:  # without rounding errors: of equally near ones, the first
             np.testing.assert_array_equal(found, np.sort(order)[every.argmin(axis=1)])
+
+
+def test_without_scipy_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(ImportError, match=re.escape(install("csgraph"))):
+        vertices_by_place(None, None)
 
 
 def test_the_first_of_many_vertices_in_one_spot_is_found(tmp_path):
