@@ -16,19 +16,28 @@ WORDS = {
     "choose": {"Maps and circuits": ["10 million cells", "million cells", "millions of cells"]},
     "clusters": {
         "Containers": ["Docker", "Apptainer", "Singularity"],
+        "Five ways to a cluster": ["MPI", "mpirun"],
         "Several GPUs of one machine": [
             *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
             *("CUDA_VISIBLE_DEVICES", "choose a GPU"),
         ],
-        "Slurm": ["job script", "multi-node", "several nodes", "sbatch"],
+        "Slurm": [
+            *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
+            *("16 GPUs", "walltime", "wall time", "time limit", "preempted", "preemption"),
+        ],
     },
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
+    "coming-from/scipy": {"Measured": ["csgraph speed", "scipy.sparse.csgraph speed"]},
     "coming-from/networkx": {"Measured": ["NetworkX speed", "igraph speed"]},
-    "coming-from/osmnx-pandana": {"Measured": ["OSMnx speed", "pandana speed"]},
+    "coming-from/osmnx-pandana": {
+        "Measured": ["OSMnx speed", "pandana speed"],
+        "The network": ["load OSMnx", "load OSMnx graph"],
+    },
     "hierarchy": {
         "Columns, units and limits": ["units"],
         "Tables from origins to destinations": [
-            *("travel times", "OD matrix", "nearest facility", "closest facility", "nearest facilities"),
+            *("travel times", "travel time matrix", "travel time table", "table of travel times"),
+            *("OD matrix", "nearest facility", "closest facility", "nearest facilities"),
         ],
         "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
@@ -55,12 +64,17 @@ WORDS = {
         "Choosing a size": ["map size", "number of units"],
         "From a table to clusters": ["U-matrix"],
         "How many epochs": ["epochs"],
+        "In Python": ["sklearn"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
     },
-    "reference/stores": {"R and Julia": ["R", "Julia"]},
+    "out-of-core": {"Disk": ["disk space", "disk space estimate"]},
+    "reference/stores": {"R and Julia": ["R", "Julia", "read in R", "read zarr in R", "read results in R"]},
     "reliability": {
-        "Reliability": ["trust", "trust the results", "correctness", "validate", "validation"],
+        "How to check a result": [
+            *("trust", "trust results", "trust the results", "correctness", "validate", "validation"),
+            *("verify result", "verify results", "verify result correctness", "proof", "prove"),
+        ],
         "The same bits": [
             "reproducible",
             "reproducibility",
@@ -68,6 +82,7 @@ WORDS = {
             "bitwise",
             "bitwise reproducible",
             "same bits GPU",
+            "reproducibility CPU GPU",
         ],
     },
     "roads": {

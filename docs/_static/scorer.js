@@ -34,6 +34,15 @@ var Scorer = {
   partialTerm: 2,
 };
 
+// A word of three letters is only found as a whole word: MPI is not in "compile".
+const withParts = Search.performTermsSearch;
+Search.performTermsSearch = (words, excluded) => {
+  for (const word of words)
+    for (const known of [Search._index.terms, Search._index.titleterms])
+      if (word.length < 4 && !Object.hasOwn(known, word)) known[word] = []; // Sphinx then looks for no parts
+  return withParts(words, excluded);
+};
+
 // If nothing has all the words, the results for each word; first those of the most words.
 const withAllWords = Search._performSearch;
 Search._performSearch = (query, terms, excluded, marked, names) => {

@@ -10,6 +10,7 @@ from gpuops.errors import VerificationError
 from pipelines.generators.generated_graph import GeneratedGraph
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph
+from pipelines.stores.kinds import Kind
 from pipelines.stores.paths import Paths, open_paths
 from pipelines.stores.schema import counted, store_schema
 from pipelines.stores.solutions import open_solution
@@ -97,6 +98,20 @@ def describe_certificate(found: Certificate, total: int) -> str:
     if found.relative or found.absolute:
         parts.append(f"within {found.relative:.3g} of a distance, plus {found.absolute:.3g}")
     return ", ".join(parts)
+
+
+def without_certificate(kind: Kind, finished: bool) -> str:
+    """Return why no row of a store can be proved, as text for the user; "" if rows can be."""
+    if kind.schema == "matrix/2":
+        return (
+            "a table has no certificate; if it was computed from a hierarchy, `tilepath verify HIERARCHY --rows 100` "
+            "proves rows of the hierarchy"
+        )
+    if kind.schema == "circuits/1":
+        return "circuits have no rows; `tilepath euler --verify` proves a walk before it is written"
+    if kind.schema not in PROVABLE:
+        return f"a {kind.name} store has no certificate"
+    return "" if finished else "the store is unfinished"
 
 
 def rows_proved(total: int, rows: int = CERTIFIED_ROWS) -> str:

@@ -330,7 +330,17 @@ def test_d_verify_and_info_for_people_and_for_scripts(tilepath, tmp_path):
         lines = tilepath("verify", store, "--rows", rows).splitlines()
         assert lines[-2].startswith("checked: every chunk of ")
         assert lines[-1] == told
-    assert tilepath("verify", "g.zarr") == tilepath("info", "g.zarr", "--verify")
+    (tmp_path / "o.csv").write_text("vertex\n1\n3\n")
+    tilepath("od", "g.zarr", "t.zarr", "--origins", "o.csv")
+    tilepath("euler", "g.zarr", "e.zarr", "--device", "cpu", "--path")
+    for store, told in (
+        ("g.zarr", "a graph store has no certificate"),
+        ("t.zarr", "`tilepath verify HIERARCHY --rows 100` proves rows of the hierarchy"),
+        ("e.zarr", "`tilepath euler --verify` proves a walk"),
+    ):
+        checked, _, last = tilepath("verify", store, "--rows", "2").rpartition("no row is proved: ")
+        assert checked == tilepath("info", store, "--verify")
+        assert told in last
     assert "--rows is none; give a number" in tilepath("verify", "d.zarr", "--rows", "none", code=2)
     facts = json.loads(tilepath("info", "d.zarr", "--json", "--verify"))
     assert (facts["schema"], facts["complete"], facts["attributes"]["n"]) == ("distances/2", True, 4)

@@ -32,13 +32,14 @@ def info(store: str, verify: bool, full: bool, as_json: bool) -> None:
 @click.option("--rows", metavar="N", default="16", show_default=True, help="Rows to prove, or `all`.")
 @GRAPH
 def verify(store: str, rows: str, graph: str | None) -> None:
-    """Check STORE for damage, and prove rows of distances and paths by certificates.
+    """Check STORE for damage, and prove rows of distances, of paths and of hierarchies by certificates.
 
     A certificate proves a row against the graph, without a second solver. The first row, the last row and randomly
-    chosen rows are proved.
+    chosen rows are proved. Stores of other kinds have no certificates: they are only checked for damage. For a table
+    of `tilepath od`, prove rows of its hierarchy.
     """
     from pipelines.stores.schema import kind_of
-    from pipelines.validation.certificates import PROVABLE, certify, describe_certificate
+    from pipelines.validation.certificates import certify, describe_certificate, without_certificate
     from tilepath.cli.describe import store_info
 
     if rows != "all" and not (rows.isdecimal() and int(rows)):
@@ -46,9 +47,11 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     for line in store_info(store, verify=True):
         click.echo(line)
     kind = kind_of(store)
-    if kind.schema in PROVABLE and kind.progress(store).finished:
-        found = certify(store, graph, "all" if rows == "all" else int(rows))
-        click.echo(describe_certificate(*found))
+    reason = without_certificate(kind, kind.progress(store).finished)
+    if reason:
+        click.echo(f"no row is proved: {reason}")
+        return
+    click.echo(describe_certificate(*certify(store, graph, "all" if rows == "all" else int(rows))))
 
 
 @page(example="tilepath export distances.zarr distances.npy")
