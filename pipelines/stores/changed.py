@@ -289,7 +289,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         if isinstance(key, tuple) and len(key) > 2:  # as edges of a multigraph of NetworkX are named
             raise ValueError(
                 f"weights: {key!r} is not a pair (tail, head); for one of parallel arcs, give a column of "
-                "graph_to_gdfs, or an array with the weight of each arc"
+                "tilepath.graph_to_gdfs, or an array with the weight of each arc"
             )
     tails, heads, *_ = ends_of(graph, list(weights), "weights")
     values = np.array(list(weights.values()))

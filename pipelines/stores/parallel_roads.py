@@ -98,6 +98,6 @@ def warn_of_parallel_arcs(graph: Graph, tails: np.ndarray, heads: np.ndarray, co
         further = f"; {len(several) - 1:,} more pairs have parallel arcs, too" if several[1:] else ""
         warnings.warn(
             f"weights: {counts[first]} arcs lead from {a!r} to {b!r}, and each gets the weight of this pair; to change "
-            f"one of them, give a column of graph_to_gdfs, or an array with the weight of each arc{further}",
+            f"one of them, give a column of tilepath.graph_to_gdfs, or an array with the weight of each arc{further}",
             stacklevel=5,  # the caller of with_weights
         )
