@@ -127,7 +127,8 @@ def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
     seconds = {kind: LAYING_OUT[kind].of(graph) + rows * SEARCHING[kind].of(graph) for kind in ("cpu", "gpu")}
     cpu, gpu = duration(seconds["cpu"]), duration(seconds["gpu"] + GPU_START)
     if seconds["cpu"] <= seconds["gpu"] + GPU_START:
-        return "cpu", f"the run takes about {cpu} there, and {gpu} on the GPU, which has to start first (`--device gpu` takes it)."
+        slower = f"{gpu} on the GPU, which has to start first (`--device gpu` takes it)"
+        return "cpu", f"the run takes about {cpu} there, and {slower}."
     return "gpu", f"the run takes about {gpu} there, start included, and {cpu} on the CPU (`--device cpu` takes it)."
 
 
