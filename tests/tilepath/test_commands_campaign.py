@@ -479,7 +479,7 @@ def reduced(matrix, how):
 @pytest.mark.usefixtures("answers_ctrl_c")
 @campaign(few=FEW, many=2_000)
 def test_stores_hold_what_the_commands_say(client, tmp_path, monkeypatch, seeds):
-    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
     monkeypatch.chdir(tmp_path)

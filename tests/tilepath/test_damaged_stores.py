@@ -60,7 +60,7 @@ def mixed(tmp_path_factory):
 def test_no_command_takes_heads_that_are_no_vertices(mixed, client, monkeypatch, tmp_path, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "v.csv").write_text("vertex\n1\n2\n")
-    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: nullcontext(client))
     done = CliRunner().invoke(cli.tilepath, command.replace("G", str(mixed)).split())
     assert isinstance(done.exception, StoreError), (done.output, done.exception)
     assert re.match(rf"{mixed}/indices: holds [0-9,]+, but its values run from 0 to 49; ", str(done.exception))

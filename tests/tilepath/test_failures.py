@@ -147,7 +147,7 @@ def inputs(tmp_path_factory, client):
         (folder / name).write_text("\n".join(rows) + "\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
+        patch.setattr("tilepath.cli.cluster._open_client", lambda *_: contextlib.nullcontext(client))
         for line in lines(INPUTS):
             assert run(*line.split())[0] == 0, line
     return folder
@@ -156,7 +156,7 @@ def inputs(tmp_path_factory, client):
 @pytest.fixture
 def failures(inputs, client, tmp_path, monkeypatch):
     """Failures in the folders of inputs and results; the latter is the current one."""
-    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: contextlib.nullcontext(client))
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
     (tmp_path / "here").mkdir()

@@ -178,7 +178,7 @@ def plain_scaling(values, scaling):
 
 @campaign(few=2, many=400)
 def test_the_command_line_makes_the_map_of_the_estimator(client, tmp_path, monkeypatch, seeds):
-    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: contextlib.nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: contextlib.nullcontext(client))
 
     def trial(rng):
         folder = tmp_path / "trial"

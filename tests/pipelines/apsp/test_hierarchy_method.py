@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,7 +131,7 @@ def test_a_run_killed_while_it_removes_its_tables_ends_when_it_goes_on(client, n
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(durable, "shutil", SimpleNamespace(rmtree=killed))
+        patched.setattr(durable, "delete_tree", killed)
         with pytest.raises(KeyboardInterrupt):
             all_pairs_shortest_paths(client, graph, tmp_path / "d", method="hierarchy")
     monkeypatch.setattr(building, "close_hierarchy", None)

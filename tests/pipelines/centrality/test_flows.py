@@ -126,7 +126,7 @@ def test_a_wrong_flow_is_noticed(town, client, monkeypatch):
 
 
 def test_the_command(town, tmp_path, client, monkeypatch):
-    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda options: nullcontext(client))
+    monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: nullcontext(client))
     trips, out = tmp_path / "trips.csv", tmp_path / "flows.csv"
     trips.write_text("origin,destination,amount\nv0,v1,2\n")
     done = CliRunner().invoke(cli.tilepath, ["flows", town[0].path, str(trips), str(out)])
