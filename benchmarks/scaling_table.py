@@ -144,7 +144,7 @@ def measured(results: list[Path]) -> str:
         run = (_name(device), dtype, n, gpus)
         rows[run] = min(rows.get(run, (taken, cells)), (taken, cells))
     lines = [
-        "| device | dtype | n | GPUs | stages | store to store | rows written | speed-up | model | coordinated by |",
+        "| device | dtype | n | GPUs | stages | store to store | rows | speed-up | model | executor |",
         "|---|---|" + "---:|" * 7 + "---|",
     ]
     for (device, dtype, n, gpus), (_, cells) in sorted(rows.items()):
