@@ -117,11 +117,11 @@ def _bar(part: float, width: int = 24) -> str:
 def with_prefix(value: float) -> str:
     """Return a number with an SI prefix.
 
-    >>> with_prefix(61_200_000_000), with_prefix(950)
-    ('61.2 G', '950')
+    >>> with_prefix(61_200_000_000), with_prefix(950), with_prefix(999_700)
+    ('61.2 G', '950', '1 M')
     """
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
+        if value >= 0.9995 * factor:  # else it is rounded to 1e+03 of the next unit
             return f"{value / factor:.3g} {prefix}"
     return f"{value:.3g}"
 
