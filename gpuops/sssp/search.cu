@@ -490,8 +490,9 @@ struct Run {
                 if (SIGNED && !resumes) __stcg(search.parents + vertex, -1);
                 if (!resumes) {
                     const bool starts = distance < UNREACHABLE && (!has_pending || pending[vertex]);
-                    closed_source = starts && vertex < search.active && !search.passes(vertex);
-                    __stcg(&search.states[vertex].pushed, starts && !closed_source ? UNREACHABLE : distance);
+                    const bool closed = vertex < search.active && !search.passes(vertex);
+                    closed_source = starts && closed;
+                    __stcg(&search.states[vertex].pushed, starts != closed ? UNREACHABLE : distance);
                     __stcg(&search.states[vertex].next, UNREACHABLE);
                 }
             }
@@ -587,8 +588,12 @@ struct Run {
         grid.share(search.active, 32, &grid.tally().taken, [&](long long first) {
             int vertex = (int)first + threadIdx.x % 32, left = 0;
             long long begin = 0;
-            Word distance = vertex < search.active ? __ldcg(search.distances + vertex) : UNREACHABLE;
-            if (distance < UNREACHABLE && search.passes(vertex)) {
+            Word distance = UNREACHABLE;
+            if (vertex < search.active) {  // of closed vertices, only sources relaxed their arcs, at their start
+                const Word* at = search.passes(vertex) ? search.distances + vertex : &search.states[vertex].pushed;
+                distance = __ldcg(at);
+            }
+            if (distance < UNREACHABLE) {
                 begin = search.indptr[vertex];
                 left = (int)(search.indptr[vertex + 1] - begin);
             }

@@ -365,6 +365,19 @@ def test_int32_sums_that_do_not_fit_are_an_error(cupy):
         batched_cuda.improve_columns(graph, cupy.asarray(start_from(graph, rank[[0]])[:, None]))
 
 
+def test_int32_sums_of_a_closed_vertex_count_only_where_it_is_a_source(cupy):
+    """0 -> 1 -> 2 with 1 closed and at 2^30; the arc 0 -> 3 has another sum that does not fit."""
+    arcs = np.array([0, 1, 0]), np.array([1, 2, 3]), np.array([2**30, 2**30, 2**31 - 2], "int32")
+    graph, rank = lay_out(cupy, 4, *arcs, through=[True, False, True, True])
+    starts = start_from(graph, rank[[0, 1, 3]], [5, 2**30, 7])
+    with pytest.raises(OverflowError, match="float64"):
+        solve(cupy, graph, starts)
+    pending = np.zeros(graph.n, bool)
+    pending[rank[0]] = True
+    distances, _ = solve(cupy, graph, starts, cupy.asarray(pending))
+    assert distances.get()[rank].tolist() == [5, 2**30, unreachable(graph.dtype), 7]
+
+
 def test_int32_sums_that_do_not_matter_may_not_fit(cupy):
     far = 2**30
     arcs = np.array([0, 1, 0, 2]), np.array([1, 2, 2, 0]), np.array([far, far, 5, 2**31 - 2], "int32")
