@@ -90,7 +90,7 @@ def floyd_warshall(
            [3., 0., 1.],
            [2., 5., 0.]])
     """
-    matrices = {"d": d} | ({} if out is None else {"out": out})
+    matrices = {"d": d} if out is None or out is d else {"d": d, "out": out}
     check_matrices(batches=True, **matrices)
     *batch, _, n = d.shape
     for name, matrix in matrices.items():
@@ -103,8 +103,7 @@ def floyd_warshall(
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
-    plain = is_cupy(d) and d.flags.c_contiguous
-    distances = d if in_place else copied(d) if plain else d.copy(order="C")
+    distances = d if in_place else _contiguous_copy(d)
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
     if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)
@@ -123,6 +122,10 @@ def floyd_warshall(
         return distances
     out[...] = distances
     return out
+
+
+def _contiguous_copy(d: Any) -> Any:
+    return copied(d) if is_cupy(d) and d.flags.c_contiguous else d.copy(order="C")
 
 
 def _check_sizes(n: int, batch: list[int], pivots: Any, sizes: Any) -> np.ndarray | None:
