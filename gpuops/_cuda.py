@@ -76,15 +76,19 @@ class Program:
 
     def variant(self, *, threads: int | None = None, **macros: Any) -> Program:
         """Return the same program with another number of threads or other macro values, for tests; not listed."""
-        values = dict(macro.split("=") for macro in self.macros)
-        if unknown := macros.keys() - values:
+        if unknown := macros.keys() - self._macro_values:
             raise KeyError(f"{self.file} is declared without {', '.join(sorted(unknown))}")
-        text = tuple(f"{name}={value}" for name, value in (values | macros).items())
+        text = tuple(f"{name}={value}" for name, value in (self._macro_values | macros).items())
         return replace(self, macros=text, threads=threads or self.threads, listed=False)
 
     def macro(self, name: str) -> str:
         """Return the value of a macro."""
-        return dict(macro.split("=") for macro in self.macros)[name]
+        return self._macro_values[name]
+
+    @functools.cached_property
+    def _macro_values(self) -> dict[str, str]:
+        """The values of the macros."""
+        return dict(macro.split("=") for macro in self.macros)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -128,8 +132,11 @@ class Program:
         Arguments are arrays and NumPy scalars in the order of the kernel's parameters. For long parameter lists, pass a
         dictionary in the same order, whose keys are the names of the parameters.
         """
+        import cupy
+
         threads = self.threads if threads is None else threads
-        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments), shared_mem=self.shared)
+        kernel = _kernel(self, entry, cupy.cuda.Device().id)
+        kernel(_shape(blocks), _shape(threads), _values(arguments), self.shared)
 
     def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
@@ -222,7 +229,13 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 def _cooperative(program: Program, entry: str, most: int | None, device: int) -> tuple[Any, ...]:
     fit = program.blocks * multiprocessors(device)
     grid = (fit if most is None else min(fit, most),)
-    return grid, (program.threads,), _function(program, entry, device).kernel
+    return grid, (program.threads,), _kernel(program, entry, device)
+
+
+@functools.cache
+def _kernel(program: Program, entry: str, device: int) -> Any:
+    """Return the function as CuPy launches it on one device; a `cupy.RawKernel` looks it up at every launch."""
+    return _function(program, entry, device).kernel
 
 
 @functools.cache
