@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._copies_cuda import copied
 from gpuops._threads import for_all
-from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
+from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
 from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
@@ -103,7 +102,7 @@ def floyd_warshall(
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
-    distances = d if in_place else _contiguous_copy(d)
+    distances = d if in_place else contiguous_copy(d)
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
     if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)
@@ -122,10 +121,6 @@ def floyd_warshall(
         return distances
     out[...] = distances
     return out
-
-
-def _contiguous_copy(d: Any) -> Any:
-    return copied(d) if is_cupy(d) and d.flags.c_contiguous else d.copy(order="C")
 
 
 def _check_sizes(n: int, batch: list[int], pivots: Any, sizes: Any) -> np.ndarray | None:

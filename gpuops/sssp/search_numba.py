@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.passes_numba import new_counters, next_range, passes_done
@@ -335,29 +335,42 @@ def pull_rows(
         number = next_range(counters, ranges, number, unsettled, nearer, few, most)
         if number < 0:
             return
-        floor, place = floors[min(number // ranges, 1)], number % ranges
-        unsettled, nearer = 0, 0
-        for head in range(cuts[place], cuts[place + 1]):
-            known = distances[head]
-            if changed[head] != _LATE:
-                changed[head] = 0
-            if less(known, head, potentials) <= last:
-                continue
-            unsettled += 1
-            if floor + in_lightest[head] >= known:
-                continue
-            best = known
-            for arc in range(in_indptr[head], in_indptr[head + 1]):
-                weight, tail = in_weights[arc], in_indices[arc]
-                if floor + _plus(weight, tail, potentials) >= best:
-                    break
-                distance = distances[tail] + weight
-                if potentials is not None and distances[tail] == infinity:
-                    continue  # the int32 infinity plus a negative weight is not a distance
-                if distance < best and through[tail]:
-                    best = distance
-            if best < known:
-                distances[head] = best
-                late = potentials is not None and less(best, head, potentials) <= last
-                changed[head] = _LATE if late else max(changed[head], np.uint8(1))
-                nearer += 1
+        place = number % ranges
+        unsettled, nearer = _pull_range(
+            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
+            floors[min(number // ranges, 1)], last, infinity, cuts[place], cuts[place + 1],
+        )  # fmt: skip
+
+
+@inner
+def _pull_range(
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
+    first_vertex, last_vertex,
+):  # fmt: skip
+    """Pull a range of vertices; return the number of unsettled vertices, and the number that came nearer."""
+    unsettled, nearer = 0, 0
+    for head in range(first_vertex, last_vertex):
+        known = distances[head]
+        if changed[head] != _LATE:
+            changed[head] = 0
+        if less(known, head, potentials) <= last:
+            continue
+        unsettled += 1
+        if floor + in_lightest[head] >= known:
+            continue
+        best = known
+        for arc in range(in_indptr[head], in_indptr[head + 1]):
+            weight, tail = in_weights[arc], in_indices[arc]
+            if floor + _plus(weight, tail, potentials) >= best:
+                break
+            distance = distances[tail] + weight
+            if potentials is not None and distances[tail] == infinity:
+                continue  # the int32 infinity plus a negative weight is not a distance
+            if distance < best and through[tail]:
+                best = distance
+        if best < known:
+            distances[head] = best
+            late = potentials is not None and less(best, head, potentials) <= last
+            changed[head] = _LATE if late else max(changed[head], np.uint8(1))
+            nearer += 1
+    return unsettled, nearer
