@@ -45,8 +45,10 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     distances, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
     # By threads, because the system takes time to hand out new memory.
     by_parts(lambda part: distances[part].fill(infinity), graph.n, _STREAM * graph.n)
-    distances[graph.rank[sources]] = starts
-    _relax(graph, distances, None, limit, graph.negative or bool((starts < 0).any()))
+    begin = graph.rank[sources]
+    distances[begin] = starts
+    signed = graph.negative or bool((starts < 0).any())
+    _relax(graph, distances, None if signed else np.unique(begin), limit, signed)
     distances = gather(distances, graph.rank)
     if targets is not None:
         reached = distances[targets]
