@@ -113,6 +113,12 @@ class Program:
 
         return _function(self, entry, cupy.cuda.Device().id)
 
+    def kernel(self, entry: str) -> Any:
+        """Return `entry` as CuPy launches it on the current device: a `RawKernel` looks it up at every launch."""
+        import cupy
+
+        return _kernel(self, entry, cupy.cuda.Device().id)
+
     def prepare(self) -> Future[Any]:
         """Start compiling for the current device, unless that has been started; a launch waits until it is done."""
         import cupy
@@ -132,11 +138,8 @@ class Program:
         Arguments are arrays and NumPy scalars in the order of the kernel's parameters. For long parameter lists, pass a
         dictionary in the same order, whose keys are the names of the parameters.
         """
-        import cupy
-
         threads = self.threads if threads is None else threads
-        kernel = _kernel(self, entry, cupy.cuda.Device().id)
-        kernel(_shape(blocks), _shape(threads), _values(arguments), self.shared)
+        self.kernel(entry)(_shape(blocks), _shape(threads), _values(arguments), self.shared)
 
     def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
@@ -234,7 +237,6 @@ def _cooperative(program: Program, entry: str, most: int | None, device: int) ->
 
 @functools.cache
 def _kernel(program: Program, entry: str, device: int) -> Any:
-    """Return the function as CuPy launches it on one device; a `cupy.RawKernel` looks it up at every launch."""
     return _function(program, entry, device).kernel
 
 
