@@ -94,7 +94,7 @@ class Bench:
         self.flush()
         print(
             f"{case:58} {_seconds(median)}  [{_seconds(min(seconds))} .. {_seconds(max(seconds))}]"
-            f"  {with_prefix(rate)}{unit}/s{notes}",
+            f"  {with_prefix(rate)} {unit}/s{notes}",
             flush=True,
         )
         return rate

@@ -126,46 +126,30 @@ def _short(value: float) -> str:
 
 
 def measured(results: list[Path]) -> str:
-    """Return a table of the runs of the suite `scaling`, a row for each size. Of equal cases it has the fastest."""
-    rows: dict[tuple[str, str, int], dict[int, tuple[float, str, int]]] = {}
+    """Return a table of the runs of the suite `scaling`, a row for each. Of equal cases it has the fastest."""
+    rows: dict[tuple[str, str, int, int], tuple[float, str]] = {}
     for device, record in _records(results):
+        sizes = record.get("sizes", {})
+        n, gpus = sizes.get("n"), sizes.get("workers")
         if "speedup" in record:  # None: one worker cannot hold the matrix
-            n, gpus, dtype = record["sizes"]["n"], record["sizes"]["workers"], record["case"].split(", ")[2]
+            dtype = record["case"].split(", ")[2]
             times, model = record["speedup"], seconds(n, 1) / seconds(n, gpus)
         elif share := record.get("share_of_directed"):
-            n, gpus, dtype = record["sizes"]["n"], 1, "int32, undirected"
-            times, model = 1 / share, 2.0
+            dtype, times, model = "int32, undirected", 1 / share, 2.0
         else:
             continue
-        taken = record["seconds"]["median"]
-        cell = f"{taken:.3f} / {record['whole_seconds']:.2f} s"
-        if times not in (None, 1):
-            cell += f"; {times:.2f} ({model:.2f})"
-        cell += " S" * (_coordination(record) == "scheduler")
-        cells = rows.setdefault((_name(device), dtype, n), {})
-        fastest = (taken, cell, record["rows_written"])
-        cells[gpus] = min(cells.get(gpus, fastest), fastest)
-    counts = sorted({gpus for cells in rows.values() for gpus in cells})
+        taken, whole, written = record["seconds"]["median"], record["whole_seconds"], record["rows_written"]
+        compared = f"{times:.2f} | {model:.2f}" if times not in (None, 1) else " | "
+        cells = f"{taken:#.3g} s | {whole:#.3g} s | {written:,} | {compared} | {_coordination(record)}"
+        run = (_name(device), dtype, n, gpus)
+        rows[run] = min(rows.get(run, (taken, cells)), (taken, cells))
     lines = [
-        "| device | dtype | n | "
-        + " | ".join(f"{gpus} GPU{'s' * (gpus > 1)}" for gpus in counts)
-        + " | rows written |",
-        "|---|---|---:|" + "---|" * (len(counts) + 1),
+        "| device | dtype | n | GPUs | stages | store to store | rows | speed-up | model | executor |",
+        "|---|---|" + "---:|" * 7 + "---|",
     ]
-    for (device, dtype, n), cells in sorted(rows.items()):
-        texts = [cells[gpus][1] if gpus in cells else "" for gpus in counts]
-        lines.append(f"| {device} | {dtype} | {n:,} | {' | '.join(texts)} | {_written(cells)} |")
+    for (device, dtype, n, gpus), (_, cells) in sorted(rows.items()):
+        lines.append(f"| {device} | {dtype} | {n:,} | {gpus} | {cells} |")
     return "\n".join(lines) + "\n"
-
-
-def _written(cells: dict[int, tuple[float, str, int]]) -> str:
-    """Return how many rows the runs of one size wrote, with the numbers of GPUs if they differ."""
-    gpus_of: dict[int, list[int]] = {}
-    for gpus, (_, _, written) in sorted(cells.items()):
-        gpus_of.setdefault(written, []).append(gpus)
-    if len(gpus_of) == 1:
-        return f"{next(iter(gpus_of)):,}"
-    return "; ".join(f"{written:,} ({', '.join(map(str, gpus))} GPUs)" for written, gpus in gpus_of.items())
 
 
 def _coordination(record: dict[str, Any]) -> str:
@@ -216,7 +200,9 @@ def _records(results: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _time(value: float) -> str:
-    return f"{value:.2f} s" if value < 100 else f"{value / 3600:,.1f} h" if value > 3600 else f"{value:,.0f} s"
+    if value > 100 * 3600:
+        return f"{value / 86400:.0f} days"
+    return f"{value:.2f} s" if value < 100 else f"{value / 3600:.0f} h" if value > 3600 else f"{value:,.0f} s"
 
 
 def _bytes(value: float) -> str:

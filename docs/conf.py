@@ -161,6 +161,26 @@ def part_commands(_app, doctree):
             block.children = [nodes.Text(block.rawsource)]
 
 
+def part_lines(_app, _page, _template, context, _doctree):
+    """Make each line of a program or an output an element: site.css breaks long lines, and indents what follows.
+
+    A line may be broken after a bracket, but not at the hyphens of an option or of a file.
+    """
+
+    def whole(part):
+        return part[0] if part[0][0] == "<" else f'<span class="option">{part[0]}</span>'
+
+    def parted(program):
+        text = re.sub(r"<[^>]+>|(?<![\w./=-])[\w./=-]*-[\w./=-]*(?![\w./=-])", whole, program[2])
+        text = re.sub(r"(?<=[\[(]</span>)(?!\n)", "<wbr>", text)
+        lines = text.splitlines(keepends=True)
+        return program[1] + "".join(f'<span class="line">{line}</span>' for line in lines) + "</pre>"
+
+    if "body" in context:
+        block = r'(<div class="highlight"><pre>(?:<span></span>)?)(.*?)</pre>'
+        context["body"] = re.sub(block, parted, context["body"], flags=re.DOTALL)
+
+
 def load_images_late(app, page, _template, context, _doctree):
     """Let a browser load a picture only when it comes into view. A click on a picture of the gallery shows it alone."""
 
@@ -187,5 +207,6 @@ def setup(app):
     app.connect("doctree-read", part_commands)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", break_names)
+    app.connect("html-page-context", part_lines)
     app.connect("html-page-context", load_images_late)
     app.connect("sphinx-click-process-usage", add_example)

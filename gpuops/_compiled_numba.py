@@ -12,10 +12,20 @@ from typing import Any
 
 from numba import njit
 
-entry = njit(nogil=True, cache=True, no_cfunc_wrapper=True)
-inner = njit(nogil=True, cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
+from gpuops.recompiling import recompiled_with_imports
+
+
+def entry(function: Any) -> Any:
+    """Return `function` compiled at its first call."""
+    return njit(nogil=True, cache=True, no_cfunc_wrapper=True)(recompiled_with_imports(function))
+
+
+def inner(function: Any) -> Any:
+    """Return `function` for calls by compiled functions."""
+    options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return njit(nogil=True, cache=True, **options)(recompiled_with_imports(function))
 
 
 def compiled(signature: Any, function: Any) -> Any:
     """Return `function` compiled for one signature. Python calls it."""
-    return njit(signature, nogil=True, cache=True, no_cfunc_wrapper=True)(function)
+    return njit(signature, nogil=True, cache=True, no_cfunc_wrapper=True)(recompiled_with_imports(function))

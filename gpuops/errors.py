@@ -18,7 +18,8 @@ class NegativeCycleError(ValueError):
     """
 
     def __init__(self, message: str, vertices: Sequence[int] = (), weight: float | None = None):
-        super().__init__(message, tuple(vertices), weight)
+        # By name: since Python 3.14, super() would be the error of SciPy that `tilepath.csgraph` mixes in.
+        ValueError.__init__(self, message, tuple(vertices), weight)
         self.vertices = tuple(vertices)
         self.weight = weight
 

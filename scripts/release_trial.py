@@ -6,7 +6,8 @@
 
 Each version of Python gets two environments: one with the oldest dependencies that pyproject.toml allows and that have
 wheels, one with the newest. In each, the commands and the Python of README.md have to give the same distances. The
-source archive is installed once.
+oldest Python gets a third one, with the oldest version of every extra that needs no GPU; tests of each extra run there.
+The source archive is installed once.
 """
 
 from __future__ import annotations
@@ -36,6 +37,15 @@ som train samples.zarr map.zarr --device cpu --workers 1 --rows 4 --columns 5 --
 info map.zarr
 """
 
+# Of each extra, tests that need it.
+TESTS_OF_EXTRAS = """
+tests/gpuops/hierarchy/test_structure.py tests/pipelines/assembly/test_contigs.py
+tests/pipelines/formats/test_cytometry.py tests/pipelines/formats/test_layers.py tests/pipelines/formats/test_osm.py
+tests/pipelines/od_tables/test_frames.py tests/pipelines/pictures/test_web_map.py
+tests/pipelines/stores/test_displays.py tests/tilepath/test_csgraph.py tests/tilepath/test_networkx.py
+tests/tilepath/test_sklearn_stores.py
+"""
+
 
 def main() -> None:
     """Try every version of Python that is installed, and fail if any trial fails."""
@@ -53,6 +63,8 @@ def main() -> None:
             continue
         for name, resolution in RESOLUTIONS.items():
             failed += tried(f"Python {version}, {name} dependencies", python, wheel, resolution)
+        if version == PYTHONS[0]:
+            failed += tried(f"Python {version}, oldest extras", python, wheel, "lowest-direct", extra="test")
     failed += tried("source archive", sys.executable, archive, "highest")
     if failed:
         sys.exit(f"{len(failed)} trials failed: {'; '.join(failed)}")
@@ -69,13 +81,19 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def tried(name: str, python: str, built: Path, resolution: str) -> list[str]:
-    """Install what was built into an empty environment and use it; return the name if that fails."""
+def tried(name: str, python: str, built: Path, resolution: str, extra: str = "") -> list[str]:
+    """Install what was built into an empty environment and use it; return the name if that fails.
+
+    With the extra "test", tests are run.
+    """
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            versions = install(Path(folder, "environment"), python, built, resolution)
-            use(Path(folder))
+            versions = install(Path(folder, "environment"), python, built, resolution, extra)
+            if extra:
+                test(Path(folder))
+            else:
+                use(Path(folder))
         except subprocess.SubprocessError as error:  # also a program that takes too long
             print(f"{name}: FAILED: {error}", flush=True)
             for printed in (getattr(error, "stdout", None), getattr(error, "stderr", None)):
@@ -85,13 +103,14 @@ def tried(name: str, python: str, built: Path, resolution: str) -> list[str]:
     return []
 
 
-def install(environment: Path, python: str, built: Path, resolution: str) -> str:
+def install(environment: Path, python: str, built: Path, resolution: str, extra: str) -> str:
     """Install what was built with its dependencies; return the versions of those that matter most."""
     run(sys.executable, "-m", "uv", "venv", "--quiet", "--python", python, environment)
     only_wheels = [f"--only-binary={name}" for name in ("numpy", "numba", "pyarrow", "numcodecs", "google-crc32c")]
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--resolution", resolution, *only_wheels]
     # "lowest-direct" concerns what is named here, so the dependencies are named, too.
-    run(*command, "--python", environment / "bin/python", "--requirements", ROOT / "pyproject.toml", built)
+    extras = ["--extra", extra] if extra else []
+    run(*command, "--python", environment / "bin/python", "--requirements", ROOT / "pyproject.toml", *extras, built)
     listed = run(
         sys.executable, "-m", "uv", "pip", "list", "--python", environment / "bin/python", "--format", "freeze"
     )
@@ -114,11 +133,18 @@ def use(folder: Path) -> None:
     run(python, "-I", "release_uses.py", cwd=folder)
 
 
-def run(*command: object, cwd: Path | None = None) -> str:
+def test(folder: Path) -> None:
+    """Run the tests of all extras, from the checkout. Old packages warn beside new ones that they depend on."""
+    python = folder / "environment" / "bin" / "python"
+    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
+    run(python, "-m", "pytest", *options, *TESTS_OF_EXTRAS.split(), cwd=ROOT, limit=3600)
+
+
+def run(*command: object, cwd: Path | None = None, limit: float = 900) -> str:
     """Run a program without the variables of this environment's Python; return what it prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=True, timeout=900)
+    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=True, timeout=limit)
     return done.stdout
 
 

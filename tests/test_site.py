@@ -81,7 +81,8 @@ def test_the_site(tmp_path):
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
     clusters = (site / "clusters.html").read_text()
-    assert '\n\n<span class="c1"># Two of the GPUs.' in clusters  # a comment belongs to the command below
+    clusters = re.sub("</?span[^>]*>", "", clusters)
+    assert "distances.zarr\n\n# Two of the GPUs." in clusters  # a comment belongs to the command below
     roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
     assert "--within T[UNIT]" in re.sub(r"\s+", " ", roads)  # as in --help
     assert roads.count("Where to compute") == 2  # of hierarchy and od; folded up
@@ -105,15 +106,15 @@ def test_every_name_has_a_docstring(module):
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-# Images that cannot be shown, and by how much the page, its text or an output is wider than the room it has. Programs
-# and tables may scroll.
+# Images that cannot be shown, and by how much the page, its text, a program or an output is wider than the room it has.
+# Tables may scroll.
 SEEN = """Promise.all([...document.images].map(image => {
     image.loading = "eager";
     return image.decode().then(() => [], () => [image.src]);
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article, .highlight-text pre"
+        "html, .bd-article-container, .bd-article, .bd-article pre"
         )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.
@@ -170,13 +171,30 @@ def test_every_page_in_a_browser(site, browser):
 
 @pytest.mark.slow
 @needs_a_browser
+def test_a_copied_program_has_its_lines(site, browser):
+    """Also where a telephone breaks them; by hand, and by the button, which takes the text of the element."""
+    browser.window(390, 900)
+    with served(site) as address:
+        browser.open(f"{address}/tables.html")
+        ((selected, text),) = browser.value("""[...document.querySelectorAll("pre")].map(program => {
+            getSelection().selectAllChildren(program);
+            return [getSelection().toString(), program.textContent];
+        }).filter(([text]) => text.startsWith("tilepath od town.hierarchy.zarr times.csv"))""")
+    assert text in (ROOT / "docs/tables.md").read_text()
+    assert text == selected + "\n"
+
+
+@pytest.mark.slow
+@needs_a_browser
 def test_how_fast_compares_all_columns_on_a_telephone(site, browser):
     browser.window(390, 900)
     with served(site) as address:
         browser.open(f"{address}/how-fast.html")
         hidden = browser.value("[...document.querySelectorAll('table')].map(t => t.scrollWidth - t.clientWidth)")
+        tasks = browser.value("[...document.querySelectorAll('td:first-child')].map(task => task.clientWidth)")
     assert len(hidden) == 5
     assert set(hidden) == {0}
+    assert min(tasks) > 300  # above the other cells of the row
 
 
 @pytest.mark.slow

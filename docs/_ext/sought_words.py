@@ -26,20 +26,13 @@ WORDS = {
             *("16 GPUs", "walltime", "wall time", "time limit", "preempted", "preemption"),
         ],
     },
+    "closures": {"Closed roads": ["road closures", "what if"], "What closes a road": ["close a road"]},
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
     "coming-from/scipy": {"Measured": ["csgraph speed", "scipy.sparse.csgraph speed"]},
     "coming-from/networkx": {"Measured": ["NetworkX speed", "igraph speed"]},
     "coming-from/osmnx-pandana": {
         "Measured": ["OSMnx speed", "pandana speed"],
         "The network": ["load OSMnx", "load OSMnx graph"],
-    },
-    "hierarchy": {
-        "Columns, units and limits": ["units"],
-        "Tables from origins to destinations": [
-            *("travel times", "travel time matrix", "travel time table", "table of travel times"),
-            *("OD matrix", "nearest facility", "closest facility", "nearest facilities"),
-        ],
-        "What if a road were closed": ["closed roads", "road closures", "what if"],
     },
     "how-fast": {
         "How fast": [
@@ -94,6 +87,13 @@ WORDS = {
         ],
         "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
+    },
+    "tables": {
+        "Columns, units and limits": ["units"],
+        "From origins to destinations": [
+            *("travel times", "travel time matrix", "travel time table", "table of travel times"),
+            *("OD matrix", "nearest facility", "closest facility", "nearest facilities"),
+        ],
     },
     "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
 }

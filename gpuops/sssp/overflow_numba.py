@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuops._compiled_numba import entry
 from gpuops.numbers import outside_infinity
-from gpuops.sssp.profile_numba import profile
+from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.sources_numba import Begins
 
 
@@ -19,16 +19,21 @@ def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
     """
     if graph.dtype.kind == "f":
         return
-    passed_on = distances if graph.through is None else np.where(graph.through, distances, outside_infinity(np.int32))
-    rising = graph.potentials is None
-    if not rising:  # rows are not sorted by weight: can any sum be that large?
-        reached = passed_on[passed_on != outside_infinity(np.int32)].max(initial=0)
-        if max(int(reached), int(begins[1].max(initial=0))) + profile(graph).heaviest < outside_infinity(np.int32):
-            return
+    infinity = outside_infinity(np.int32)
+    passed_on = distances if graph.through is None else np.where(graph.through, distances, infinity)
+    reached = passed_on[passed_on != infinity].max(initial=0)
+    if max(int(reached), int(begins[1].max(initial=0))) + _heaviest(graph) < infinity:
+        return  # no sum can be that large; most searches end here and compile no further check
+    rising = graph.potentials is None  # rows are sorted by weight
     for vertices, starts in ((np.arange(graph.n), passed_on), begins):
         arrays = graph.indptr, graph.indices, graph.weights, rising, distances, vertices, starts
-        if _lost(*arrays, outside_infinity(np.int32)):
+        if _lost(*arrays, infinity):
             raise OverflowError("distances exceed int32; use float64")
+
+
+@kept_with_graph
+def _heaviest(graph: Any) -> int:
+    return int(graph.weights.max(initial=0))
 
 
 @entry

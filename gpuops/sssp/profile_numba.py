@@ -27,7 +27,6 @@ class Profile(NamedTuple):
     entering: np.ndarray  # number of arcs that lead to a vertex
     cuts: np.ndarray  # first vertices of ranges of about equal cost to pull, and n; empty without the transpose
     width: float  # width of the first window
-    heaviest: float  # the largest weight; 0 without potentials
     magnitude: float  # an upper bound of potentials, and of a weight plus potentials; 0 without potentials
 
 
@@ -48,14 +47,14 @@ def profile(graph: Any) -> Profile:
         cuts = np.unique([0, *inside, graph.n])
     if graph.through is not None:
         lightest = np.where(graph.through, lightest, never(graph))
-    mean, heaviest, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0, 0.0
+    mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
     if potentials is not None:
         heaviest = float(graph.weights.max())
         magnitude = 2 * float(np.abs(potentials).max()) + max(heaviest, -float(graph.weights.min()))
         mean = max(_mean_reduced(graph), _LEAST * magnitude)
     active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
     width = _WIDTH * mean * active / max(graph.m, 1)
-    return Profile(lightest, in_lightest, entering, cuts, width, heaviest, magnitude)
+    return Profile(lightest, in_lightest, entering, cuts, width, magnitude)
 
 
 def _mean_reduced(graph: Any) -> float:

@@ -43,7 +43,7 @@ from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_h
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
-from pipelines.workers.progress import Progress, duration
+from pipelines.workers.progress import Progress, estimated
 from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt, together
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
@@ -103,7 +103,7 @@ def estimate(request: Request) -> Estimate:
         chunk=chunk,
         work=(rows, "rows"),
         needs=needs,
-        summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, about {duration(seconds)}",
+        summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, time {estimated(seconds)}",
         refuse=refuse,
         plan=plan,
     )

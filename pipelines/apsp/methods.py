@@ -20,7 +20,7 @@ from pipelines.apsp.layout import Layout
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import Graph
 from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
-from pipelines.workers.progress import Progress, duration
+from pipelines.workers.progress import Progress, estimated
 
 PATIENCE = 0.2  # share of the least time of other methods that a method may spend on its estimate
 
@@ -180,8 +180,8 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
     reasons += [estimate.too_large for _, estimate in found if fitting and estimate.too_large is not None]
     if len(found) > 1:
         (first, estimate), *others = found
-        costs = [f"{first.title} would take about {duration(estimate.seconds)}"]
-        reasons.append(", ".join(costs + [f"{method.short} {duration(other.seconds)}" for method, other in others]))
+        costs = [f"{first.title} would take {estimated(estimate.seconds)}"]
+        reasons.append(", ".join(costs + [f"{method.short} {estimated(other.seconds)}" for method, other in others]))
     method, estimate = min(fitting, key=lambda one: one[1].seconds) if fitting else found[-1]
     return method, estimate, f"{method.title}: {'; '.join(reasons)}\n{estimate.summary}"
 
@@ -208,7 +208,7 @@ def _refuse(estimate: Estimate, others: list[tuple[Method, Estimate]], out: str 
     try:
         estimate.refuse(out)
     except DoesNotFitError as error:
-        fit = [f"{method.name} (about {duration(other.seconds)})" for method, other in others]
+        fit = [f"{method.name} ({estimated(other.seconds)})" for method, other in others]
         raise DoesNotFitError(
             f"{error}. These methods fit (method, --method): {', '.join(fit)}" if fit else str(error)
         ) from None

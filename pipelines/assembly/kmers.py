@@ -13,6 +13,7 @@ from typing import NamedTuple, no_type_check
 import numba
 import numpy as np
 
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.formats.reads import BREAK, Batch
 
 MOST = 31  # most letters of a word of odd length in 64 bits
@@ -112,6 +113,7 @@ def _merged(codes: np.ndarray, counts: np.ndarray, fresh: list[np.ndarray]) -> t
 
 @no_type_check
 @numba.njit(nogil=True, cache=True)
+@recompiled_with_imports
 def _canonical_words(codes, k, words):
     """Write each word of the reads, or its reverse complement if that is smaller, to `words`; return their number."""
     mask, top = np.uint64((1 << 2 * k) - 1), np.uint64(2 * (k - 1))

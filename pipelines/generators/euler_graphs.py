@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.options import whole
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.generators.counter_random import ENDS, below, draw, scramble_all, scrambler
 from pipelines.generators.synthetic import Piece, SyntheticGraph
 
@@ -193,6 +194,7 @@ def euler_of_degrees(degrees: Sequence[int] | np.ndarray, seed: int = 0) -> tupl
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _draw_quotas(seed, k, quotas):
     for i in range(quotas.size):
@@ -201,6 +203,7 @@ def _draw_quotas(seed, k, quotas):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _draw_keys(seed, keys):
     for i in range(keys.size):
@@ -209,6 +212,7 @@ def _draw_keys(seed, keys):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _deal(indptr, left, following, heads):
     """Write the heads of all arcs of a deep graph.
@@ -230,6 +234,7 @@ def _deal(indptr, left, following, heads):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _next(following, j):
     """Return the vertex where the steps from j end; halves the path, so that later searches take fewer steps."""
@@ -240,6 +245,7 @@ def _next(following, j):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _triangles_and_pairs(seed, n, arcs, tails, heads):
     paired = 2 + 3 * (n - 2)

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.options import number, whole
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.generators.counter_random import POSITION, STREET, draw
 from pipelines.generators.synthetic import Piece, SyntheticGraph, both_ways
 
@@ -97,6 +98,7 @@ class Road(Grid):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
     """Write number, tail and head of every existing street; returns how many streets exist."""
@@ -120,6 +122,7 @@ def _streets(seed, rows, columns, limit, start, stop, ids, tails, heads):
 
 
 @njit(nogil=True, cache=True, inline="always")
+@recompiled_with_imports
 @no_type_check
 def _position(seed, columns, jitter, v):
     right, _, down, _ = draw(seed, POSITION, np.uint64(v), _BLOCK)
@@ -129,6 +132,7 @@ def _position(seed, columns, jitter, v):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _positions(seed, columns, jitter, positions):
     for v in range(len(positions)):
@@ -136,6 +140,7 @@ def _positions(seed, columns, jitter, positions):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _lengths(seed, columns, jitter, tails, heads, weights):
     for i in range(tails.size):

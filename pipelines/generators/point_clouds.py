@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.options import number, whole
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.generators.counter_random import below, draw
 from pipelines.stores.samples import Samples, new_samples, open_samples
 
@@ -134,6 +135,7 @@ def write_cloud(
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _make(kind, seed, start, limits, spread, values, labels):
     """Fill values (k, d) and labels (k) with the points from `start`."""
@@ -160,6 +162,7 @@ def _make(kind, seed, start, limits, spread, values, labels):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _fraction(high, low):
     """Return a number between 0 and 1, both excluded."""
@@ -167,6 +170,7 @@ def _fraction(high, low):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _normal(u, v):
     """Return a normally distributed number, by Box and Muller's transform."""
@@ -174,6 +178,7 @@ def _normal(u, v):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _on_sphere(u, v, radius, out):
     z = 2 * u - 1
@@ -182,6 +187,7 @@ def _on_sphere(u, v, radius, out):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _place(kind, label, u, out):
     """Write a point of part `label` of a shape to `out`, from numbers u between 0 and 1."""

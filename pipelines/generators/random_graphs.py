@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.options import number, whole
+from gpuops.recompiling import recompiled_with_imports
 from gpuops.rmat import Drawing
 from pipelines.generators.counter_random import ENDS, WEIGHT, below, draw, scramble_all, scrambler
 from pipelines.generators.synthetic import Piece, SyntheticGraph
@@ -230,6 +231,7 @@ def _only_directed(graph: SyntheticGraph) -> None:
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
     """Write the cells where the recursion ends; `limit_*` are the sums a, a + b and a + b + c times 2^32."""
@@ -250,6 +252,7 @@ def _descend(seed, scale, limit_a, limit_b, limit_c, start, tails, heads):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _uniform(seed, tail_count, head_count, start, tails, heads):
     for i in range(tails.size):
@@ -258,6 +261,7 @@ def _uniform(seed, tail_count, head_count, start, tails, heads):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _negate(seed, limit, ids, weights):
     """Negate a weight if the third word drawn for it is below `limit`."""

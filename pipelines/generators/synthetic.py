@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from gpuops.options import number, whole
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.generators.counter_random import POTENTIAL, WEIGHT, below, draw
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -145,6 +146,7 @@ def both_ways(tails: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _fill(seed, ids, integers, bits, weights):
     """Draw the weight of every id: an integer from 1 to 255, or a multiple of 2^-bits from (0, 1]."""
@@ -158,6 +160,7 @@ def _fill(seed, ids, integers, bits, weights):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _shift(seed, steps, unit, tails, heads, weights):
     """Add p(tail) - p(head) to every weight; p is a random multiple of `unit`, below `steps` units."""

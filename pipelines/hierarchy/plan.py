@@ -142,6 +142,6 @@ def describe(cost: Cost, graph: Graph, dtype: np.dtype) -> str:
     """Return a line about the cost."""
     widest = counted(cost.widest, "vertex", "vertices")
     return (
-        f"{counted(cost.nodes, 'node')} of up to {widest} with their fronts; {with_prefix(cost.relaxations).strip()} "
+        f"{counted(cost.nodes, 'node')} of up to {widest} with their fronts; {with_prefix(cost.relaxations)} "
         f"relaxations, {size(table_bytes(cost, graph, dtype))} of tables"
     )

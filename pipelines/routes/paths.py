@@ -39,6 +39,7 @@ from gpuops.certificates import arcs_for, tight_tree, tolerances
 from gpuops.errors import VerificationError
 from gpuops.hierarchy.climbing import Climbed, climb_from, distances_to
 from gpuops.numbers import distance_limit
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.files.tables import check_output, write_table
 from pipelines.places.at import VertexOrPlace, vertex_at
 from pipelines.places.snapping import Snapping
@@ -414,7 +415,8 @@ def _compiled_distances(row, vertices, found):
     return gather
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True)
+@recompiled_with_imports
 @no_type_check
 def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, relative_ladder, absolute_ladder):
     n = in_arcs[0].size - 1
@@ -441,7 +443,8 @@ def _walk_back(in_arcs, row, lengths, reached, unreachable, source, targets, rel
     return hops, paths[:used]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True)
+@recompiled_with_imports
 @no_type_check
 def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
     """Leave a path from target back to source in the stack; returns its number of arcs, or UNATTAINED."""
@@ -466,7 +469,7 @@ def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
         best, best_gap, best_length = -1, length, length
         tolerance = relative * abs(length) + absolute
         for arc in range(begin, end):
-            u, there = tails[arc], near[arc - begin]
+            u, there = np.int64(tails[arc]), near[arc - begin]  # one type of numbers: `_slot` is compiled once
             if there == unreachable or not (u == source or through[u]) or slots[_slot(slots, visited, u)] >= 0:
                 continue
             gap = abs(there + weights[arc] - length)
@@ -478,7 +481,7 @@ def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
         if best >= 0:
             top += 1
             stack[top], cursor[top], lengths[top], visited[count] = best, -1, best_length, best
-            slots[_slot(slots, visited, best)] = count
+            slots[_slot(slots, visited, visited[count])] = count
             count += 1
         elif first or end == last:
             top -= 1
@@ -489,7 +492,8 @@ def _search(in_arcs, row, unreachable, ends, relative, absolute, work):
     return UNATTAINED
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True)
+@recompiled_with_imports
 @no_type_check
 def _slot(slots, visited, v):
     """Return the slot that has the position of v in `visited`, or the empty slot where it belongs."""

@@ -36,7 +36,7 @@ from pipelines.workers.capacity import (
     refuse_disk,
 )
 from pipelines.workers.plans import Plan, refusing, run_plan
-from pipelines.workers.progress import duration
+from pipelines.workers.progress import estimated, rounded
 from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
 Spread = Literal["sources", "vertices"]
@@ -101,7 +101,7 @@ class SearchPlan:
         streamed = f", arcs in {self.pieces} pieces a worker" if self.pieces > 1 else ""
         return (
             f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, {on_devices(facts)}, "
-            f"by {self.spread} ({self.reason}){streamed}: {self.needs}, about {duration(self.seconds)}"
+            f"by {self.spread} ({self.reason}){streamed}: {self.needs}, time {estimated(self.seconds)}"
         )
 
     def stated(self, graph: Graph, rows: int, facts: list[WorkerFacts], kept: str = "") -> Plan:
@@ -125,7 +125,7 @@ def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
     Both devices lay out the graph. The GPU has to be started, too.
     """
     seconds = {kind: LAYING_OUT[kind].of(graph) + rows * SEARCHING[kind].of(graph) for kind in ("cpu", "gpu")}
-    cpu, gpu = duration(seconds["cpu"]), duration(seconds["gpu"] + GPU_START)
+    cpu, gpu = rounded(seconds["cpu"]), rounded(seconds["gpu"] + GPU_START)
     if seconds["cpu"] <= seconds["gpu"] + GPU_START:
         slower = f"{gpu} on the GPU, which has to start first (`--device gpu` takes it)"
         return "cpu", f"the run takes about {cpu} there, and {slower}."
@@ -244,8 +244,8 @@ def _choose(rows: int, count: int, fits: bool, alone: float, together: float) ->
     if rows >= count:
         return "sources", f"{rows:,} searches for {count} workers that each hold the graph"
     if alone <= together:
-        return "sources", f"a search takes about {duration(alone)} on one worker, less than in rounds of all workers"
-    return "vertices", f"fewer searches than workers, each about {duration(alone)} on one worker"
+        return "sources", f"a search takes about {rounded(alone)} on one worker, less than in rounds of all workers"
+    return "vertices", f"fewer searches than workers, each about {rounded(alone)} on one worker"
 
 
 def _kind(fact: WorkerFacts) -> str:

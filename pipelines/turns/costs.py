@@ -8,6 +8,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.turns.angles import AngleCosts
 from pipelines.turns.table import ANY, TurnRows
 
@@ -88,6 +89,7 @@ def _tails(indptr: np.ndarray) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _add_rows(arrays, indptr, heads, tails, places, begins, ends, entering, leaving, values, only, costs):
     """Add the costs of rows; returns for each row `FINE`, or which of its arcs does not exist."""
@@ -122,6 +124,7 @@ def _add_rows(arrays, indptr, heads, tails, places, begins, ends, entering, leav
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _add_angles(arrays, indptr, heads, tails, leaving, arriving, least, most, values, u_turn, costs):
     vertices, in_starts, in_arcs, starts = arrays
@@ -151,6 +154,7 @@ def _add_angles(arrays, indptr, heads, tails, leaving, arriving, least, most, va
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _angle(arriving, leaving):
     """Return the angle between two directions in degrees, from -180 (excluded) to 180: positive to the left."""
@@ -159,6 +163,7 @@ def _angle(arriving, leaving):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _is_back(head, tail, angle):
     return head == tail and not abs(angle) < BACK

@@ -5,6 +5,7 @@ A terminal gets one live line on standard error, a log rare lines, and a cell of
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -116,13 +117,43 @@ def _bar(part: float, width: int = 24) -> str:
 def with_prefix(value: float) -> str:
     """Return a number with an SI prefix.
 
-    >>> with_prefix(61_200_000_000), with_prefix(950)
-    ('61.2 G', '950 ')
+    >>> with_prefix(61_200_000_000), with_prefix(950), with_prefix(999_700)
+    ('61.2 G', '950', '1 M')
     """
     for factor, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
+        if value >= 0.9995 * factor:  # else it is rounded to 1e+03 of the next unit
             return f"{value / factor:.3g} {prefix}"
-    return f"{value:.3g} "
+    return f"{value:.3g}"
+
+
+def estimated(seconds: float) -> str:
+    """Return an estimate as text: between two times of one figure, since the rates of a plan are not known better.
+
+    >>> estimated(74_280), estimated(159), estimated(0.32), estimated(0.0284), estimated(2)
+    ('20 to 30 h', '2 to 3 min', '0.3 to 0.4 s', '20 to 30 ms', 'about 2 s')
+    """
+    value, unit = _in_one_unit(seconds)
+    step = 10.0 ** math.floor(math.log10(value))
+    low, high = (end * step for end in (math.floor(value / step), math.ceil(value / step)))
+    return f"{low:g} to {high:g} {unit}" if low < high else f"about {low:g} {unit}"
+
+
+def rounded(seconds: float) -> str:
+    """Return an estimate as text of two figures, to compare it with others of the same model.
+
+    >>> rounded(467), rounded(59.3), rounded(0.1432), rounded(0)
+    ('7.8 min', '59 s', '0.14 s', '1 ms')
+    """
+    value, unit = _in_one_unit(seconds)
+    return f"{float(f'{value:.2g}'):g} {unit}"
+
+
+def _in_one_unit(seconds: float) -> tuple[float, str]:
+    """Return a number and the unit of a duration; it is a millisecond at least."""
+    for least, length, unit in ((2 * 86400, 86400, "days"), (3600, 3600, "h"), (60, 60, "min"), (0.1, 1, "s")):
+        if seconds >= least:
+            return seconds / length, unit
+    return max(1.0, seconds * 1e3), "ms"
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pipelines.workers.progress import with_prefix
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
@@ -143,7 +144,7 @@ def od(
     counts = counted(len(begins.vertices), "pair") if pairs else counts
     unit = options["unit"] or given.graph.weight_unit
     unit = f", distances in {unit}" if unit else ""
-    click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {written.pairs / seconds:,.0f} pairs/s")
+    click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {with_prefix(written.pairs / seconds)} pairs/s")
 
 
 def _named_graphs(also: tuple[str, ...]) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ from pipelines.apsp.layout import Layout, make_layout
 from pipelines.apsp.methods import Estimate, Job, Request
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
-from pipelines.workers.progress import duration, with_prefix
+from pipelines.workers.progress import estimated, rounded, with_prefix
 from pipelines.workers.rings import deal_slots
 from pipelines.workers.saving import written_bytes
 
@@ -125,7 +125,7 @@ def estimate(request: Request) -> Estimate:
         needs=plan.needs,
         summary=(
             f"n = {n:,} {job.dtype}, {on_devices(facts)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): "
-            f"{plan.needs}, about {duration(plan.seconds)}" + (f"; {why}" if why else "")
+            f"{plan.needs}, time {estimated(plan.seconds)}" + (f"; {why}" if why else "")
         ),
         refuse=refuse,
         plan=plan,
@@ -210,11 +210,7 @@ def choose_workers(
         if seconds[count] < WORTH * seconds[chosen]:
             chosen = count
     others = sorted({min(seconds), len(facts)} & seconds.keys() - {chosen})
-    compared = ", ".join(f"{count} would take {_time(seconds[count])}" for count in others)
+    compared = ", ".join(f"{count} would take {rounded(seconds[count])}" for count in others)
     few = "" if min(seconds) == 1 else f"; fewer than {min(seconds)} have too little memory"
-    time = f"about {_time(seconds[chosen])} of arithmetic ({compared})"
+    time = f"about {rounded(seconds[chosen])} of arithmetic ({compared})"
     return chosen, f"{chosen} of {counted(len(facts), 'GPU')}, {time}{few}"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else duration(seconds)

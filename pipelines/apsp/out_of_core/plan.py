@@ -29,7 +29,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
 from pipelines.workers.lanes import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
-from pipelines.workers.progress import Progress, duration, with_prefix
+from pipelines.workers.progress import Progress, estimated, with_prefix
 
 LOCKING_PASSES = 8  # passes of the matrix that repay locking its pages; with fewer passes, threads copy rows
 DISK_RATE = 1e9  # bytes/s at which checkpoints are assumed to be read and written
@@ -62,7 +62,7 @@ class Plan:
             f"({with_prefix(sum(f.rate for f in facts))} relaxations/s): {windows.width:,} pivots "
             f"at a time on bands of {windows.chunk:,} rows from {place}; memory {on_device}{size(host)} of the host, "
             f"disk {size(self.needs.disk)}, traffic {size(self.traffic_bytes)}, "
-            f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, about {duration(self.seconds)}"
+            f"{self.commits or 'no'} commit{'s' * (self.commits != 1)} on the way, time {estimated(self.seconds)}"
         )
 
 

@@ -288,6 +288,15 @@ def test_sums_that_do_not_fit_are_an_error(xp):
             shortest_distances(graph, [3, 1], starts=[0, far])
     closed = laid_out(xp, arrays, through=np.array([True, False, False, True]))
     assert as_lengths(shortest_distances(closed, [0])).tolist() == [0, far, np.inf, np.inf]
+    heavy_last = laid_out(xp, rows(3, [0, 1], [1, 2], np.array([1, 2**31 - 2], "int32")))
+    with pytest.raises(OverflowError, match="use float64"):
+        shortest_distances(heavy_last, [0])
+
+
+def test_a_sum_from_a_closed_source_that_does_not_fit_is_an_error_on_a_cpu():
+    graph = laid_out(np, rows(2, [0], [1], np.array([2**30], "int32")), through=np.array([False, True]))
+    with pytest.raises(OverflowError, match="use float64"):
+        shortest_distances(graph, [0], starts=2**30)
 
 
 def test_the_largest_distance(xp):

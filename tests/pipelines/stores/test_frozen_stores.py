@@ -1,7 +1,8 @@
 """Stores that an earlier version wrote: every later version has to read them, with the values that they had.
 
-`tests/data/stores-1.tar.xz` holds stores of every schema, as `tests/tiny_stores.py` wrote them for version 0.1.0. Never
-write it again: if a schema changes, add an archive of its new stores, and let the new version read both.
+`tests/data/stores-1.tar.xz` holds stores of every schema, as `tests/tiny_stores.py` wrote them for version 0.1.0, and
+`stores-1-options.tar.xz` stores with the arrays and attributes that these lack. Never write an archive again: if a
+schema changes, add an archive of its new stores, and let the new version read all.
 """
 
 import tarfile
@@ -16,7 +17,7 @@ from pipelines.stores.codebook import CodebookWriter, open_codebook
 from pipelines.stores.kinds import KINDS
 from pipelines.stores.schema import kind_of
 
-ARCHIVE = Path(__file__).parents[2] / "data" / "stores-1.tar.xz"
+ARCHIVES = Path(__file__).parents[2] / "data"
 CODEBOOKS = (np.arange(12).reshape(6, 2) / 7 + np.arange(4)[:, None, None]).astype("float32")  # by epoch
 PROGRESS = {  # of the unfinished stores
     "part-codebook": (1, 3),
@@ -32,8 +33,9 @@ PROGRESS = {  # of the unfinished stores
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("frozen")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    for path in ARCHIVES.glob("stores-*.tar.xz"):
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
     return folder
 
 
@@ -106,6 +108,22 @@ def test_maps(stores):
     equal(codebook.hits(), [1, 0, 1, 0, 1, 1])
     equal(mapping.units(), [[0, 1], [2, 3], [4, 0], [5, 1]])
     equal(mapping.distances(), np.array([[0.5, 1], [0, 0.25], [2, 2], [1.5, 7]], "float32"))
+
+
+def test_optional_arrays_and_attributes(stores):
+    roads, named, classified = (opened(stores / name) for name in ("roads", "named", "classified"))
+    assert (roads.weight_name, roads.weight_unit, roads.attribution) == ("minutes", "min", "© surveyors")
+    metres = roads.with_weights("metres")
+    equal(metres.rows()[2], [1.5, 2.5, 3.5])
+    assert metres.weight_unit == "m"
+    assert (roads.integer_labels, roads.labels().tolist()) == (True, ["10", "20", "30"])
+    equal(roads.classes().of_arcs, [0, 1, -1])
+    assert roads.classes().names == ("path", "primary")
+    equal([opened(stores / "negative").row(source) for source in range(3)], [[0, 5, 3], [2, 0, -2], [4, 9, 0]])
+    assert named.ids() == ["one", "", "drei"]
+    classes, votes = classified.votes()
+    assert classes.tolist() == ["no", "yes"]
+    equal(votes, [[2, 0], [0, 1]])
 
 
 def test_an_unfinished_run_goes_on(stores):

@@ -17,6 +17,7 @@ from typing import no_type_check
 import numpy as np
 from numba import njit
 
+from gpuops.recompiling import recompiled_with_imports
 from pipelines.formats.graphs.osm.reading import UNITS, Ways
 
 EQUATOR, ECCENTRICITY = 6378137.0, 0.0066943799901413165  # of WGS 84: the radius in metres, the square of e
@@ -128,6 +129,7 @@ def _arcs(ways, names, x, y, closed, kept, owner, nodes, offsets, ends, sums) ->
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _pieces(at, offsets, x, y):
     """Return the pieces of road between successive nodes of ways: both ends, the way, and the length in metres."""
@@ -148,6 +150,7 @@ def _pieces(at, offsets, x, y):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _apart(x1, y1, x2, y2):
     """Return the metres between two places in units of 1e-7 degrees."""
@@ -160,6 +163,7 @@ def _apart(x1, y1, x2, y2):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _rates(owner, metres, along_speed, against_speed, seconds, along, against):
     """Write the seconds per metre of each way along and against it, infinite where it is closed."""
@@ -176,6 +180,7 @@ def _rates(owner, metres, along_speed, against_speed, seconds, along, against):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _meeting(u, v, n, halves):
     """Fill `halves` with the pieces that meet at each node, and return where those of each node begin, as CSR.
@@ -197,6 +202,7 @@ def _meeting(u, v, n, halves):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _keep_junctions(u, v, owner, along, against, starts, halves, kept):
     """Mark the nodes that are not contracted, apart from those of circular roads."""
@@ -213,6 +219,7 @@ def _keep_junctions(u, v, owner, along, against, starts, halves, kept):
 
 
 @njit(nogil=True, cache=True, inline="always")
+@recompiled_with_imports
 @no_type_check
 def _far(half, u, v):
     """Return the node to which half of a piece leads."""
@@ -220,6 +227,7 @@ def _far(half, u, v):
 
 
 @njit(nogil=True, cache=True, inline="always")
+@recompiled_with_imports
 @no_type_check
 def _open(half, owner, along, against):
     """Return whether a piece may be taken from the node of its half, and whether towards this node."""
@@ -229,6 +237,7 @@ def _open(half, owner, along, against):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _chains(u, v, starts, halves, kept):
     """Return the nodes of all chains from vertex to vertex, their offsets, and the halves of pieces along them.
@@ -267,6 +276,7 @@ def _chains(u, v, starts, halves, kept):
 
 
 @njit(nogil=True, cache=True)
+@recompiled_with_imports
 @no_type_check
 def _sums(ends, owner, metres, along, against, offsets):
     """Return of each chain the length, and the seconds forward and backward."""

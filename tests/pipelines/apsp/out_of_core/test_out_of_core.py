@@ -475,7 +475,7 @@ def test_auto_goes_out_of_core_where_memory_is_short_and_says_so(client, tmp_pat
     said = capfd.readouterr().err
     assert "Floyd-Warshall out of core: " in said
     assert "the matrix does not fit in memory" in said
-    for what in "rows from the store; memory", "of the host, disk", "traffic", "about":
+    for what in "rows from the store; memory", "of the host, disk", "traffic", "time ":
         assert what in said
     recorded = json.loads((tmp_path / "d" / "zarr.json").read_text())["attributes"]
     assert recorded["plan"]["method"] == "out-of-core"

@@ -1,0 +1,79 @@
+"""Compiled functions are compiled again when code that they contain from other modules has changed."""
+
+import ast
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+from gpuops import recompiling
+
+ROOT = Path(__file__).parents[2]
+MODULE = """
+from numba import njit
+from gpuops.recompiling import recompiled_with_imports
+from gpuops import (
+    base,
+)
+
+TERM = base.TERM
+
+@njit(cache=True)
+@recompiled_with_imports
+def outer(x):
+    return _own(x)
+
+@njit(cache=True)
+@recompiled_with_imports
+def _own(x):
+    return x + TERM
+"""
+
+
+def test_a_constant_of_another_module_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(recompiling, "_ROOT", tmp_path)
+    (tmp_path / "gpuops").mkdir()
+    (tmp_path / "gpuops" / "base.py").write_text("from gpuops.deeper import TERM")
+    (tmp_path / "gpuops" / "user.py").write_text(MODULE)
+
+    def answered(term):
+        """What `outer(1)` returns in a new process, and whether its compiled code came from the disk."""
+        (tmp_path / "gpuops" / "deeper.py").write_text(f"TERM = {term}")
+        recompiling._digest.cache_clear()
+        recompiling._text.cache_clear()
+        for name in "deeper", "base", "user":
+            spec = importlib.util.spec_from_file_location(f"gpuops.{name}", tmp_path / "gpuops" / f"{name}.py")
+            module = importlib.util.module_from_spec(spec)
+            monkeypatch.setitem(sys.modules, f"gpuops.{name}", module)
+            monkeypatch.setattr(f"gpuops.{name}", module, raising=False)
+            spec.loader.exec_module(module)
+        return module.outer(1), bool(module.outer.stats.cache_hits)
+
+    assert [answered(term) for term in (2, 2, 300, 2)] == [(3, False), (3, True), (301, False), (3, True)]
+
+
+def test_modules_that_compile_code_of_other_modules_say_so():
+    """`entry`, `inner` and `compiled` compile again; with `njit` the second decorator sees to it."""
+    missing = []
+    for path in (path for package in ("gpuops", "pipelines", "tilepath") for path in (ROOT / package).rglob("*.py")):
+        if "njit(" not in (text := path.read_text()):
+            continue
+        nodes = ast.parse(text).body
+        functions = [
+            (node, decorators)
+            for node in nodes
+            if isinstance(node, ast.FunctionDef)
+            and re.search(r"\b(njit|overload)\(", decorators := " ".join(map(ast.unparse, node.decorator_list)))
+        ]
+        imported = {
+            alias.name
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("gpuops", "pipelines")
+            for alias in node.names
+        }
+        lines = [line for node, _ in functions for line in node.body]
+        used = {each.id for line in lines for each in ast.walk(line) if isinstance(each, ast.Name)}
+        if used & imported:
+            compiled = ((node, decorators) for node, decorators in functions if "njit(" in decorators)
+            missing += [f"{path}: {node.name}" for node, found in compiled if "recompiled_with_imports" not in found]
+    assert missing == []
