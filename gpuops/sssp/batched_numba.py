@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
+from gpuops.sssp.passes_numba import next_range
 from gpuops.sssp.search_numba import Room, Search, pull
 from gpuops.sssp.sources_numba import Begins
 
@@ -101,9 +102,27 @@ def _to_rows(rows, columns, rank, first, last):
 @entry
 def _pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
+    cuts, counters, few, most,
+):  # fmt: skip
+    """Pull ranges of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
+    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
+    while True:
+        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
+        if number < 0:
+            return
+        place = number % ranges
+        unsettled, nearer = _pull_range(
+            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
+            floors[min(number // ranges, 1)], lasts, infinity, cuts[place], cuts[place + 1],
+        )  # fmt: skip
+
+
+@inner
+def _pull_range(
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
-    """Pull a range of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
+    """Pull a range of vertices for all searches; return the same counts of vertices as for one search."""
     unsettled, nearer, searches = 0, 0, distances.shape[1]
     best, bars = np.empty_like(floors), np.empty_like(floors)
     for head in range(first_vertex, last_vertex):
