@@ -349,6 +349,8 @@ def test_what_cannot_be_reached(cross, tmp_path):
         ({"within": [0, 5]}, "give numbers above 0"),
         ({"within": "a"}, "give numbers, each with a unit or without"),
         ({"within": "1min,2h"}, "in min and in h; give all numbers in one unit"),
+        # 60 has the unit of the network, not that of the text beside it.
+        ({"within": [60, "2min"]}, "some have no unit; give every entry a unit, or none"),
         ({"within": [None]}, r"within \(--within\) is \[None\]; give numbers"),
         ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
         ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
