@@ -391,7 +391,7 @@ def _differ(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     kinds = (each.dtype.str[1:] for each in (before, after))
     slack = max(ROUNDING.get(kind, 0.0) for kind in kinds)
     with np.errstate(invalid="ignore"):  # NaN: a pair that is not joined
-        far = np.abs(one - other) > slack * np.maximum(one, other)
+        far = np.abs(one - other) > slack * np.maximum(np.abs(one), np.abs(other))
     return far | (np.isnan(one) != np.isnan(other))
 
 

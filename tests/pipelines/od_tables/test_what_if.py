@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import changes, criticality, od, open_graph, positions, write_graph
+from pipelines import build_hierarchy, changes, criticality, od, open_graph, positions, write_graph
 from pipelines.stores.changed import closed_arcs
 from tilepath.cli import tilepath
 
@@ -114,6 +114,15 @@ def test_changes_are_the_pairs_that_differ(source, graph, matrix, pairs, dtype):
     np.testing.assert_array_equal(found["travel_time_after"], later / 60)
     np.testing.assert_allclose(found["change"], (later - matrix[i, j][differ]) / 60)
     assert len(changes(source, source, *asked)) == 0
+
+
+def test_equal_negative_distances_have_not_changed(maker, tmp_path):
+    arcs = np.array([0, 1, 2, 2]), np.array([1, 2])
+    before, after = (
+        build_hierarchy(maker, write_graph(tmp_path / f"{i}.zarr", *arcs, np.array([-1.25, last])), tmp_path / f"{i}.h")
+        for i, last in enumerate([-2.5, -2.0])
+    )
+    assert changes(before, after, [0, 1], [1, 2])["change"].tolist() == [0.5, 0.5]  # 0 to 1 is -1.25 in both
 
 
 @pytest.mark.parametrize("one_way", [False, True])
