@@ -232,7 +232,7 @@ def criticality(
         A column of `roads`, such as "name": rows with equal entries are closed together, as both carriageways of a
         bridge.
     one_way : bool
-        Close the road only from its first to its second end, not in both directions.
+        Close the road only from its first to its second end, not in both directions; only for a directed network.
     unit, snap_limit, graph, progress : as for `tilepath.od`
     crs : as for `tilepath.od`; also of roads that are places or geometries without a coordinate system
 
