@@ -105,6 +105,8 @@ def _cure(error: OSError) -> str:
     """Return what happened and what to do, or an empty text."""
     if error.errno in FULL:
         return f"the disk is full; {_FREE_SPACE}"
+    if error.errno == errno.ENAMETOOLONG:
+        return "the name is too long; choose a shorter one"
     if error.errno in TOO_MANY:
         return f"too many files are open; raise the limit (ulimit -n) and {AGAIN}"
     if error.errno in FAILED:
