@@ -183,7 +183,8 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
             od(source, *asked, **options)
 
     pair = pd.DataFrame({"origin": ["v1"], "destination": ["v2"]})
-    refused("nothing is asked for; give origins")
+    refused(r"nothing is asked for; give origins .*, or pairs \(--pairs\)$")
+    refused(r"needs within \(--within\) above 0", ["v1"], reduce="count", within=0, decay="linear")
     refused(r"nearest \(--nearest\) does not go with pairs", pairs=pair, nearest=1)
     refused(r"pairs \(--pairs\) does not go with reduce", pairs=pair, reduce="count")
     refused("the pairs: no column `destination`, nor `destination_lon`", pairs=pair[["origin"]])
