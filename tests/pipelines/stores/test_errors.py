@@ -38,6 +38,7 @@ def test_what_cannot_be_read_is_not_taken_for_damaged(tiny_stores, monkeypatch, 
             ".x.zarr.pieces",
             "/x.zarr: the name is too long; choose a shorter one, or write elsewhere",
         ),
+        (errno.EFBIG, None, r"x.zarr: a file is larger .*; raise the limit \(ulimit -f\) and run again.* elsewhere"),
         (errno.EMFILE, "", "too many files are open"),  # its folder
         (errno.EIO, "input.zarr/a/c/0", None),
     ],
