@@ -7,7 +7,7 @@ from itertools import pairwise
 import numba
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
+from gpuops._compiled_numba import copy, entry, inner
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
@@ -51,7 +51,8 @@ def _within(graph, sources, limit, infinity):
         if used + count > len(vertices):
             room = max(used + count, 2 * len(vertices))
             more, longer = np.empty(room, np.int32), np.empty(room, kind)
-            more[:used], longer[:used] = vertices[:used], lengths[:used]
+            copy(vertices[:used], more)
+            copy(lengths[:used], longer)
             vertices, lengths = more, longer
         if unfit and limit == infinity:
             for tail in near:
@@ -120,7 +121,7 @@ def _has(found, counts, vertex, number):
 @inner
 def _longer(array):
     more = np.empty(2 * len(array), array.dtype)
-    more[: len(array)] = array
+    copy(array, more)
     return more
 
 
