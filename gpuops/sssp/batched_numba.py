@@ -70,7 +70,8 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
         changed, _ = pull(graph, _pull_rows, columns, floors, lasts)
         if graph.through is not None:
             changed &= graph.through
-        _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
+        queue = np.flatnonzero(changed).astype(np.int32)
+        _push(graph.indptr, graph.indices, graph.weights, columns, queue, changed, graph.through, infinity)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
     _turn(_to_rows, rows, columns, graph.rank)
     return rows
@@ -167,10 +168,10 @@ def _pull_range(
 
 
 @entry
-def _push(indptr, indices, weights, distances, changed, through, infinity):
-    """Relax the arcs of vertices that changed, round by round, until no vertex changes."""
+def _push(indptr, indices, weights, distances, queue, changed, through, infinity):
+    """Relax the arcs of vertices that changed, which are in `queue`, round by round, until no vertex changes."""
     n, searches = distances.shape
-    queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
+    following = np.empty(n, np.int32)
     while queue.size:
         changed[queue] = False
         size = 0
