@@ -19,6 +19,7 @@
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
     scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
+    scripts/bench.py som-commands  cells from FCS files to clusters by commands, or by FlowSOM, with the peak of memory
     scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
     scripts/bench.py large-tables  tables of the sizes at which users of r5py, OSRM and Valhalla report trouble
@@ -78,6 +79,7 @@ from benchmarks.suites import (
     scaling,
     sequences,
     som,
+    som_commands,
     som_training,
     sources,
     sssp,
@@ -133,6 +135,7 @@ SUITES = {
     "distinct": distinct,
     "sequences": sequences,
     "som": som,
+    "som-commands": som_commands,
     "som-training": som_training,
     "sources": sources,
     "od-tables": od_tables,
