@@ -13,7 +13,8 @@ from pipelines.workers.device_arrays import synchronize
 if TYPE_CHECKING:  # the estimator has its samples in memory, and does not load zarr
     from pipelines.stores.samples import Samples
 
-PIECE_BYTES = 256 << 20  # bytes of a piece of samples by default
+PIECE_BYTES = 256 << 20  # bytes of a piece of samples on a GPU by default
+HOST_PIECE_BYTES = 64 << 20  # the same on a CPU, which needs no more samples at a time to be busy
 AHEAD = 2  # pieces that are read while another piece is worked on
 
 
@@ -23,6 +24,11 @@ class Piece(NamedTuple):
     first: int  # number of the first row among all samples
     values: Any  # (k, d)
     weights: Any  # (k), or None if all samples count the same
+
+
+def usual_piece_rows(row_bytes: int, gpu: bool) -> int:
+    """Return the number of samples of a piece by default."""
+    return max(1, (PIECE_BYTES if gpu else HOST_PIECE_BYTES) // row_bytes)
 
 
 class Shard:
