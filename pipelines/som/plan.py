@@ -18,6 +18,7 @@ FEW = 1 << 27
 # stored and as decompressed, and the allocators of its threads keep freed memory. Two readers left up to 192 MiB.
 READ_BYTES = 96 << 20
 SEARCHED_BYTES = 2 << 30  # most bytes of features and least scores of a search on a GPU (`gpuops.som.bmu_cuda`)
+SCORELESS = 1 << 10, 78  # most units and dimensions of the search on a GPU that stores no scores (`small_map_cuda`)
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
 
 
@@ -36,17 +37,17 @@ def epochs_together(samples: Samples, units: int) -> int:
     return max(min(FEW // work, TOGETHER_BYTES // codebook, MOST_TOGETHER), 1)
 
 
-def piece_bytes(samples: Samples, units: int, piece: int, gpu: bool) -> int:
+def piece_bytes(samples: Samples, units: int, piece: int, gpu: bool, searches: int = 1) -> int:
     """Return the bytes for a piece of so many samples besides its values.
 
-    Every sample has two units and distances, the terms of errors in float64 and, on a GPU, its features, its least
-    scores of tiles of 64 units and its place in the order of tiles.
+    Every sample has two units and distances, and the terms of errors in float64. On a GPU, each of `searches` searches
+    also has features of every sample, its least scores of tiles of 64 units, and its place in the order of tiles.
     """
     evaluated = piece * (2 * (4 + samples.dtype.itemsize) + 40 + (24 if samples.largest_weight is not None else 0))
     if not gpu:
         return evaluated
     features = 16 * -(-(samples.d * (1 + samples.missing) + 2) // 16)
-    return evaluated + 44 * piece + min(SEARCHED_BYTES, 4 * piece * (features + -(-units // 64)))
+    return evaluated + searches * (44 * piece + min(SEARCHED_BYTES, 4 * piece * (features + -(-units // 64))))
 
 
 def read_bytes(values: int, gpu: bool, readers: int = AHEAD) -> int:
@@ -95,6 +96,7 @@ def make_som_plan(
     disk_bytes: int,
     resident: bool | None = None,
     piece_rows: int | None = None,
+    metric: str = "euclidean",
     few: bool = False,
     online: bool = False,
 ) -> SomPlan:
@@ -119,6 +121,9 @@ def make_som_plan(
     itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
     rings = 1 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
+    # Sums of samples may take a part of the memory of the last search, so that the next search takes other memory.
+    scoreless = metric == "euclidean" and not samples.missing and units <= SCORELESS[0] and samples.d <= SCORELESS[1]
+    searches = 1 if scoreless else 2
 
     def needs(kept: bool) -> Needs:
         counts = []
@@ -126,7 +131,8 @@ def make_som_plan(
             share, piece = (last - first) * samples.row_bytes, min(rows, last - first)
             read = min(share, AHEAD * piece * samples.row_bytes)
             held = share if kept else min(share, read + piece * samples.row_bytes)
-            counts.append(held + piece_bytes(samples, units, piece, fact.gpu) + read_bytes(read, fact.gpu) + of_units)
+            evaluated = piece_bytes(samples, units, piece, fact.gpu, searches)
+            counts.append(held + evaluated + read_bytes(read, fact.gpu) + of_units)
         return Needs(tuple(counts), disk=disk_bytes)
 
     if resident is None:

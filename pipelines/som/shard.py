@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,12 @@ def usual_piece_rows(row_bytes: int, gpu: bool) -> int:
     return max(1, (PIECE_BYTES if gpu else HOST_PIECE_BYTES) // row_bytes)
 
 
+@functools.cache
+def _reading_stream(cupy: Any) -> Any:
+    """Return the stream on which this process reads pieces: CuPy reuses the freed memory of a stream for it alone."""
+    return cupy.cuda.Stream(non_blocking=True)
+
+
 class Shard:
     """The rows from `start` to `stop` (excluded) of `samples`, in pieces of at most `piece_rows`.
 
@@ -43,7 +50,7 @@ class Shard:
     def __init__(self, samples: Samples, start: int, stop: int, piece_rows: int, resident: bool, xp: Any):
         self._samples, self._stop, self._xp = samples, stop, xp
         self._starts, self._piece_rows = range(start, stop, piece_rows), piece_rows
-        self._stream: Any = None if xp is np else xp.cuda.Stream(non_blocking=True)
+        self._stream: Any = None if xp is np else _reading_stream(xp)
         self._kept: list[Piece] | None = None
         if resident:
             self._kept = list(self._read_all())
