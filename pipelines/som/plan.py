@@ -14,9 +14,9 @@ from pipelines.workers.plans import Plan, refusing, run_plan
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
-# Most bytes, on a CPU, of what one reader leaves besides the values: Zarr reads ten chunks at a time, each of 4 MiB as
-# stored and as decompressed, and the allocators of its threads keep freed memory. Two readers left up to 192 MiB.
-READ_BYTES = 96 << 20
+# Most bytes that a reader takes on a CPU besides values: Zarr reads ten chunks at a time, each of 4 MiB as stored and
+# as decompressed, and the allocators of its threads keep freed memory. Two readers took between 107 and 210 MiB.
+READ_BYTES = 112 << 20
 SEARCHED_BYTES = 2 << 30  # most bytes of features and least scores of a search on a GPU (`gpuops.som.bmu_cuda`)
 SCORELESS = 1 << 10, 78  # most units and dimensions of the search on a GPU that stores no scores (`small_map_cuda`)
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
