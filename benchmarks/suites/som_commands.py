@@ -34,7 +34,7 @@ from pipelines import PointCloud
 CONVENTION = (
     "wall seconds of a command, one run, the start of Python and of the workers included; cpu_seconds of all its "
     "processes; peak_bytes: the highest resident memory of all its processes, and of a GPU the memory in use, sampled; "
-    "files in the page cache"
+    "files in the page cache. FlowSOM: one call, compiled, of cells in memory, and the memory of its process"
 )
 AS_FLOWSOM = "train, map and clusters"  # the steps that FlowSOM takes
 SIDE, EPOCHS, MARKERS, POPULATIONS, COFACTOR = 10, 10, 30, 15, 5
