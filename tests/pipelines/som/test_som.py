@@ -15,7 +15,7 @@ from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
-from pipelines import map_samples, train_som
+from pipelines import map_samples, planned, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som import learner, training
 from pipelines.som.epoch import MapJob, accumulate, survey
@@ -769,6 +769,19 @@ def test_what_does_not_fit_is_streamed_or_refused(tmp_path):
         plan(10**5, resident=True)
     with pytest.raises(DoesNotFitError, match="smaller pieces"):
         plan(10**4)
+
+
+def test_stated_memory_has_what_readers_take(client, tmp_path, monkeypatch):
+    samples = write_samples(tmp_path / "s", cloud(3000))
+    train_som(client, samples, tmp_path / "m", 2, 2, epochs=1)
+    runs = {train_som: (samples, tmp_path / "n", 2, 2), map_samples: (tmp_path / "m", samples, tmp_path / "u")}
+    most = {run: planned(run, client, *arguments).memory_bytes for run, arguments in runs.items()}
+    monkeypatch.setattr("pipelines.som.plan.READ_BYTES", 1000)
+    least = {run: planned(run, client, *arguments).memory_bytes for run, arguments in runs.items()}
+    values = 3000 * samples.row_bytes
+    assert most[train_som] - least[train_som] == 3 * values - 2 * 1000  # two readers
+    assert 3 * values > most[map_samples] - least[map_samples] > 0
+    assert least[train_som] > values
 
 
 @pytest.mark.parametrize("weighted", [False, True])
