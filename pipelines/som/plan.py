@@ -15,8 +15,9 @@ from pipelines.workers.plans import Plan, refusing, run_plan
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
 # Most bytes that a reader takes on a CPU besides values: Zarr reads ten chunks at a time, each of 4 MiB as stored and
-# as decompressed, and the allocators of its threads keep freed memory. Two readers took between 107 and 210 MiB.
-READ_BYTES = 112 << 20
+# as decompressed. The allocators of its threads keep freed memory, on a busy machine as much as another reader takes.
+# One reader took between 80 and 180 MiB in all, two readers between 107 and 266 MiB.
+READ_BYTES = 96 << 20
 SEARCHED_BYTES = 2 << 30  # most bytes of features and least scores of a search on a GPU (`gpuops.som.bmu_cuda`)
 SCORELESS = 1 << 10, 78  # most units and dimensions of the search on a GPU that stores no scores (`small_map_cuda`)
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
@@ -50,9 +51,9 @@ def piece_bytes(samples: Samples, units: int, piece: int, gpu: bool, searches: i
     return evaluated + searches * (44 * piece + min(SEARCHED_BYTES, 4 * piece * (features + -(-units // 64))))
 
 
-def read_bytes(values: int, gpu: bool, readers: int = AHEAD) -> int:
+def read_bytes(values: int, gpu: bool, readers: int) -> int:
     """Return the bytes of the host for reading, given the bytes of the values that are read at a time; 0 for a GPU."""
-    return 0 if gpu else min(readers * READ_BYTES, 3 * values)
+    return 0 if gpu else min((readers + 1) * READ_BYTES, 4 * values)
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,11 @@ def make_som_plan(
         counts = []
         for fact, (first, last) in zip(facts, pairwise(bounds), strict=True):
             share, piece = (last - first) * samples.row_bytes, min(rows, last - first)
-            read = min(share, AHEAD * piece * samples.row_bytes)
+            readers = 1 if kept else AHEAD
+            read = min(share, readers * piece * samples.row_bytes)
             held = share if kept else min(share, read + piece * samples.row_bytes)
             evaluated = piece_bytes(samples, units, piece, fact.gpu, searches)
-            counts.append(held + evaluated + read_bytes(read, fact.gpu) + of_units)
+            counts.append(held + evaluated + read_bytes(read, fact.gpu, readers) + of_units)
         return Needs(tuple(counts), disk=disk_bytes)
 
     if resident is None:

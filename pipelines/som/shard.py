@@ -53,20 +53,21 @@ class Shard:
         self._stream: Any = None if xp is np else _reading_stream(xp)
         self._kept: list[Piece] | None = None
         if resident:
-            self._kept = list(self._read_all())
+            # On a CPU, a second reader would take memory and no less time: Zarr expands ten chunks at a time for one.
+            self._kept = list(self._read_all(1 if xp is np else AHEAD))
 
     def pieces(self) -> Iterator[Piece]:
         """Yield all pieces in order. On a GPU, the next streamed piece is yielded when work on the last piece ended."""
         if self._kept is not None:
             yield from self._kept
             return
-        for piece in self._read_all():
+        for piece in self._read_all(AHEAD):
             yield piece
             # Its memory goes back to the stream that loads pieces and may overwrite it, so no kernel may still read it.
             synchronize(piece.values)
 
-    def _read_all(self) -> Iterator[Piece]:
-        return in_turn(self._read, self._starts, AHEAD)
+    def _read_all(self, readers: int) -> Iterator[Piece]:
+        return in_turn(self._read, self._starts, readers)
 
     def _read(self, start: int) -> Piece:
         stop = min(start + self._piece_rows, self._stop)
