@@ -16,8 +16,8 @@ from pipelines.workers.plans import Plan, refusing, run_plan
 FEW = 1 << 27
 # Most bytes that a reader takes on a CPU besides values: Zarr reads ten chunks at a time, each of 4 MiB as stored and
 # as decompressed. The allocators of its threads keep freed memory, on a busy machine as much as another reader takes.
-# One reader took between 80 and 180 MiB in all, two readers between 107 and 266 MiB.
-READ_BYTES = 96 << 20
+# One reader took between 70 and 206 MiB in all, two readers between 107 and 266 MiB.
+READ_BYTES = 112 << 20
 SEARCHED_BYTES = 2 << 30  # most bytes of features and least scores of a search on a GPU (`gpuops.som.bmu_cuda`)
 SCORELESS = 1 << 10, 78  # most units and dimensions of the search on a GPU that stores no scores (`small_map_cuda`)
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
