@@ -18,6 +18,7 @@
     scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
     scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
     scripts/bench.py som         best matching units and epochs of self-organizing maps
+    scripts/bench.py som-commands  cells from FCS files to clusters by commands, or by FlowSOM, with the peak of memory
     scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
     scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
     scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
