@@ -13,7 +13,12 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "choose": {"Maps and circuits": ["10 million cells", "million cells", "millions of cells"]},
+    "choose": {
+        "Maps and circuits": ["10 million cells", "million cells", "millions of cells"],
+        "Special cases: large integers, negative weights, large graphs, killed runs": [
+            *("integer overflow", "overflow", "semiring", "widest path", "bottleneck path"),
+        ],
+    },
     "clusters": {
         "Containers": ["Docker", "Apptainer", "Singularity"],
         "Five ways to a cluster": ["MPI", "mpirun"],
@@ -23,8 +28,9 @@ WORDS = {
         ],
         "Slurm": [
             *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
-            *("16 GPUs", "walltime", "wall time", "time limit", "preempted", "preemption"),
+            "16 GPUs",
         ],
+        "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
     },
     "closures": {"Closed roads": ["road closures", "what if"], "What closes a road": ["close a road"]},
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
