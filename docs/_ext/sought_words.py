@@ -15,8 +15,16 @@ WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
     "choose": {
         "Maps and circuits": ["10 million cells", "million cells", "millions of cells"],
-        "Special cases: large integers, negative weights, large graphs, killed runs": [
-            *("integer overflow", "overflow", "semiring", "widest path", "bottleneck path"),
+        "Special cases": [
+            *(
+                "integer overflow",
+                "overflow",
+                "int32",
+                "semiring",
+                "widest path",
+                "bottleneck path",
+                "negative weights",
+            ),
         ],
     },
     "clusters": {
@@ -28,8 +36,9 @@ WORDS = {
         ],
         "Slurm": [
             *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
-            "16 GPUs",
         ],
+        "Job arrays": ["job arrays", "job array"],
+        "What 16 GPUs bring": ["16 GPUs"],
         "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
     },
     "closures": {"Closed roads": ["road closures", "what if"], "What closes a road": ["close a road"]},
