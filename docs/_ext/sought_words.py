@@ -75,6 +75,7 @@ WORDS = {
         "In Python": ["sklearn"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
+        "The same map again": ["random seed", "seed", "random_state"],
     },
     "out-of-core": {"Disk": ["disk space", "disk space estimate"]},
     "reference/stores": {"R and Julia": ["R", "Julia", "read in R", "read zarr in R", "read results in R"]},
