@@ -161,6 +161,13 @@ def part_commands(_app, doctree):
             block.children = [nodes.Text(block.rawsource)]
 
 
+def mark_columns(_app, doctree):
+    """Mark outputs whose lines fit a wide window: site.css keeps their columns, where it breaks lines of messages."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.get("language") == "text" and max(map(len, block.astext().splitlines()), default=0) <= 100:
+            block["classes"].append("in-columns")
+
+
 def part_lines(_app, _page, _template, context, _doctree):
     """Make each line of a program or an output an element: site.css breaks long lines, and indents what follows.
 
@@ -205,6 +212,7 @@ def setup(app):
     app.connect("autodoc-skip-member", skip_member)
     app.connect("doctree-read", keep_links_of_classes)
     app.connect("doctree-read", part_commands)
+    app.connect("doctree-read", mark_columns)
     app.connect("source-read", link_within_the_site)
     app.connect("html-page-context", break_names)
     app.connect("html-page-context", part_lines)

@@ -114,7 +114,7 @@ SEEN = """Promise.all([...document.images].map(image => {
 })).then(broken => ({
     broken: broken.flat(),
     wider: Math.max(...[...document.querySelectorAll(
-        "html, .bd-article-container, .bd-article, .bd-article pre"
+        "html, .bd-article-container, .bd-article, .bd-article div:not(.in-columns) > .highlight > pre"
         )].map(room => room.scrollWidth - room.clientWidth)),
 }))"""
 # The pages that a search finds, once it has ended.

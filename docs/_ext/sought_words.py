@@ -13,7 +13,20 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "choose": {"Maps and circuits": ["10 million cells", "million cells", "millions of cells"]},
+    "choose": {
+        "Maps and circuits": ["10 million cells", "million cells", "millions of cells"],
+        "Special cases": [
+            *(
+                "integer overflow",
+                "overflow",
+                "int32",
+                "semiring",
+                "widest path",
+                "bottleneck path",
+                "negative weights",
+            ),
+        ],
+    },
     "clusters": {
         "Containers": ["Docker", "Apptainer", "Singularity"],
         "Five ways to a cluster": ["MPI", "mpirun"],
@@ -23,8 +36,10 @@ WORDS = {
         ],
         "Slurm": [
             *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
-            *("16 GPUs", "walltime", "wall time", "time limit", "preempted", "preemption"),
         ],
+        "Job arrays": ["job arrays", "job array"],
+        "What 16 GPUs bring": ["16 GPUs"],
+        "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
     },
     "closures": {"Closed roads": ["road closures", "what if"], "What closes a road": ["close a road"]},
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
@@ -60,6 +75,7 @@ WORDS = {
         "In Python": ["sklearn"],
         "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
+        "The same map again": ["random seed", "seed", "random_state"],
     },
     "out-of-core": {"Disk": ["disk space", "disk space estimate"]},
     "reference/stores": {"R and Julia": ["R", "Julia", "read in R", "read zarr in R", "read results in R"]},
