@@ -30,6 +30,7 @@ from pipelines.workers.progress import Progress
 
 LONG_BYTES = 1 << 30  # a result that may take as much takes long, so that its run prints its plan
 CHARACTERS = {"int16": 6, "int32": 11, "float": 15}  # most characters of a number in text; of other types, 24
+NAME_BYTES = 8  # assumed for the name of a vertex of a path
 EXTRA_BYTES = 1 << 14  # of a store, or of a Parquet file, besides its values; each block is a file until the end
 
 
@@ -74,7 +75,7 @@ def table_disk(points: tuple[Points, Points], asked: Asked, table: PlannedTable,
     # A delimiter follows each entry of text; in Parquet, a bit or two for each entry tell which are missing.
     of_row, delimiters = of_row + len(schema), 0 if binary else len(schema)
     if asked.paths:
-        of_row += PATH_VERTICES * int(begins.mean() if count else 0)
+        of_row += PATH_VERTICES * NAME_BYTES
     both = int(ends.sum()) * (1 if asked.pairs else count)
     every = asked.pairs or (least == most == width)
     low = least * int(begins.sum()) + (both if every else 0) + least * count * delimiters
