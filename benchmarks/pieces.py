@@ -85,6 +85,7 @@ SPLITS = {
     "distinct": Split(),
     "sequences": Split(only("look-and-say", "spectra", "permutations")),
     "som": Split(),
+    "som-commands": Split(),
     "som-training": Split(),
     "sources": Split(several=True),
     "od-tables": Split(several=True),

@@ -44,6 +44,7 @@ KERNELS = {
     "scaling": ("gpuops/minplus",),
     "sequences": ("gpuops/sequences", "benchmarks/kernels/sequences.cu"),
     "som": ("gpuops/som", "benchmarks/kernels"),
+    "som-commands": ("gpuops/som", "pipelines/som", "pipelines/formats"),
     "som-training": ("gpuops/som",),
     "sources": ("gpuops/sssp",),
     "sssp": ("gpuops/sssp", "gpuops/label_setting"),

@@ -17,7 +17,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import MethodType
 from typing import Any
 
@@ -65,7 +65,9 @@ class ClusterClient(Client):
             with _silence(), suppress(TimeoutError), _closed_or_killed(self.cluster, self):
                 self.cluster.sync(_stop_workers, self.cluster, callback_timeout=_AT_ONCE_SECONDS)
                 self.close(_AT_ONCE_SECONDS)
-        super().__exit__(kind, error, trace)
+        # Workers that do not stop in time are killed; a message about them would replace the error of the block.
+        with nullcontext() if kind is None else suppress(TimeoutError):
+            super().__exit__(kind, error, trace)
 
     def close(self, timeout: float = 30) -> None:
         """Close the client, then its cluster with all worker processes; a second call has no effect.

@@ -76,15 +76,19 @@ class Program:
 
     def variant(self, *, threads: int | None = None, **macros: Any) -> Program:
         """Return the same program with another number of threads or other macro values, for tests; not listed."""
-        values = dict(macro.split("=") for macro in self.macros)
-        if unknown := macros.keys() - values:
+        if unknown := macros.keys() - self._macro_values:
             raise KeyError(f"{self.file} is declared without {', '.join(sorted(unknown))}")
-        text = tuple(f"{name}={value}" for name, value in (values | macros).items())
+        text = tuple(f"{name}={value}" for name, value in (self._macro_values | macros).items())
         return replace(self, macros=text, threads=threads or self.threads, listed=False)
 
     def macro(self, name: str) -> str:
         """Return the value of a macro."""
-        return dict(macro.split("=") for macro in self.macros)[name]
+        return self._macro_values[name]
+
+    @functools.cached_property
+    def _macro_values(self) -> dict[str, str]:
+        """The values of the macros."""
+        return dict(macro.split("=") for macro in self.macros)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -109,6 +113,12 @@ class Program:
 
         return _function(self, entry, cupy.cuda.Device().id)
 
+    def kernel(self, entry: str) -> Any:
+        """Return `entry` as CuPy launches it on the current device: a `RawKernel` looks it up at every launch."""
+        import cupy
+
+        return _kernel(self, entry, cupy.cuda.Device().id)
+
     def prepare(self) -> Future[Any]:
         """Start compiling for the current device, unless that has been started; a launch waits until it is done."""
         import cupy
@@ -129,7 +139,7 @@ class Program:
         dictionary in the same order, whose keys are the names of the parameters.
         """
         threads = self.threads if threads is None else threads
-        self.function(entry)(_shape(blocks), _shape(threads), _values(arguments), shared_mem=self.shared)
+        self.kernel(entry)(_shape(blocks), _shape(threads), _values(arguments), self.shared)
 
     def launch_cooperative(self, entry: str, arguments: Arguments, *, most: int | None = None) -> None:
         """Launch `entry`, whose blocks wait for each other, on the whole of the current device, or in `most` blocks.
@@ -222,7 +232,12 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 def _cooperative(program: Program, entry: str, most: int | None, device: int) -> tuple[Any, ...]:
     fit = program.blocks * multiprocessors(device)
     grid = (fit if most is None else min(fit, most),)
-    return grid, (program.threads,), _function(program, entry, device).kernel
+    return grid, (program.threads,), _kernel(program, entry, device)
+
+
+@functools.cache
+def _kernel(program: Program, entry: str, device: int) -> Any:
+    return _function(program, entry, device).kernel
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -36,7 +36,13 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
             step(task)
         return
 
-    def work() -> None:
+    helpers: list[Future[None]] = []
+
+    def work(threads: int) -> None:
+        """Work as one of some threads, and wake the others: each wakes about half of them, which wake the rest."""
+        while threads > 1:
+            helpers.append(_pool().submit(work, threads // 2))
+            threads -= threads // 2
         _here.busy = True
         try:
             for task in remaining:
@@ -44,9 +50,8 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
         finally:
             _here.busy = False
 
-    helpers = [_pool().submit(work) for _ in range(threads - 1)]
-    work()  # the caller works too, so that it never only waits for a pool that is busy with another call
-    for helper in helpers:
+    work(threads)  # the caller works too, so that it never only waits for a pool that is busy with another call
+    for helper in helpers:  # the list grows: a thread appends the threads that it wakes before it ends itself
         if not helper.cancel():
             helper.result()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._copies_cuda import copied
 from gpuops.extras import install
 from gpuops.numbers import check_dtype
 
@@ -83,9 +84,14 @@ def contiguous(array: Any) -> Any:
     return array if array.flags.c_contiguous else array.copy()
 
 
+def contiguous_copy(array: Any) -> Any:
+    """Return a C-contiguous copy; the copy engine of a GPU takes half the time of ``array.copy()``."""
+    return copied(array) if is_cupy(array) and array.flags.c_contiguous else array.copy(order="C")
+
+
 def same_view(x: Any, y: Any) -> bool:
     """Return whether x and y, which have one shape and dtype, are views of the same memory in the same order."""
-    return _address(x) == _address(y) and x.strides == y.strides
+    return x is y or (_address(x) == _address(y) and x.strides == y.strides)
 
 
 def _address(array: Any) -> int:
@@ -117,7 +123,7 @@ def unmasked(values: Any) -> Any:
 Views = dict[int, tuple[Any, Any]]  # id(view) -> the view and the array it was made from
 
 _DLPACK_CPU = 1
-_PLAIN = str, int, float, list, range, type(None)
+_PLAIN = str, int, bool, float, list, range, type(None)
 
 
 def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,9 +139,12 @@ def of_any_library(operation: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(operation)
     def call(*arguments: Any, **options: Any) -> Any:
-        if any(map(_is_misread, arguments)) or any(map(_is_misread, options.values())):
+        given = (*arguments, *options.values())
+        if all(map(_is_usual, given)):
+            return operation(*arguments, **options)
+        if any(map(_is_misread, given)):
             _refuse_misread(inspect.signature(operation).bind(*arguments, **options).arguments)
-        if not (any(map(_is_foreign, arguments)) or any(map(_is_foreign, options.values()))):
+        if not any(map(_is_foreign, given)):
             return operation(*arguments, **options)
         views: Views = {}
         seen = [_view(argument, views) for argument in arguments]
@@ -152,9 +161,13 @@ def _is_native(value: Any) -> bool:
     return isinstance(value, np.ndarray) or is_cupy(value)
 
 
+def _is_usual(value: Any) -> bool:
+    """Return True for values that operations take as they are, by the quickest tests: each call tests its arguments."""
+    kind = type(value)
+    return kind in _PLAIN or is_cupy(value) or (kind is np.ndarray and value.dtype.isnative)
+
+
 def _is_misread(value: Any) -> bool:
-    if type(value) is np.ndarray:  # the usual case first: this test runs for every argument of every call
-        return not value.dtype.isnative
     return isinstance(value, np.ndarray) and (not value.dtype.isnative or bool(np.ma.is_masked(value)))
 
 

@@ -1,3 +1,4 @@
+import asyncio
 import functools
 import gc
 import importlib.util
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from compiling import kept
 from hypothesis import settings
 
@@ -33,6 +35,12 @@ gc.set_threshold(50_000, 20, 20)
 
 SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
 DEVICES = itertools.count(1000, 1000)
+
+# Folders and modules whose tests ask how files are written, or what becomes of several writes at a time.
+WRITING = {
+    *("files", "workers", "test_durable", "test_errors", "test_failures", "test_overwriting", "test_place"),
+    *("test_power_cuts", "test_resuming", "test_row_files", "test_same_bits", "test_settled", "test_whole_chunks"),
+}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -67,6 +75,22 @@ def no_waiting_for_disks():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def files_without_threads(request):
+    """Let Zarr read and write a chunk where it waits for it: in a test, threads cost more than such small chunks do."""
+    to_thread = asyncio.to_thread
+
+    async def here(function, /, *args, **options):
+        if asyncio.get_running_loop() is zarr.core.sync.loop[0]:
+            return function(*args, **options)
+        return await to_thread(function, *args, **options)  # Dask
+
+    with pytest.MonkeyPatch.context() as patch:
+        if WRITING.isdisjoint([request.path.parent.name, request.path.stem]):
+            patch.setattr(asyncio, "to_thread", here)
         yield
 
 

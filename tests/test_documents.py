@@ -89,7 +89,7 @@ def is_command(line: str) -> bool:
         if words[0] == "chart":
             return words[1] in bench["CHARTS"]
         parser = argparse.ArgumentParser()
-        bench["SUITES"][words[0]].add_arguments(parser)
+        bench["suite_of"](words[0]).add_arguments(parser)
         return all(option in parser.format_help() for option in options)
     if program == "sbatch":
         return (ROOT / words[0]).exists()

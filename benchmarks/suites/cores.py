@@ -1,6 +1,6 @@
 """The suite `cores`: speed-ups of single operations on a CPU with more cores.
 
-Each number of threads is measured in a separate process, with NUMBA_NUM_THREADS set. All processes make the same
+Each number of threads is measured in a separate process, with NUMBA_NUM_THREADS set. All processes read the same
 inputs, warm up, verify and repeat. Results must have the same bits with every number of threads. Speed-ups compare with
 one thread in the same run. SciPy's `dijkstra`, which has one thread, is timed too.
 """
@@ -8,6 +8,7 @@ one thread in the same run. SciPy's `dijkstra`, which has one thread, is timed t
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -50,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, nargs="+", help="default: powers of two up to all cores")
     parser.add_argument("--scale", type=int, default=20, help="of R-MAT (default 20)")
     parser.add_argument("--side", type=int, default=1000, help="of the grid (default 1000)")
+    parser.add_argument("--road", type=int, default=340, help="side of the road network (default 340)")
     parser.add_argument("--n", type=int, default=4096, help="of Floyd-Warshall (default 4096)")
+    parser.add_argument("--cases", default="", metavar="TEXT", help="only cases whose names contain the text")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
@@ -58,15 +61,32 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     counts = args.threads or [1 << i for i in range(cores.bit_length()) if 1 << i <= cores]
     taken: dict[str, dict[int, list[float]]] = {}
     digests: dict[str, str] = {}
-    for threads in counts:
-        for found in measured(threads, args.scale, args.side, args.n, bench.repeats):
-            case, seconds = found["case"], found["seconds"]
-            assert digests.setdefault(case, found["digest"]) == found["digest"], f"{case}: {threads} threads differ"
-            rate = (found["work"] / statistics.median(seconds), found["unit"])
-            facts = {"verified": "same bits with every number of threads", "threads": threads}
-            bench.record(f"{case}, {threads} threads", seconds, rate_of=rate, **facts)
-            taken.setdefault(case, {})[threads] = seconds
+    with tempfile.TemporaryDirectory() as folder:
+        write_inputs(Path(folder), args.scale, args.side, args.road, args.n)
+        for threads in counts:
+            for found in measured(threads, folder, args.cases, bench.repeats):
+                case, seconds = found["case"], found["seconds"]
+                assert digests.setdefault(case, found["digest"]) == found["digest"], f"{case}: {threads} threads differ"
+                rate = (found["work"] / statistics.median(seconds), found["unit"])
+                facts = {"verified": "same bits with every number of threads", "threads": threads}
+                bench.record(f"{case}, {threads} threads", seconds, rate_of=rate, **facts)
+                taken.setdefault(case, {})[threads] = seconds
     return table(taken, counts)
+
+
+def write_inputs(folder: Path, scale: int, side: int, road: int, n: int) -> None:
+    """Write the arrays of each graph, the matrix of Floyd-Warshall and the edge list."""
+    for name, graph in (
+        (f"R-MAT {scale}", RMat(scale, seed=SEED)),
+        (f"grid {side} x {side}", Grid(side, weights="integers", seed=SEED)),
+        (f"road {road} x {road}", Road(road, seed=SEED)),
+    ):
+        np.savez(folder / f"{name}.npz", *csr(graph))
+    weights = np.random.default_rng(SEED).random((n, n), np.float32)
+    np.fill_diagonal(weights, 0)
+    np.save(folder / "matrix.npy", weights)
+    ends = np.random.default_rng(SEED).integers(0, LINES // 4, (LINES, 3))
+    (folder / "edges.txt").write_text("".join(f"{tail} {head} {weight}\n" for tail, head, weight in ends.tolist()))
 
 
 def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
@@ -78,12 +98,11 @@ def table(taken: dict[str, dict[int, list[float]]], counts: list[int]) -> str:
     return "\n".join(lines)
 
 
-def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """Run the cases in a process with `threads` threads, and yield each case when it is done."""
-    numbers = map(str, (scale, side, n, repeats))
+def measured(threads: int, folder: str, chosen: str, repeats: int) -> Iterator[dict[str, Any]]:
+    """Run the chosen cases in a process with `threads` threads, and yield each case when it is done."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.suites.cores", *numbers],
+        [sys.executable, "-m", "benchmarks.suites.cores", folder, chosen, str(repeats)],
         cwd=ROOT,
         env=os.environ | {"NUMBA_NUM_THREADS": str(threads), "PYTHONPATH": os.pathsep.join(path)},
         stdout=subprocess.PIPE,
@@ -99,26 +118,20 @@ def measured(threads: int, scale: int, side: int, n: int, repeats: int) -> Itera
 # --- In the measuring process -----------------------------------------------------------------------------------------
 
 
-def cases(scale: int, side: int, n: int) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
+def cases(folder: Path) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
     """Yield each case: its name, the amount and the unit of its work, and the function that is timed."""
-    name, host = f"R-MAT {scale}", csr(RMat(scale, seed=SEED))
-    yield f"layout, {name}", len(host[1]), "arcs", lambda: search_graph(*host, symmetric=True)
-    yield f"layout, transpose too, {name}", len(host[1]), "arcs", lambda: search_graph(*host)
-    yield from searches(name, search_graph(*host, symmetric=True), small=False)
-    name, host = f"grid {side} x {side}", csr(Grid(side, weights="integers", seed=SEED))
-    yield from searches(name, search_graph(*host, symmetric=True), small=False)
-    name, host = "road 340 x 340", csr(Road(340, seed=SEED))
-    yield from searches(name, search_graph(*host, symmetric=True), small=True)
-    weights = np.random.default_rng(SEED).random((n, n), np.float32)
-    np.fill_diagonal(weights, 0)
+    for path in sorted(folder.glob("*.npz")):
+        name, host = path.stem, tuple(np.load(path).values())
+        if name.startswith("R-MAT"):
+            yield f"layout, {name}", len(host[1]), "arcs", functools.partial(search_graph, *host, symmetric=True)
+            yield f"layout, transpose too, {name}", len(host[1]), "arcs", functools.partial(search_graph, *host)
+        yield from searches(name, search_graph(*host, symmetric=True), small=name.startswith("road"))
+    weights = np.load(folder / "matrix.npy")
+    n, path, store = len(weights), folder / "edges.txt", folder / "edges.zarr"
     yield f"floyd_warshall, n = {n}", n**3, "relaxations", lambda: floyd_warshall(weights, nonnegative=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path, ends = Path(folder, "edges.txt"), np.random.default_rng(SEED).integers(0, LINES // 4, (LINES, 3))
-        path.write_text("".join(f"{tail} {head} {weight}\n" for tail, head, weight in ends.tolist()))
-        size = path.stat().st_size
-        yield "parsing of an edge list", size, "bytes", lambda: parsed(path)
-        store = Path(folder, "edges.zarr")
-        yield "edge list to store", size, "bytes", lambda: import_graph(path, store, overwrite=True).digest
+    size = path.stat().st_size
+    yield "parsing of an edge list", size, "bytes", lambda: parsed(path)
+    yield "edge list to store", size, "bytes", lambda: import_graph(path, store, overwrite=True).digest
 
 
 def searches(name: str, graph: SearchGraph, small: bool) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
@@ -155,8 +168,10 @@ def digest(value: Any) -> str:
     return hashed.hexdigest()
 
 
-def main(scale: int, side: int, n: int, repeats: int) -> None:
-    for case, work, unit, step in cases(scale, side, n):
+def main(folder: Path, chosen: str, repeats: int) -> None:
+    for case, work, unit, step in cases(folder):
+        if chosen not in case:
+            continue
         hashed = digest(step())
         seconds = []
         for _ in range(repeats):
@@ -168,4 +183,4 @@ def main(scale: int, side: int, n: int, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -17,8 +17,7 @@ import numpy as np
 from benchmarks.harness import Bench
 from clusters import start
 from pipelines import train_som
-from pipelines.som.plan import PIECE_BYTES
-from pipelines.som.shard import AHEAD, Shard
+from pipelines.som.shard import AHEAD, Shard, usual_piece_rows
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.workers.ahead import in_turn
@@ -53,7 +52,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         if args.only_store:
             return
         assert (samples.n, samples.d) == (n, args.dimensions), f"{store} has other samples than asked for"
-        reading = [time_reading(samples) for _ in range(bench.repeats)]
+        reading = [time_reading(samples, bench.gpu) for _ in range(bench.repeats)]
         bench.record(
             f"reading {case}",
             reading,
@@ -99,9 +98,9 @@ def write(path: Path, n: int, d: int) -> Samples:
     return open_samples(path)
 
 
-def time_reading(samples: Samples) -> float:
+def time_reading(samples: Samples, gpu: bool) -> float:
     begin = time.perf_counter()
-    for _ in Shard(samples, 0, samples.n, max(1, PIECE_BYTES // samples.row_bytes), False, np).pieces():
+    for _ in Shard(samples, 0, samples.n, usual_piece_rows(samples.row_bytes, gpu), False, np).pieces():
         pass
     return time.perf_counter() - begin
 

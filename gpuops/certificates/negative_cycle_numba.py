@@ -12,9 +12,9 @@ def relax(indptr, indices, weights, through, threshold, start, potentials, paren
     """Relax arcs among open vertices, beginning with arcs out of `start`; return a vertex on a parent cycle, or -1."""
     n = potentials.size
     queue, queued = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    queue[: start.size] = start
-    for u in start:
-        queued[u] = True
+    for i in range(start.size):
+        queue[i] = start[i]
+        queued[start[i]] = True
     head, count, relaxed = 0, start.size, 0
     while count > 0:
         u = queue[head]

@@ -36,7 +36,7 @@ _TYPES = {
     "uint64": "unsigned long long",
 }
 _PROGRAMS = {
-    dtype: Program("compaction/distinct.cu", _ENTRIES, (f"KEY={name}",), threads=_THREADS)
+    np.dtype(dtype): Program("compaction/distinct.cu", _ENTRIES, (f"KEY={name}",), threads=_THREADS)
     for dtype, name in _TYPES.items()
 }
 
@@ -205,4 +205,4 @@ def _launch(entry: str, keys: Any, *arguments: Any, blocks: int = 0) -> None:
 
 
 def _launch_on(keys: Any, entry: str, blocks: int, arguments: tuple[Any, ...]) -> None:
-    _PROGRAMS[keys.dtype.name].launch(entry, blocks, arguments)
+    _PROGRAMS[keys.dtype].launch(entry, blocks, arguments)

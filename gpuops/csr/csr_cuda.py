@@ -16,7 +16,7 @@ from gpuops._cuda import Program, struct
 
 _THREADS, _ITEMS = 256, 11  # as in csr.cu
 
-_TYPES = {"int32": "int", "int64": "long long"}
+_TYPES = {np.dtype("int32"): "int", np.dtype("int64"): "long long"}
 _ENTRIES = ("cut", "expand", "look_over")
 _PROGRAMS = {
     (offset, vertex): Program("csr/csr.cu", _ENTRIES, (f"OFFSET={_TYPES[offset]}", f"VERTEX={_TYPES[vertex]}"))
@@ -40,15 +40,15 @@ def bounds(indptr: Any, indices: Any) -> tuple[bool, int, int]:
     """
     import cupy
 
-    indptr, indices = (x if x.dtype.name in _TYPES else x.astype(np.int64) for x in (indptr, indices))
+    indptr, indices = (x if x.dtype in _TYPES else x.astype(np.int64) for x in (indptr, indices))
     indptr, indices = (x if x.flags.c_contiguous else x.copy() for x in (indptr, indices))
     n, m = len(indptr) - 1, len(indices)
-    program = _PROGRAMS[indptr.dtype.name, indices.dtype.name]
+    program = _PROGRAMS[indptr.dtype, indices.dtype]
     with indptr.device:
         result = cupy.zeros((_BOUNDS.itemsize,), np.uint8)
         blocks = min(_MOST_BLOCKS, math.ceil(max(n, m, 1) / _THREADS))
         arguments = indptr, indices, np.int64(n), np.int64(m), result
-        program.function("look_over")((blocks,), (_THREADS,), arguments)
+        program.launch("look_over", blocks, arguments, threads=_THREADS)
         found = result.get().view(_BOUNDS)[0]
     rises = not found["falls"] and found["first"] == 0 and found["last"] == m
     return bool(rises), -int(found["below"]), int(found["most"]) - 1
@@ -59,7 +59,7 @@ def tails(indptr: Any, arcs: int, dtype: np.dtype) -> Any:
     import cupy
 
     n = len(indptr) - 1
-    program = _PROGRAMS[indptr.dtype.name, dtype.name]
+    program = _PROGRAMS[indptr.dtype, dtype]
     tiles = math.ceil((n + arcs) / (_THREADS * _ITEMS))
     sizes = np.int64(n), np.int64(arcs)
     with indptr.device:
@@ -67,8 +67,8 @@ def tails(indptr: Any, arcs: int, dtype: np.dtype) -> Any:
         if arcs:
             rows = cupy.empty((tiles + 1,), dtype)
             blocks = math.ceil((tiles + 1) / _THREADS)
-            program.function("cut")((blocks,), (_THREADS,), (indptr, *sizes, np.int64(tiles), rows))
-            program.function("expand")((tiles,), (_THREADS,), (indptr, rows, *sizes, result))
+            program.launch("cut", blocks, (indptr, *sizes, np.int64(tiles), rows), threads=_THREADS)
+            program.launch("expand", tiles, (indptr, rows, *sizes, result), threads=_THREADS)
         return result
 
 

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import by_parts, for_all
+from gpuops._threads import by_parts, for_all, threads_for
 
 _TASKS = 64
 _SHORT = 8  # most rows have at most this many arcs
@@ -106,12 +106,12 @@ def _scattered(indices: np.ndarray) -> bool:
 
 def gather(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return ``values[places]``, by threads."""
-    result = np.empty(len(places), values.dtype)
-    size = -(-len(places) // _TASKS)
+    result, relaxations = np.empty(len(places), values.dtype), _GATHER * len(places)
+    size = max(-(-len(places) // threads_for(relaxations)), 1)  # elements of a thread, since each part takes the lock
     for_all(
         lambda first: np.take(values, places[first : first + size], out=result[first : first + size], mode="clip"),
-        range(0, len(places), max(size, 1)),
-        _GATHER * len(places),
+        range(0, len(places), size),
+        relaxations,
     )
     return result
 

@@ -22,7 +22,7 @@ _MOST_BLOCKS = 1 << 20  # the kernels use grid-stride loops
 _WAYS = 1 << 18  # ways (from splitter to splitter) walked along at once: about one for each thread of a GPU
 _RAREST = 6  # at least one arc in 2^6 is a splitter; the longest way is then about 15 times as long as the average
 
-_TYPES = {"int32": "int", "int64": "long long"}
+_TYPES = {np.dtype("int32"): "int", np.dtype("int64"): "long long"}
 _ENTRIES = (
     "survey",
     "leap_around",
@@ -59,7 +59,7 @@ def pair(indptr: Any, indices: Any) -> Any:
     with indices.device:
         order = argsort(indices)
         wrong, n = cupy.zeros((1,), np.int32), len(indptr) - 1
-        _launch_program(_PAIRING[indices.dtype.name], "check_pairing", n, (wrong, indptr, indices, order, np.int64(n)))
+        _launch_program(_PAIRING[indices.dtype], "check_pairing", n, (wrong, indptr, indices, order, np.int64(n)))
         if int(wrong[0]):
             return None
         if arc == order.dtype:
@@ -209,7 +209,7 @@ def _launch(entry: str, count: int, arguments: tuple[Any, ...], arc: np.dtype) -
 
 
 def _launch_sized(entry: str, count: int, arguments: tuple[Any, ...], arc: np.dtype) -> None:
-    _launch_program(_PROGRAMS[arc.name], entry, count, arguments)
+    _launch_program(_PROGRAMS[arc], entry, count, arguments)
 
 
 def _launch_program(program: Program, entry: str, count: int, arguments: tuple[Any, ...]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import entry, reverse
 from gpuops._union_find_numba import find, unite
 
 
@@ -123,7 +123,7 @@ def _walk(predecessors, starts, arcs, offsets):
             arcs[last] = arc
             last += 1
             arc = predecessors[arc]
-        arcs[first:last] = arcs[first:last][::-1].copy()
+        reverse(arcs[first:last])
         offsets[k + 1] = place = last
 
 

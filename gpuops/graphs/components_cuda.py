@@ -14,7 +14,7 @@ from gpuops.csr.csr_cuda import tails
 _THREADS = 256  # as in components.cu
 
 _PROGRAMS = {
-    name: Program("graphs/components.cu", ("unite_ends", "shorten_all"), (f"VERTEX={vertex}",))
+    np.dtype(name): Program("graphs/components.cu", ("unite_ends", "shorten_all"), (f"VERTEX={vertex}",))
     for name, vertex in {"int32": "int", "int64": "long long"}.items()
 }
 
@@ -24,7 +24,7 @@ def labels(indptr: Any, indices: Any) -> Any:
     import cupy
 
     n, m = len(indptr) - 1, len(indices)
-    program = _PROGRAMS[indices.dtype.name]
+    program = _PROGRAMS[indices.dtype]
     with indices.device:
         parents = cupy.arange(n, dtype=indices.dtype)
         if m:
@@ -36,7 +36,7 @@ def labels(indptr: Any, indices: Any) -> Any:
 
 def launch(program: Program, entry: str, size: int, arguments: tuple[Any, ...]) -> None:
     """Launch `entry` with `size` threads or a few more; `size` is at least 1."""
-    program.function(entry)((math.ceil(size / _THREADS),), (_THREADS,), arguments)
+    program.launch(entry, math.ceil(size / _THREADS), arguments, threads=_THREADS)
 
 
 def until_short(shorten: Callable[[Any], None]) -> None:

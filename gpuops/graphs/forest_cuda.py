@@ -17,7 +17,7 @@ from gpuops.graphs.components_cuda import launch, until_short
 
 _MOST_ARCS = 2**31 - 1  # most arcs whose numbers are int32; the largest int32 number stands for "no arc"
 
-_TYPES = {"int32": "int", "int64": "long long"}
+_TYPES = {np.dtype("int32"): "int", np.dtype("int64"): "long long"}
 _FOREST = {
     (vertex, arc): Program(
         "graphs/forest.cu",
@@ -50,7 +50,7 @@ def _boruvka(n: int, sources: Any, heads: Any) -> tuple[Any, Any]:
 
     m = len(heads)
     number = np.dtype(np.int32 if m <= _MOST_ARCS else np.int64)
-    program = _FOREST[heads.dtype.name, number.name]
+    program = _FOREST[heads.dtype, number]
     chosen, parents = cupy.zeros((m,), bool), cupy.arange(n, dtype=heads.dtype)
     if m == 0:
         return chosen, parents
@@ -83,7 +83,7 @@ def _parents(components: Any, left: Any, right: Any) -> Any:
     import cupy
 
     n, edges, dtype = len(components), len(left), components.dtype
-    program = _ROOTING[dtype.name]
+    program = _ROOTING[dtype]
     parents = cupy.empty((n,), dtype)
     parents[...] = -1
     if edges == 0:

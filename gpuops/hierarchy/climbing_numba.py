@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
+from gpuops._compiled_numba import copy, entry, inner
 
 _CLIMBED, _SWEPT = 1, 2
 
@@ -43,7 +43,7 @@ def climb(climbed, nodes, out_starts, out):
         front = climbed.front[climbed.front_starts[node] : climbed.front_starts[node + 1]]
         size = width + len(front)
         reached = np.empty(size, d.dtype)
-        reached[:width] = d[first : first + width]
+        copy(d[first : first + width], reached)
         for j in range(len(front)):
             reached[width + j] = d[front[j]]
         for i in range(width):
@@ -52,7 +52,7 @@ def climb(climbed, nodes, out_starts, out):
                 for j in range(size):
                     if row[j] < climbed.limit:
                         reached[j] = min(reached[j], length + row[j])
-        d[first : first + width] = reached[:width]
+        copy(reached[:width], d[first:])
         for j in range(len(front)):
             d[front[j]] = reached[width + j]
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpuops._compiled_numba import compiled, entry, inner
+from gpuops._compiled_numba import compiled, copy, entry, inner
 from gpuops.hierarchy.relax_numba import relax
 from gpuops.numbers import infinity
 
@@ -63,7 +63,7 @@ def _close(
         own_front = front[front_starts[node] : front_starts[node + 1]]
         size = len(own_front)
         if closed[i]:
-            _copy(updates[update_starts[brick] : update_starts[brick + 1]], stack[top:])
+            copy(updates[update_starts[brick] : update_starts[brick + 1]], stack[top:])
         else:
             matrix = memory[: (width + size) ** 2].reshape(width + size, width + size)
             matrix[:] = unreachable
@@ -91,7 +91,7 @@ def _close(
             last = not above and i == len(nodes) - 1
             update = updates[update_starts[brick] : update_starts[brick + 1]] if last else stack[top:]
             for row in range(size):
-                _copy(matrix[width + row, width:], update[row * size :])
+                copy(matrix[width + row, width:], update[row * size :])
         if size > 0:
             top += size * size
             waiting[count] = node
@@ -181,7 +181,7 @@ def _eliminate(matrix, width, table, back, undirected, column):
             if i != pivot:
                 relax(matrix, i, 0, width, matrix, i * last + pivot, 1, matrix, None, pivot, 1, None)
     for i in range(width):
-        _copy(matrix[i], table[i])
+        copy(matrix[i], table[i])
         relax(table, i, width, last, matrix, i * last, 1, matrix, None, 0, width, None)
     for e in range(size):
         row = width + e
@@ -189,7 +189,7 @@ def _eliminate(matrix, width, table, back, undirected, column):
             for i in range(width):
                 column[0, i] = table[i, row]
         else:
-            _copy(matrix[row, :width], column[0])
+            copy(matrix[row, :width], column[0])
             relax(column, 0, 0, width, matrix, row * last, 1, matrix, None, 0, width, None)
             for i in range(width):
                 back[i * size + e] = column[0, i]
@@ -211,31 +211,24 @@ def _eliminate_by_tiles(matrix, width, tile, table, back, undirected, column):
                 if i != pivot:
                     relax(matrix, i, first, end, matrix, i * last + pivot, 1, matrix, None, pivot, 1, None)
         for i in range(first, end):
-            _copy(matrix[i], table[i])
+            copy(matrix[i], table[i])
             for begin, stop in ((0, first), (end, last)):
                 relax(table, i, begin, stop, matrix, i * last + first, 1, matrix, None, first, end - first, None)
         for row in range(last):
             if first <= row < end:
                 continue
-            _copy(matrix[row, first:end], column[0, first:])
+            copy(matrix[row, first:end], column[0, first:])
             relax(column, 0, first, end, matrix, row * last + first, 1, matrix, None, first, end - first, None)
-            _copy(column[0, first:end], matrix[row, first:])
+            copy(column[0, first:end], matrix[row, first:])
             for begin, stop in ((0, first), (end, last)):
                 relax(matrix, row, begin, stop, column, first, 1, table, None, first, end - first, None)
         for i in range(first, end):
-            _copy(table[i], matrix[i])
+            copy(table[i], matrix[i])
     for i in range(width):
-        _copy(matrix[i], table[i])
+        copy(matrix[i], table[i])
         if not undirected:
             for e in range(size):
                 back[i * size + e] = matrix[width + e, i]
-
-
-@inner
-def _copy(values, to):
-    """Assign to[: len(values)] = values. Numba compiles this loop much faster than the slice assignment."""
-    for i in range(len(values)):
-        to[i] = values[i]
 
 
 @inner

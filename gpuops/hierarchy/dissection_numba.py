@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
+from gpuops._compiled_numba import copy, entry, inner
 
 _SMALL = 8  # most vertices of a piece that is not separated, as in the leaves of the elimination tree
 _PART = 8  # the smaller side has at least one of so many parts of a piece
@@ -40,7 +40,7 @@ def dissect(starts, neighbours):
                 count = _search(vertex, starts, neighbours, level, queue, first)
                 pieces.append((begin + first, begin + count))
                 components += 1
-        piece[:] = queue[:count]
+        copy(queue[:count], piece)
         if components != 1:
             continue
         pieces.pop()
@@ -50,7 +50,7 @@ def dissect(starts, neighbours):
                 for vertex in piece:
                     level[vertex] = _WAITING
                 _search(piece[-1], starts, neighbours, level, queue, 0)
-                piece[:] = queue[: len(piece)]
+                copy(queue[: len(piece)], piece)
             first, last = _best_level(piece, starts, neighbours, level)
         kept, is_whole = first, last - first == len(piece)
         for i in range(first, last):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import copy, entry
 from gpuops._threads import for_all
 
 _TASK = 2**16  # pairs of vertices for which small graphs are grouped into one task of a thread
@@ -62,7 +62,7 @@ def _search(indptr, indices, starts, hops, arcs):
                         queue[end] = head
                         end += 1
                         kept = min(longest, row[tail])
-                        paths[head, :kept] = paths[tail, :kept]
+                        copy(paths[tail, :kept], paths[head])
                         if row[tail] < longest:
                             paths[head, row[tail]] = arc
     return wrong

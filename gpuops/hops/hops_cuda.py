@@ -18,7 +18,7 @@ from gpuops.numbers import outside_infinity
 
 _MACROS = "PIECE=512", "PULL=2", "LISTED=4"
 PROGRAMS = {
-    dtype: Program("hops/hops.cu", ("search",), (f"VALUE={kind}", *_MACROS), threads=256, blocks=blocks)
+    np.dtype(dtype): Program("hops/hops.cu", ("search",), (f"VALUE={kind}", *_MACROS), threads=256, blocks=blocks)
     for dtype, kind, blocks in (("int32", "int", 4), ("float32", "float", 4), ("float64", "double", 3))
 }
 PREDECESSORS = Program("hops/predecessors.cu", ("attach",), threads=256)
@@ -73,7 +73,7 @@ def rows(graph: Arcs, sources: np.ndarray, length: np.number, levels: int) -> tu
     import cupy
 
     n, k = len(graph.indptr) - 1, len(sources)
-    program = PROGRAMS[length.dtype.name]
+    program = PROGRAMS[length.dtype]
     with graph.indptr.device:
         distances = cupy.empty((k, n), length.dtype)
         if not distances.size:

@@ -14,7 +14,7 @@ _BLOCKS = 2  # blocks on every multiprocessor
 _LONG = 512  # arcs; rows with more arcs are read by a whole block
 
 _PROGRAMS = {
-    name: Program(
+    np.dtype(name): Program(
         "label_setting/dijkstra.cu",
         ("dijkstra",),
         (f"DISTANCE={name.capitalize()}", f"LONG={_LONG}"),
@@ -32,7 +32,7 @@ def rounds(indptr: Any, indices: Any, weights: Any, source: int) -> tuple[Any, A
     import cupy
 
     n = len(indptr) - 1
-    program = _PROGRAMS[weights.dtype.name]
+    program = _PROGRAMS[weights.dtype]
     with weights.device:
         distances = cupy.empty((n,), weights.dtype)
         predecessors = cupy.empty((n,), np.int32)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numba
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
+from gpuops._compiled_numba import copy, entry, inner
 from gpuops._heap_numba import settle
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
@@ -26,7 +26,9 @@ def within_rows(graph: Graph, sources: np.ndarray, limit: float) -> tuple[np.nda
     found: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = {}
 
     def search(rows: tuple[int, int]) -> None:
-        found[rows[0]] = _within(graph, sources[rows[0] : rows[1]], limit, infinity)
+        counts, vertices, lengths, lost = _within(graph, sources[rows[0] : rows[1]], limit, infinity)
+        order = np.lexsort((vertices, np.repeat(np.arange(len(counts)), counts)))  # Numba compiles np.sort for seconds
+        found[rows[0]] = counts, vertices[order], lengths[order], lost
 
     for_all(search, list(pairwise(cuts)), len(sources) * _WORK)
     parts = [found[first] for first in cuts[:-1]]
@@ -39,7 +41,7 @@ def within_rows(graph: Graph, sources: np.ndarray, limit: float) -> tuple[np.nda
 
 @entry
 def _within(graph, sources, limit, infinity):
-    """Search from each source. Returns counts of vertices, the vertices, distances, and whether a distance was lost."""
+    """Search from each source. Returns counts, vertices as found, distances, and whether a distance was lost."""
     n, kind = len(graph[0]) - 1, graph[2].dtype
     distances, before = np.full(n, infinity, kind), np.full(n, -1, np.int32)
     queue, place = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -47,11 +49,12 @@ def _within(graph, sources, limit, infinity):
     vertices, lengths = np.empty(64, np.int32), np.empty(64, kind)
     for i in range(len(sources)):
         count, unfit = settle(graph, sources[i : i + 1], limit, infinity, distances, before, queue, place)
-        near = np.sort(queue[n - count :])
+        near = queue[n - count :]
         if used + count > len(vertices):
             room = max(used + count, 2 * len(vertices))
             more, longer = np.empty(room, np.int32), np.empty(room, kind)
-            more[:used], longer[:used] = vertices[:used], lengths[:used]
+            copy(vertices[:used], more)
+            copy(lengths[:used], longer)
             vertices, lengths = more, longer
         if unfit and limit == infinity:
             for tail in near:
@@ -120,7 +123,7 @@ def _has(found, counts, vertex, number):
 @inner
 def _longer(array):
     more = np.empty(2 * len(array), array.dtype)
-    more[: len(array)] = array
+    copy(array, more)
     return more
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, library_of, same_view
+from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, library_of, same_view
 from gpuops.minplus import product_cuda
 from gpuops.minplus.packed import Packed as Packed
 
@@ -76,7 +76,7 @@ def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool
             )
 
     in_place = out is not None and same_view(c, out) and has_contiguous_rows(out)
-    result = out if in_place else c.copy(order="C")
+    result = out if in_place else contiguous_copy(c)
     relax(result, a, b, nonnegative)
     if out is None or in_place:
         return result

@@ -110,7 +110,8 @@ def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
     """Close the matrices in place on a GPU, like `close_numpy`; the kernels run on the current stream."""
     import cupy
 
-    n, tile = d.shape[1], TILES[d.dtype.name][1]
+    n, name = d.shape[1], d.dtype.name
+    tile = TILES[name][1]
     tiles = math.ceil(n / tile)
     matrix_stride, stride = (np.int64(step // d.itemsize) for step in d.strides[:2])
     with d.device:
@@ -119,10 +120,10 @@ def close_cuda(d: Any, sizes: np.ndarray | None, tolerance: float) -> None:
             shape = _NULL if on_device is None else on_device
             matrices = (d, matrix_stride, stride, np.int32(n), shape)
             if d.size:
-                _TILE_PROGRAMS[d.dtype.name].launch("close_tiles", len(d), (*matrices, np.float64(tolerance)))
+                _TILE_PROGRAMS[name].launch("close_tiles", len(d), (*matrices, np.float64(tolerance)))
             return
         clear_diagonal(d)
-        program = _PROGRAMS[d.dtype.name]
+        program = _PROGRAMS[name]
         pivot_tiles = math.ceil((n if sizes is None else int(sizes[:, 1].max(initial=0))) / tile)
         batch = max(1, min(_LAUNCH, _PANEL_BYTES // (2 * tiles * tile * tile * d.itemsize)))
         for first in range(0, len(d), batch):

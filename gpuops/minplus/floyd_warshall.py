@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._copies_cuda import copied
 from gpuops._threads import for_all
-from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
+from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
 from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
@@ -90,7 +89,7 @@ def floyd_warshall(
            [3., 0., 1.],
            [2., 5., 0.]])
     """
-    matrices = {"d": d} | ({} if out is None else {"out": out})
+    matrices = {"d": d} if out is None or out is d else {"d": d, "out": out}
     check_matrices(batches=True, **matrices)
     *batch, _, n = d.shape
     for name, matrix in matrices.items():
@@ -103,8 +102,7 @@ def floyd_warshall(
     nonnegative = _check_lengths(d, nonnegative)
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
-    plain = is_cupy(d) and d.flags.c_contiguous
-    distances = d if in_place else copied(d) if plain else d.copy(order="C")
+    distances = d if in_place else contiguous_copy(d)
     blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
     if batch and n <= blocks[-1]:
         close_batch(distances, shapes, tolerance)

@@ -27,7 +27,7 @@ _PROGRAMS = {
     for nonnegative in ((False, True) if name == "float32" else (False,))
 }
 _LENGTHS = {
-    name: Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
+    np.dtype(name): Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
     for name, (element, _) in TILES.items()
 }
 _TELLING = 5  # as in small_closure.cu
@@ -46,11 +46,13 @@ def close(d: Any, tolerance: float, nonnegative: bool) -> None:
     with d.device:
         side = math.isqrt(count)
         row = side * tile * tile * d.itemsize  # bytes of a row of published tiles
-        scratch = cupy.empty((_ARRIVALS + (_TELLING + 3 * side) * row,), np.uint8)
-        scratch.data.memset_async(0xFF if d.dtype.kind == "f" else 0x7F, _ARRIVALS + _TELLING * row)  # MISSING
+        scratch = cupy.cuda.alloc(_ARRIVALS + (_TELLING + 3 * side) * row)
         sizes = np.int64(d.strides[0] // d.itemsize), np.int32(n)
-        most = count + program.blocks if count > 1 else 1
-        program.launch_cooperative("close_small", (d, *sizes, np.float64(tolerance), scratch), most=most)
+        arguments = (d, *sizes, np.float64(tolerance), scratch)
+        if count == 1:  # a single block waits for nothing
+            return program.launch("close_small", 1, arguments)
+        scratch.memset_async(0xFF if d.dtype.kind == "f" else 0x7F, _ARRIVALS + _TELLING * row)  # MISSING
+        program.launch_cooperative("close_small", arguments, most=count + program.blocks)
 
 
 @functools.cache
@@ -63,7 +65,7 @@ def _closing(dtype: np.dtype, nonnegative: bool) -> tuple[Program, int]:
 def clear_diagonal(d: Any) -> None:
     """Set d[..., i, i] to min(d[..., i, i], 0) for all i; d is (n, n) or (batch, n, n)."""
     matrix_stride, down, across = _strides(d)
-    vertices, program = math.prod(d.shape[:-1]), _LENGTHS[d.dtype.name]
+    vertices, program = math.prod(d.shape[:-1]), _LENGTHS[d.dtype]
     if vertices:
         sizes = matrix_stride, down + across, np.int32(d.shape[-1]), np.int64(vertices)
         with d.device:
@@ -81,7 +83,7 @@ def look_over(d: Any) -> tuple[bool, bool, bool]:
     with d.device:
         found = cupy.zeros((3,), np.int32)
         arguments = (d, *_strides(d), np.int32(d.shape[-1]), np.int64(rows), found)
-        _LENGTHS[d.dtype.name].launch("look_over", min(rows, 4096), arguments)
+        _LENGTHS[d.dtype].launch("look_over", min(rows, 4096), arguments)
         nan, minus_infinity, negative = found.get().tolist()
     return bool(nan), bool(minus_infinity), bool(negative)
 

@@ -21,7 +21,9 @@ _OPERATORS = (
 
 _TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 _PROGRAMS = {
-    dtype: Program("reduction/reduction.cu", ("reduce", "reduce_short_rows"), (f"VALUE={name}",), threads=_THREADS)
+    np.dtype(dtype): Program(
+        "reduction/reduction.cu", ("reduce", "reduce_short_rows"), (f"VALUE={name}",), threads=_THREADS
+    )
     for dtype, name in _TYPES.items()
 }
 
@@ -39,7 +41,7 @@ def reduce(x: Any, operator: str, result: Any) -> None:
     import cupy
 
     rows, length = x.shape
-    program, operation = _PROGRAMS[x.dtype.name], np.int32(_OPERATORS.index(operator))
+    program, operation = _PROGRAMS[x.dtype], np.int32(_OPERATORS.index(operator))
     with x.device:
         if length <= _THREADS:
             blocks = _blocks(x, math.ceil(rows * 32 / _THREADS))

@@ -12,7 +12,9 @@ from gpuops._cuda import Program, struct
 _THREADS = 256
 _VALUES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
 _PROGRAMS = {
-    name: Program("rmat/rmat.cu", ("edges", "count_arcs", "place_arcs"), (f"VALUE={value}",), threads=_THREADS)
+    np.dtype(name): Program(
+        "rmat/rmat.cu", ("edges", "count_arcs", "place_arcs"), (f"VALUE={value}",), threads=_THREADS
+    )
     for name, value in _VALUES.items()
 }
 
@@ -61,5 +63,5 @@ def _launch(drawing: Any, entry: str, size: int, *arguments: Any) -> None:
     if drawing.scramble:
         facts["scrambled"], facts["shift"] = drawing.scramble, (drawing.scale + 1) // 2
     facts["bits"] = np.finfo(drawing.dtype).nmant + 1 if drawing.dtype.kind == "f" else 0
-    program = _PROGRAMS[drawing.dtype.name]
+    program = _PROGRAMS[drawing.dtype]
     program.launch(entry, math.ceil(size / program.threads), (cupy.asarray(facts.view(np.uint8)), *arguments))

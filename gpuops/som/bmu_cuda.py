@@ -263,7 +263,7 @@ def _plan(device: int, dtype: np.dtype, metric: int, missing: bool, top: int, n:
     search["kept"] = kept.data.ptr
     search["m"], search["d"], search["tiles"], search["top"], search["missing"] = m, d, tiles, top, missing
     search["unit_blocks"] = math.ceil(m / _PANEL)
-    pack = packing.function("pack")
+    pack = packing.kernel("pack")
     parts = []
     for first in range(0, max(n, 1), chunk):
         count = min(chunk, n - first)
@@ -314,12 +314,12 @@ def _part(
         if screen.tensor:
             entries = [(screen.program_of_one, "screen_by_one", grid_of_one), (screen.program, "screen_by_three", grid)]
         for screening, entry, shape in entries:
-            launches.append((screening.function(entry), shape, (screening.threads,), screening.shared))
+            launches.append((screening.kernel(entry), shape, (screening.threads,), screening.shared))
     threads = (32 * _WARPS,)
 
     def over(entry: str, of_block: int) -> None:
         """Launch `entry` in blocks of so many samples."""
-        launches.append((decision.function(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
+        launches.append((decision.kernel(entry), (max(math.ceil(count / of_block), 1),), threads, 0))
 
     if by_tiles:
         over("bound", 32 * _WARPS)

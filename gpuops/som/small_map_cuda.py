@@ -56,8 +56,8 @@ def launches(device: int, launch: Launch, n: int) -> list[tuple[Any, tuple[int, 
     """Return the launches for `n` samples, after `pack` of the units."""
     prepare({launch.program})
     warps, threads = launch.threads // 32, (launch.threads,)
-    match, match_left = map(launch.program.function, ("match", "match_left"))
-    match.max_dynamic_shared_size_bytes = launch.room
+    launch.program.function("match").max_dynamic_shared_size_bytes = launch.room
+    match, match_left = map(launch.program.kernel, ("match", "match_left"))
     batches = max(math.ceil(n / _BATCH), 1)
     blocks = min(multiprocessors(device), math.ceil(batches / warps))
     left = min(4 * multiprocessors(device), math.ceil(n / warps))

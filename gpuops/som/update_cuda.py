@@ -19,9 +19,10 @@ _OF_BLOCK = 1024  # threads of a block of `accumulate_in_blocks`
 # sums of all blocks, or reading samples several times, would take longer than adding in global memory.
 _FEWEST, _MOST = 4, 4
 
+_ENTRIES = ("accumulate", "accumulate_in_blocks", "means")
 _SUMS = {
-    "float32": Program("som/update.cu", ("accumulate", "accumulate_in_blocks", "means"), ("FLOAT=float",)),
-    "float64": Program("som/update.cu", ("accumulate", "accumulate_in_blocks", "mix", "means"), ("FLOAT=double",)),
+    np.dtype("float32"): Program("som/update.cu", _ENTRIES, ("FLOAT=float",)),
+    np.dtype("float64"): Program("som/update.cu", (*_ENTRIES, "mix"), ("FLOAT=double",)),
 }
 
 
@@ -39,7 +40,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
             columns = cupy.asarray(scale.columns(d))
             steps = (np.int64(stride // x.itemsize) for x in (samples, units) for stride in x.strides)
             arguments = (sums, counts, fault, samples, units, columns, *steps, np.int64(n))
-            function = _SUMS[samples.dtype.name].function("accumulate_in_blocks")
+            function = _SUMS[samples.dtype].function("accumulate_in_blocks")
             function.max_dynamic_shared_size_bytes = shared_of_block(samples.device.id)
             function(grid, (_OF_BLOCK,), (*arguments, *map(np.int32, (count, d, width))), shared_mem=shared)
         elif n and d:
@@ -54,7 +55,7 @@ def accumulate(samples: Any, units: Any, count: int, weights: Any, missing: bool
             columns = cupy.asarray(scale.columns(d))
             bounds = map(np.float64, (scale.counts, scale.largest_weight))
             arguments = (sums, counts, fault, samples, units, weights, columns, *sizes, *bounds)
-            _SUMS[samples.dtype.name].function("accumulate")((blocks,), (_THREADS,), arguments)
+            _SUMS[samples.dtype].launch("accumulate", blocks, arguments, threads=_THREADS)
         first = int(fault.get()[0]) if validate else 0
     return sums, counts if missing else counts[:, 0], 2**62 - first if first else None
 
@@ -85,7 +86,7 @@ def mix(h: np.ndarray, values: Any, start: Any = None) -> Any:
             grid = (math.ceil(width / _THREADS), math.ceil(rows / _ROWS), batch)
             factors = cupy.asarray(np.ascontiguousarray(h, np.float64))
             sizes = map(np.int32, (rows, depth, width, start is not None))
-            _SUMS["float64"].function("mix")(grid, (_THREADS,), (result, factors, values, *sizes))
+            _SUMS[values.dtype].launch("mix", grid, (result, factors, values, *sizes), threads=_THREADS)
     return result
 
 
@@ -101,6 +102,6 @@ def means(mixed: Any, codebook: Any, least: float) -> Any:
         if result.size:
             d = codebook.shape[1]
             sizes = np.int64(result.size), np.int32(d), np.int32(mixed.shape[1]), np.float64(least)
-            function = _SUMS[codebook.dtype.name].function("means")
-            function((math.ceil(result.size / _THREADS),), (_THREADS,), (result, mixed, known, *sizes))
+            blocks = math.ceil(result.size / _THREADS)
+            _SUMS[codebook.dtype].launch("means", blocks, (result, mixed, known, *sizes), threads=_THREADS)
     return result

@@ -38,7 +38,7 @@ def batch(graph: Any, sources: np.ndarray) -> Any:
     """
     import cupy
 
-    n, k, program = graph.n, len(sources), PROGRAMS[graph.dtype.name]
+    n, k, program = graph.n, len(sources), PROGRAMS[graph.dtype]
     with graph.weights.device:
         result = cupy.empty((k, n), graph.dtype)
         if not k or not n:
@@ -89,7 +89,7 @@ def improve_columns(graph: Any, distances: Any) -> Statistics:
     total, k = Statistics(), distances.shape[1]
     if not profile(graph).active:
         return total
-    program = PROGRAMS[distances.dtype.name]
+    program = PROGRAMS[distances.dtype]
     with distances.device:
         control, lows = Control(graph.dtype), cupy.empty((2, 32), np.dtype(f"i{distances.itemsize}"))
         arguments = _arguments(graph, program, distances, lows, control)
@@ -148,7 +148,7 @@ def _distances_to_hub(graph: Any) -> Any:
     """
     import cupy
 
-    program, rank = PROGRAMS[graph.dtype.name], cupy.zeros((1,), np.int32)
+    program, rank = PROGRAMS[graph.dtype], cupy.zeros((1,), np.int32)
     distances = _columns_from(graph, program, rank, np.zeros(1, np.int32))[:, 0]
     with contextlib.suppress(OverflowError):  # then the distances are lengths of some walks
         Search(graph if graph.symmetric else _reversed(graph), distances, signed=False).run()

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
+from gpuops.sssp.passes_numba import next_range
 from gpuops.sssp.search_numba import Room, Search, pull
 from gpuops.sssp.sources_numba import Begins
 
@@ -69,7 +70,8 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
         changed, _ = pull(graph, _pull_rows, columns, floors, lasts)
         if graph.through is not None:
             changed &= graph.through
-        _push(graph.indptr, graph.indices, graph.weights, columns, changed, graph.through, infinity)
+        queue = np.flatnonzero(changed).astype(np.int32)
+        _push(graph.indptr, graph.indices, graph.weights, columns, queue, changed, graph.through, infinity)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
     _turn(_to_rows, rows, columns, graph.rank)
     return rows
@@ -101,9 +103,27 @@ def _to_rows(rows, columns, rank, first, last):
 @entry
 def _pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
+    cuts, counters, few, most,
+):  # fmt: skip
+    """Pull ranges of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
+    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
+    while True:
+        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
+        if number < 0:
+            return
+        place = number % ranges
+        unsettled, nearer = _pull_range(
+            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
+            floors[min(number // ranges, 1)], lasts, infinity, cuts[place], cuts[place + 1],
+        )  # fmt: skip
+
+
+@inner
+def _pull_range(
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip
-    """Pull a range of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
+    """Pull a range of vertices for all searches; return the same counts of vertices as for one search."""
     unsettled, nearer, searches = 0, 0, distances.shape[1]
     best, bars = np.empty_like(floors), np.empty_like(floors)
     for head in range(first_vertex, last_vertex):
@@ -148,10 +168,10 @@ def _pull_rows(
 
 
 @entry
-def _push(indptr, indices, weights, distances, changed, through, infinity):
-    """Relax the arcs of vertices that changed, round by round, until no vertex changes."""
+def _push(indptr, indices, weights, distances, queue, changed, through, infinity):
+    """Relax the arcs of vertices that changed, which are in `queue`, round by round, until no vertex changes."""
     n, searches = distances.shape
-    queue, following = np.flatnonzero(changed).astype(np.int32), np.empty(n, np.int32)
+    following = np.empty(n, np.int32)
     while queue.size:
         changed[queue] = False
         size = 0

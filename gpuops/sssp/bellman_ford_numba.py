@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
+from gpuops._compiled_numba import entry, reverse
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
@@ -161,7 +161,7 @@ def _scan(
                         vertex = parents[vertex]
                     cycle[length] = head
                     length += 1
-                    cycle[:length] = cycle[:length][::-1].copy()
+                    reverse(cycle[:length])
                     parent = n
                 parents[head] = parent
                 _insert(head, parent, depths, after, before, states)

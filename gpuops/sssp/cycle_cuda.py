@@ -11,7 +11,7 @@ from gpuops.errors import NegativeCycleError
 from gpuops.sssp.launch_cuda import declare
 from gpuops.sssp.memory_cuda import Memory
 
-PROGRAM = declare("sssp/cycle.cu", ("look_for_cycle",), "int32", signed=True)
+PROGRAM = declare("sssp/cycle.cu", ("look_for_cycle",), np.dtype(np.int32), signed=True)
 
 
 def negative_cycle(graph: Any, memory: Memory) -> NegativeCycleError | None:

@@ -32,13 +32,14 @@ _ENTRIES = (
     *("number_arcs", "take_vertices", "take_keys", "place_arcs", "begin_rows", "measure", "look_for_negative"),
 )
 PROGRAMS = {
-    name: Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={name.capitalize()}",), threads=_THREADS)
+    np.dtype(name): Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={name.capitalize()}",), threads=_THREADS)
     for name in ("float32", "float64", "int32")
 }
 
 _REPORT = struct("sssp/graph_layout.cu", "Report")
 
-_KINDS = {"float32": 0, "float64": 1, "int32": 2, "int64": 3}  # dtypes of weights for `weight_at` of graph_layout.cu
+# Dtypes of weights for `weight_at` of graph_layout.cu.
+_KINDS = {np.dtype(name): kind for kind, name in enumerate(("float32", "float64", "int32", "int64"))}
 
 
 WHOLE = 1 << 26  # arcs that are always sorted at once
@@ -149,7 +150,7 @@ class _Sorting:
     def launch(self, entry: str, size: int, *arguments: Any) -> None:
         """Launch a kernel with a thread for each of `size` elements."""
         if size:
-            PROGRAMS[self.dtype.name].launch(entry, math.ceil(size / _THREADS), arguments)
+            PROGRAMS[self.dtype].launch(entry, math.ceil(size / _THREADS), arguments)
 
     def simplified(self, first: int, last: int) -> _Simple:
         """Return the arcs of the rows `first` to `last` (excluded)."""
@@ -165,7 +166,7 @@ class _Sorting:
         if not whole:
             tails += np.int32(first)
         values, pairs = cupy.empty((m,), dtype), cupy.empty((m,), np.int64)
-        wide, kind = np.int32(self.indices.dtype == np.int64), np.int32(_KINDS[self.weights.dtype.name])
+        wide, kind = np.int32(self.indices.dtype == np.int64), np.int32(_KINDS[self.weights.dtype])
         given = self.indices[some], wide, self.weights[some], kind
         launch("read_arcs", m, tails, *given, np.int64(m), values, pairs, report)
         found = _read(report)
@@ -234,7 +235,7 @@ def measure(graph: Any) -> tuple[int, float]:
         report = _zeros(_REPORT.itemsize, np.uint8)
         blocks = min(_MOST_BLOCKS, max(1, math.ceil(max(graph.n, graph.m) / _THREADS)))
         arguments = (graph.indptr, graph.weights, np.int32(graph.n), np.int64(graph.m), report)
-        PROGRAMS[graph.dtype.name].launch("measure", blocks, arguments)
+        PROGRAMS[graph.dtype].launch("measure", blocks, arguments)
         found = _read(report)
     return int(found["active"]), float(found["magnitudes"])
 
@@ -245,7 +246,7 @@ def any_negative(distances: Any) -> bool:
     with distances.device:
         report = _zeros(_REPORT.itemsize, np.uint8)
         blocks = min(_MOST_BLOCKS, max(1, math.ceil(n / _THREADS)))
-        PROGRAMS[distances.dtype.name].launch("look_for_negative", blocks, (distances, np.int32(n), report))
+        PROGRAMS[distances.dtype].launch("look_for_negative", blocks, (distances, np.int32(n), report))
         return bool(_read(report)["negative"])
 
 
@@ -274,6 +275,6 @@ def _as_integers(array: Any) -> Any:
 
 
 def _with_kind(weights: Any) -> Any:
-    if weights.dtype.name in _KINDS:
+    if weights.dtype in _KINDS:
         return weights
     return weights.astype(np.float64 if weights.dtype.kind == "f" else np.int64)

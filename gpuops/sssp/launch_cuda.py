@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 from typing import Any, NamedTuple
@@ -11,20 +10,20 @@ import numpy as np
 
 from gpuops._cuda import Program, struct
 
-DTYPES = ("float32", "float64", "int32")
+DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _PIECES = {size: struct("sssp/search.cuh", "Piece", Word=np.dtype(f"i{size}")) for size in (4, 8)}
 
 
 def declare(
-    file: str, entries: tuple[str, ...], dtype: str, signed: bool, *macros: str, most_threads: int = 768
+    file: str, entries: tuple[str, ...], dtype: np.dtype, signed: bool, *macros: str, most_threads: int = 768
 ) -> Program:
     """Declare the program of a file that includes search.cuh; `macros` are those of the file alone.
 
     A block has the most threads that registers allow, and a multiprocessor one block. Each kernel is a separate
     program, so that a first search compiles only the kernel that it launches.
     """
-    shared = f"DISTANCE={dtype.capitalize()}", f"SIGNED={int(signed)}", "UNROLL=2", "PIECE=512"
+    shared = f"DISTANCE={dtype.name.capitalize()}", f"SIGNED={int(signed)}", "UNROLL=2", "PIECE=512"
     threads = 512 if dtype == "float64" else most_threads
     return Program(file, entries, (*shared, *macros), threads=threads, blocks=1)
 
@@ -46,12 +45,7 @@ def pieces(graph: Any, program: Program) -> Any:
     import cupy
 
     size = _PIECES[graph.dtype.itemsize].itemsize
-    return cupy.empty((2, 2 * graph.m // _arcs_of_a_piece(program) + 1, size), np.uint8)
-
-
-@functools.cache
-def _arcs_of_a_piece(program: Program) -> int:
-    return int(program.macro("PIECE"))
+    return cupy.empty((2, 2 * graph.m // int(program.macro("PIECE")) + 1, size), np.uint8)
 
 
 class Statistics(NamedTuple):

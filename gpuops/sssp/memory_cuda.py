@@ -42,7 +42,7 @@ PROGRAMS = {
     for dtype in DTYPES
     for signed in (False, True)
 }
-_ARGUMENTS = {dtype: struct("sssp/search.cu", "Arguments", Value=np.dtype(dtype)) for dtype in DTYPES}
+_ARGUMENTS = {dtype: struct("sssp/search.cu", "Arguments", Value=dtype) for dtype in DTYPES}
 
 
 class Profile(NamedTuple):
@@ -75,7 +75,7 @@ class Memory:
     def __init__(self, graph: Any, signed: bool):
         import cupy
 
-        self.program = PROGRAMS[graph.dtype.name, signed]
+        self.program = PROGRAMS[graph.dtype, signed]
         self.active, longest, mean_weight, degree = profile(graph)
         self.width = (_SIGNED_WIDTH * mean_weight if signed else _WIDTH * mean_weight / degree) or math.inf
         self.later_width = _LATER_WIDTH * mean_weight / degree or math.inf
@@ -99,7 +99,7 @@ class Memory:
             }
             self.control = Control(graph.dtype)
             self.done = cupy.cuda.Event(disable_timing=True)  # the end of the last launch with this memory
-        self.given = given = np.zeros((), _ARGUMENTS[graph.dtype.name])
+        self.given = given = np.zeros((), _ARGUMENTS[graph.dtype])
         for name, array in self.arrays.items():
             given[name] = array.data.ptr
         given["piece_capacity"], given["capacity"] = self.arrays["pieces"].shape[1], capacity

@@ -15,7 +15,7 @@ from gpuops.sssp.kept import kept_with_graph
 _WIDTH = 0.5
 _LEAST = 2.0**-40  # least mean of reduced weights, relative to the terms that are added: a smaller mean is rounding
 
-_TASKS, _TASK = 64, 2**13  # most tasks of a pull; arcs of a task if there are fewer tasks
+_RANGES, _RANGE = 256, 2**13  # most ranges of a pull; arcs of a range if there are fewer ranges
 _ROW, _READ = 2, 4  # cost of visiting a row, in arcs; most arcs of a row that count as read
 
 
@@ -25,7 +25,7 @@ class Profile(NamedTuple):
     lightest: np.ndarray  # first weight of a row; infinity if the row is empty or the vertex is closed
     in_lightest: np.ndarray  # first weight of a row of the transpose
     entering: np.ndarray  # number of arcs that lead to a vertex
-    ranges: list[tuple[int, int]]  # ranges of vertices of about equal cost to pull; empty without the transpose
+    cuts: np.ndarray  # first vertices of ranges of about equal cost to pull, and n; empty without the transpose
     width: float  # width of the first window
     magnitude: float  # an upper bound of potentials, and of a weight plus potentials; 0 without potentials
 
@@ -35,16 +35,16 @@ def profile(graph: Any) -> Profile:
     """Return the constants of a graph."""
     potentials = graph.potentials
     lightest = _lightest(graph.indptr, graph.indices, graph.weights, potentials)
-    in_lightest, entering, ranges = lightest, np.zeros(graph.n, np.int32), []
+    in_lightest, entering, cuts = lightest, np.zeros(graph.n, np.int32), np.zeros(0, np.int64)
     if graph.in_indptr is not None:
         shifts = None if potentials is None else -potentials
         in_lightest = _lightest(graph.in_indptr, graph.in_indices, graph.in_weights, shifts)
         entering = np.diff(graph.in_indptr).astype(np.int32)
         costs = np.zeros(graph.n + 1, np.int64)
         np.cumsum(_ROW + np.minimum(entering, _READ), out=costs[1:])
-        tasks = min(_TASKS, 1 + int(costs[-1]) // _TASK)
-        cuts = np.searchsorted(costs, np.arange(1, tasks) * (costs[-1] / tasks)).tolist()
-        ranges = [(a, b) for a, b in zip([0, *cuts], [*cuts, graph.n], strict=True) if a < b]
+        ranges = min(_RANGES, 1 + int(costs[-1]) // _RANGE)
+        inside = np.searchsorted(costs, np.arange(1, ranges) * (costs[-1] / ranges))
+        cuts = np.unique([0, *inside, graph.n])
     if graph.through is not None:
         lightest = np.where(graph.through, lightest, never(graph))
     mean, magnitude = float(graph.weights.mean(dtype=np.float64)) if graph.m else 0.0, 0.0
@@ -54,7 +54,7 @@ def profile(graph: Any) -> Profile:
         mean = max(_mean_reduced(graph), _LEAST * magnitude)
     active = np.count_nonzero(graph.indptr[1:] > graph.indptr[:-1])
     width = _WIDTH * mean * active / max(graph.m, 1)
-    return Profile(lightest, in_lightest, entering, ranges, width, magnitude)
+    return Profile(lightest, in_lightest, entering, cuts, width, magnitude)
 
 
 def _mean_reduced(graph: Any) -> float:

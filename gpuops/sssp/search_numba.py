@@ -33,9 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._compiled_numba import entry, inner
+from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
+from gpuops.sssp.passes_numba import new_counters, next_range, passes_done
 from gpuops.sssp.profile_numba import less, never, profile
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
@@ -105,7 +106,7 @@ class Search:
         self.kind = kind = self.wake.dtype.type
         self.width = kind(max(self.profile.width, 1) if graph.dtype.kind == "i" else self.profile.width)
         self.rounds, self.touched, self.waiting = 0, 0, 0  # touched: arcs read; waiting: vertices in the pile
-        self.open_arcs = graph.m if self.profile.ranges else -1  # arcs into unsettled vertices; -1: no pulls
+        self.open_arcs = graph.m if self.profile.cuts.size else -1  # arcs into unsettled vertices; -1: no pulls
         begin, self.begins = starting_vertices(graph, distances, pending)
         begin = np.union1d(begin, relax_closed(graph, distances, self.begins))
         self.last = self.floor = kind(0)
@@ -289,7 +290,7 @@ def pull(
     Parameters
     ----------
     graph : SearchGraph
-    rows : the function that pulls a range of vertices, `pull_rows` or a function with the same signature
+    rows : the function of each thread, which pulls ranges of vertices: `pull_rows`, or one with the same signature
     distances : changed in place
     floor : no tail with a smaller key can improve a distance
     last : distances with keys up to `last` are final, except the distances of late vertices
@@ -304,23 +305,18 @@ def pull(
     through = np.ones(graph.n, bool) if graph.through is None else graph.through
     arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, given.in_lightest, through
     changed = np.zeros(graph.n, np.uint8) if late is None else late
-    passes = 0
     rounding = 0
     if graph.potentials is not None:
         rounding = _ROUNDING * (given.magnitude + abs(floor) + abs(last))
         floor, last = floor - rounding, last - rounding
-    while True:
-        counts: list[tuple[int, int]] = []
+    floors = np.stack([floor, last - rounding])  # from the second pass on, tails with final distances have been read
+    counters, relaxations = new_counters(), _GATHER * graph.n
 
-        def work(vertices: tuple[int, int], floor: Any = floor, counts: list[tuple[int, int]] = counts) -> None:
-            counts.append(rows(*arrays, distances, changed, floor, last, infinity, *vertices))
+    def work(_: int) -> None:
+        rows(*arrays, distances, changed, floors, last, infinity, given.cuts, counters, _FEW, _PASSES)
 
-        for_all(work, given.ranges, _GATHER * graph.n)
-        passes += 1
-        unsettled, nearer = (sum(column) for column in zip(*counts, strict=True))
-        if nearer <= _FEW * unsettled or passes == _PASSES:
-            return changed, passes
-        floor = last - rounding  # tails with final distances have been read
+    for_all(work, range(threads_for(relaxations)), relaxations)
+    return changed, passes_done(counters)
 
 
 @entry
@@ -330,6 +326,24 @@ def _plus(weight, tail, potentials):
 
 @entry
 def pull_rows(
+    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, last, infinity,
+    cuts, counters, few, most,
+):  # fmt: skip
+    """Pull ranges of vertices, pass by pass, with other threads that do the same."""
+    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
+    while True:
+        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
+        if number < 0:
+            return
+        place = number % ranges
+        unsettled, nearer = _pull_range(
+            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
+            floors[min(number // ranges, 1)], last, infinity, cuts[place], cuts[place + 1],
+        )  # fmt: skip
+
+
+@inner
+def _pull_range(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
     first_vertex, last_vertex,
 ):  # fmt: skip

@@ -15,12 +15,16 @@ Begins = tuple[np.ndarray, np.ndarray]  # closed vertices, and the distances at 
 def starting_vertices(graph: Any, distances: np.ndarray, pending: np.ndarray | None) -> tuple[np.ndarray, Begins]:
     """Return the vertices whose arcs are to be relaxed: the open vertices, and separately the closed vertices.
 
-    A closed vertex relaxes its arcs at the distance that it has now, whatever a search finds later.
+    These are all reached vertices, those in the mask `pending`, or the vertices that `pending` lists. A closed vertex
+    relaxes its arcs at the distance that it has now, whatever a search finds later.
     """
-    begins = distances != outside_infinity(graph.dtype)
-    if pending is not None:
-        begins &= pending
-    vertices = np.flatnonzero(begins)
+    if pending is not None and pending.dtype != bool:
+        vertices = pending
+    else:
+        begins = distances != outside_infinity(graph.dtype)
+        if pending is not None:
+            begins &= pending
+        vertices = np.flatnonzero(begins)
     if graph.through is None:
         return vertices, (vertices[:0], distances[:0])
     closed = vertices[~graph.through[vertices]]

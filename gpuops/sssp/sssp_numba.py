@@ -45,8 +45,10 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     distances, infinity = np.empty(graph.n, graph.dtype), outside_infinity(graph.dtype)
     # By threads, because the system takes time to hand out new memory.
     by_parts(lambda part: distances[part].fill(infinity), graph.n, _STREAM * graph.n)
-    distances[graph.rank[sources]] = starts
-    _relax(graph, distances, None, limit)
+    begin = graph.rank[sources]
+    distances[begin] = starts
+    signed = graph.negative or bool((starts < 0).any())
+    _relax(graph, distances, None if signed else np.unique(begin), limit, signed)
     distances = gather(distances, graph.rank)
     if targets is not None:
         reached = distances[targets]
@@ -72,12 +74,14 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
-    return _relax(graph, distances, pending, None)
+    return _relax(graph, distances, pending, None, graph.negative or bool((distances < 0).any()))
 
 
-def _relax(graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit: Any) -> int:
-    """Relax arcs like `improve`. Distances beyond the limit need not be final; some may stay unreachable."""
-    signed = graph.negative or bool((distances < 0).any())
+def _relax(graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit: Any, signed: bool) -> int:
+    """Relax arcs like `improve`. Distances beyond the limit need not be final; some may stay unreachable.
+
+    `signed`: weights or distances may be negative.
+    """
     if signed and (graph.potentials is None or not _stay_in_range(graph, distances)):
         return bellman_ford_numba.bellman_ford(graph, distances, pending)
     distances += distances.dtype.type(0)  # +0.0 for -0.0

@@ -71,7 +71,7 @@ def _grow(graph: Any, distances: Any, roots: Any, beside: tuple[np.ndarray, ...]
                 "distances": distances,
                 "control": memory.control.memory,
             }
-            PROGRAMS[graph.dtype.name, signed].launch_cooperative("tree", arguments)
+            PROGRAMS[graph.dtype, signed].launch_cooperative("tree", arguments)
             if memory.control.get()[1]:
                 break  # otherwise some distances are negative: use the signed kernel
         memory_cuda.give_back(graph, graph.negative, memory)

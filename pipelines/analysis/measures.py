@@ -147,9 +147,11 @@ def measures(
     distances = open_distances(distances)
     n, sources = distances.graph(graph).road_vertices, distances.row_vertices()
     unreachable = outside_infinity(distances.dtype)
-    parts = [
-        _reduce_rows(block, sources[start : start + len(block)], n, unreachable) for start, block in distances.blocks()
-    ]
+    parts = []
+    for start, block in distances.blocks():
+        own = sources[start : start + len(block)]
+        counted = np.flatnonzero(own < n)
+        parts.append(_reduce_rows(block, counted, own[counted], n, unreachable))
     eccentricity, farthest, reached, total = (np.concatenate(part) for part in zip(*parts, strict=True))
     sources = sources[sources < n]
 
@@ -174,13 +176,12 @@ def measures(
 
 @njit(nogil=True, cache=True)
 @no_type_check
-def _reduce_rows(block, sources, n, unreachable):
-    """Return for each row the largest finite distance, its column, the number of finite distances, and their sum.
+def _reduce_rows(block, counted, sources, n, unreachable):
+    """Return for each counted row the largest finite distance, its column, how many are finite, and their sum.
 
-    Rows of sources from n on, and columns from n on, are left out.
+    `sources` are those of the counted rows. Columns from n on are left out.
     """
-    counted = np.flatnonzero(sources < n)
-    rows, sources = len(counted), sources[counted]
+    rows = len(counted)
     eccentricity, total = np.zeros(rows), np.zeros(rows)
     farthest, reached = np.empty(rows, np.int64), np.zeros(rows, np.int64)
     for i in range(rows):

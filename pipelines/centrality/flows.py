@@ -99,7 +99,7 @@ def link_flows(
     graph.refuse_turns("flows are")
     if out is not None:
         check_output(out, overwrite, demand if isinstance(demand, str | os.PathLike) else None)
-    if not graph.weight_min > 0 and graph.weighted:
+    if graph.weighted and graph.m and not graph.weight_min > 0:
         raise ValueError(
             f"{graph.path} has a weight of {graph.weight_min:g}, and paths along weights of 0 or less cannot be "
             "counted; raise the weights, or join the vertices"

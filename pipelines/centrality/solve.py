@@ -150,7 +150,7 @@ def _check_options(graph: Graph, edges: bool, hops: bool, sample: int | None, en
         raise ValueError(f"sample is {sample}; choose 1 to {graph.n:,} sources")
     if edges and endpoints:
         raise ValueError("edges are no ends of paths; leave out endpoints (--endpoints) or edges (--edges)")
-    if graph.weighted and not hops and not graph.weight_min > 0:
+    if graph.weighted and graph.m and not hops and not graph.weight_min > 0:
         raise ValueError(
             f"{graph.path} has a weight of {graph.weight_min:g}, and paths along weights of 0 or less cannot be "
             "counted; count arcs with hops=True (--hops), or raise the weights"

@@ -7,12 +7,14 @@ GeoJSON is written in WGS 84, as its specification says. For other coordinate sy
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuops.extras import install
+from gpuops.memory import size
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import PARQUET
 from pipelines.stores.errors import raise_if_of_system
@@ -200,6 +202,8 @@ def write_layers(
                 pyogrio.write_dataframe(frame, written, driver=DRIVERS[suffix], append=written.exists(), **options)
             written.replace(partial)
         except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError) as error:
-            raise ValueError(f"{path}: cannot be written ({error}); choose another place or format") from error
+            free = size(shutil.disk_usage(partial.parent).free)  # a full disk is not among the reasons of GDAL
+            fault = f"{error}; the disk has {free} free"
+            raise ValueError(f"{path}: cannot be written ({fault}); choose another place or format") from error
         finally:
             written.unlink(missing_ok=True)

@@ -85,7 +85,7 @@ def parse_reduction(
     if found.name not in ("count", "sum", "mean"):
         raise ValueError("decay (--decay) goes with count, sum and mean only; leave it out")
     if within is None or not within > 0:
-        raise ValueError("decay (--decay) needs within (--within), the distance at which it ends")
+        raise ValueError("decay (--decay) needs within (--within) above 0, the distance at which it ends")
     return replace(found, scale=float(within), linear=decay == "linear")
 
 

@@ -71,10 +71,10 @@ def od(
         `destination_lat` (or `_x` and `_y`) have places. The result has the rows and the index of `pairs`.
     within : float or str, or list of them, optional
         Leave out destinations farther away, or unreachable. A number in the unit of the result, or a text with another
-        unit, such as "2min". With `reduce` there may be several limits, such as "5,10,15min". Distance and limit are
-        compared in the dtype of the distances, which is float32 for most hierarchies. So rounding decides about a
-        place whose distance is exactly the limit, unless weights are integers: ten arcs of 0.1 may have the distance
-        1.0000001. With a limit such as 1.0001, the place counts.
+        unit, such as "2min". With `reduce` there may be several limits in one unit, such as "5,10,15min". Distance and
+        limit are compared in the dtype of the distances, which is float32 for most hierarchies. So rounding decides
+        about a place whose distance is exactly the limit, unless weights are integers: ten arcs of 0.1 may have the
+        distance 1.0000001. With a limit such as 1.0001, the place counts.
     nearest : int, optional
         Keep this number of destinations of each origin, the nearest first; of equally near ones, the first. An origin
         that reaches no destination, or none within `within`, has one row without a destination.

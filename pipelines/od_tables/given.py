@@ -64,7 +64,9 @@ def read_given(
     found = [parse_reduction(text).column for text in reductions_in(reduce)]
     columns = list(dict.fromkeys(column for column in found if column is not None))
     if origins is None and destinations is None and pairs is None:
-        raise ValueError("nothing is asked for; give origins (--origins), destinations (--destinations), or pairs")
+        raise ValueError(
+            "nothing is asked for; give origins (--origins), destinations (--destinations), or pairs (--pairs)"
+        )
     source, opened, snapping = network
     systems = systems_for((origins, destinations, roads), snapping.crs)
     of_sides = dict(zip(("origin", "destination"), map(snapping.of, systems), strict=False))

@@ -62,6 +62,8 @@ def read_pairs_of_points(
     wanted = [column for side in SIDES for column in _columns(side)]
     if isinstance(given, str | os.PathLike):
         table = read_columns(given, wanted, wanted)
+        if not len(table):
+            raise ValueError(f"{name}: no rows; give at least one pair")
     elif (frame := frame_table(given)) is not None:
         wanted = [*wanted, INDEX]
         table = select_columns(with_index(frame, given), wanted, name, wanted)
@@ -72,8 +74,6 @@ def read_pairs_of_points(
         if values.ndim != 2 or values.shape[1] != 2:
             raise ValueError(f"pairs have the shape {values.shape}; give a table, or an array of shape (k, 2)")
         table = pa.table(dict(zip(SIDES, values.T, strict=True)))
-    if not len(table):
-        raise ValueError(f"{name}: no rows; give at least one pair")
     sides = []
     for side, known, other in zip(SIDES, points, points[::-1], strict=True):
         part, of = _side(table, side, name, ids=known is not None or other is not None), side
@@ -190,7 +190,7 @@ class RowByRow:
         different, number = np.unique(origins, return_inverse=True)
         most = LANES if self._searched is not None else TOGETHER
         if self._searched is None and len(different) * len(np.unique(destinations)) <= WASTE * len(origins):
-            most = len(different)
+            most = max(len(different), 1)
         order = np.argsort(number, kind="stable")
         cuts = np.searchsorted(number[order], np.arange(0, len(different), most))
         yield from np.split(order, cuts[1:])

@@ -232,7 +232,7 @@ def criticality(
         A column of `roads`, such as "name": rows with equal entries are closed together, as both carriageways of a
         bridge.
     one_way : bool
-        Close the road only from its first to its second end, not in both directions.
+        Close the road only from its first to its second end, not in both directions; only for a directed network.
     unit, snap_limit, graph, progress : as for `tilepath.od`
     crs : as for `tilepath.od`; also of roads that are places or geometries without a coordinate system
 
@@ -391,7 +391,7 @@ def _differ(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     kinds = (each.dtype.str[1:] for each in (before, after))
     slack = max(ROUNDING.get(kind, 0.0) for kind in kinds)
     with np.errstate(invalid="ignore"):  # NaN: a pair that is not joined
-        far = np.abs(one - other) > slack * np.maximum(one, other)
+        far = np.abs(one - other) > slack * np.maximum(np.abs(one), np.abs(other))
     return far | (np.isnan(one) != np.isnan(other))
 
 

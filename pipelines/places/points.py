@@ -147,7 +147,7 @@ def read_points(
         A column or an entry is missing, a place is too far from every vertex, or a vertex is not at the place of its
         row (the message names the row); or `snap_limit` is not a distance.
     """
-    table = read_columns(path, (*_known(what), *columns), _known(what))
+    table = read_columns(path, (*_known(what), *columns), _optional(what, columns))
     if not len(table):
         raise ValueError(f"{os.fspath(path)}: no rows; give at least one {what}")
     return _points_in(table, os.fspath(path), lambda: column_names(path), graph, what, columns, snap_limit, snapping)
@@ -227,7 +227,7 @@ def _points_from(
             dtype = np.asarray(given).dtype
             names = names_as(names, pa.from_numpy_dtype(dtype) if dtype.kind in "iu" else pa.large_string())
         return Points(names, vertices, None, {})
-    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _known(what))
+    chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _optional(what, columns))
     return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
 
 
@@ -265,6 +265,11 @@ def points_in_table(
 
 def _known(what: str) -> tuple[str, ...]:
     return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y", "geometry")
+
+
+def _optional(what: str, columns: Sequence[str]) -> list[str]:
+    """Return the known columns that a table may lack: those that are not asked for by `columns`."""
+    return [column for column in _known(what) if column not in columns]
 
 
 def _points_in(

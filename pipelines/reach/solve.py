@@ -337,3 +337,5 @@ def check_kind(kind: str, concavity: float, width: float | None) -> None:
         raise ValueError(f"concavity (--concavity) is {concavity:g}; give a number from 0 to 1")
     if width is not None and not 0 < width < np.inf:
         raise ValueError(f"width (--width) is {width:g}; give a distance above 0")
+    if width is not None and kind != "buffers":
+        raise ValueError(f"width (--width) goes with buffers, not with {kind} (kind, --kind); leave one of them out")

@@ -14,8 +14,8 @@ import numpy as np
 from distributed import Client
 
 from gpuops import best_matching_units
-from pipelines.som.plan import EVALUATED_BYTES, READ_BYTES
-from pipelines.som.shard import AHEAD, PIECE_BYTES, Shard
+from pipelines.som.plan import piece_bytes, read_bytes
+from pipelines.som.shard import AHEAD, Shard, usual_piece_rows
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import (
     SCHEMA,
@@ -29,7 +29,7 @@ from pipelines.stores.mapping import (
 from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
-from pipelines.stores.schema import CHUNK_BYTES, counted
+from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_devices, refuse_disk
 from pipelines.workers.clients import takes_client
@@ -40,8 +40,6 @@ from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt
 
 RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed
-# On a CPU, bytes of freed memory that the allocators of all threads keep: up to 32 MiB were measured.
-THREAD_BYTES = 32 << 20
 
 
 @takes_client
@@ -127,15 +125,15 @@ def map_samples(
 def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk: int) -> Needs:
     """Return the memory of the workers and the disk of the store, with chunks of that many samples."""
     busy = min(len(facts), -(-samples.n // chunk))
-    piece = min(chunk, max(1, PIECE_BYTES // samples.row_bytes))
-    of_piece, top = piece * samples.row_bytes, min(2, codebook.grid.units)
+    top = min(2, codebook.grid.units)
     row = top * (4 + codebook.dtype.itemsize) + (0 if samples.largest_weight is None else samples.dtype.itemsize)
     counts = []
     for fact in facts[:busy]:
-        count = min(AHEAD + 1, -(-chunk // piece)) * of_piece + RESULT_COPIES * chunk * row
-        count += codebook.grid.units * samples.row_bytes
-        if not fact.gpu:
-            count += piece * EVALUATED_BYTES + min(READ_BYTES, 3 * of_piece + 2 * CHUNK_BYTES) + THREAD_BYTES
+        piece = min(chunk, usual_piece_rows(samples.row_bytes, fact.gpu))
+        pieces = min(AHEAD + 1, -(-chunk // piece))
+        count = (pieces * piece + codebook.grid.units) * samples.row_bytes + RESULT_COPIES * chunk * row
+        count += piece_bytes(samples, codebook.grid.units, piece, fact.gpu)
+        count += read_bytes(chunk * samples.row_bytes, fact.gpu, min(AHEAD, pieces))
         counts.append(count)
     return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
 
@@ -169,7 +167,8 @@ def _match(attempt: str, samples: Samples, out: MappingWriter, start: int) -> No
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     weights = samples.weights(start, stop)
-    for piece in Shard(samples, start, stop, max(1, PIECE_BYTES // samples.row_bytes), False, array_library()).pieces():
+    xp = array_library()
+    for piece in Shard(samples, start, stop, usual_piece_rows(samples.row_bytes, xp is not np), False, xp).pieces():
         nearest, distances = best_matching_units(piece.values, units, codebook.metric, top, samples.missing)
         found.append((to_host(nearest).reshape(-1, top), to_host(distances).reshape(-1, top)))
     of_units, distances = map(np.concatenate, zip(*found, strict=True))

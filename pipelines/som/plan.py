@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipelines.som.shard import AHEAD, PIECE_BYTES
+from pipelines.som.shard import AHEAD, PIECE_BYTES, usual_piece_rows
 from pipelines.som.stage_graph import SLOTS
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import counted
@@ -14,9 +14,12 @@ from pipelines.workers.plans import Plan, refusing, run_plan
 
 # Work of an epoch (samples x units x dimensions) that one worker does in the time of an exchange with other workers.
 FEW = 1 << 27
-# On a CPU, bytes for each sample of a piece besides its values: units, distances, and the terms of errors in float64.
-EVALUATED_BYTES = 64
-READ_BYTES = 64 << 20  # most bytes of chunks that Zarr has decompressed and not yet copied, on a CPU
+# Most bytes that a reader takes on a CPU besides values: Zarr reads ten chunks at a time, each of 4 MiB as stored and
+# as decompressed. The allocators of its threads keep freed memory, on a busy machine as much as another reader takes.
+# One reader took between 70 and 206 MiB in all, two readers between 107 and 266 MiB.
+READ_BYTES = 112 << 20
+SEARCHED_BYTES = 2 << 30  # most bytes of features and least scores of a search on a GPU (`gpuops.som.bmu_cuda`)
+SCORELESS = 1 << 10, 78  # most units and dimensions of the search on a GPU that stores no scores (`small_map_cuda`)
 TOGETHER_BYTES, MOST_TOGETHER = 1 << 20, 64  # most bytes, and most codebooks, in a chunk of the store
 
 
@@ -33,6 +36,24 @@ def epochs_together(samples: Samples, units: int) -> int:
     """
     work, codebook = samples.n * units * samples.d, units * samples.d * samples.dtype.itemsize
     return max(min(FEW // work, TOGETHER_BYTES // codebook, MOST_TOGETHER), 1)
+
+
+def piece_bytes(samples: Samples, units: int, piece: int, gpu: bool, searches: int = 1) -> int:
+    """Return the bytes for a piece of so many samples besides its values.
+
+    Every sample has two units and distances, and the terms of errors in float64. On a GPU, each of `searches` searches
+    also has features of every sample, its least scores of tiles of 64 units, and its place in the order of tiles.
+    """
+    evaluated = piece * (2 * (4 + samples.dtype.itemsize) + 40 + (24 if samples.largest_weight is not None else 0))
+    if not gpu:
+        return evaluated
+    features = 16 * -(-(samples.d * (1 + samples.missing) + 2) // 16)
+    return evaluated + searches * (44 * piece + min(SEARCHED_BYTES, 4 * piece * (features + -(-units // 64))))
+
+
+def read_bytes(values: int, gpu: bool, readers: int) -> int:
+    """Return the bytes of the host for reading, given the bytes of the values that are read at a time; 0 for a GPU."""
+    return 0 if gpu else min((readers + 1) * READ_BYTES, 4 * values)
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,7 @@ def make_som_plan(
     disk_bytes: int,
     resident: bool | None = None,
     piece_rows: int | None = None,
+    metric: str = "euclidean",
     few: bool = False,
     online: bool = False,
 ) -> SomPlan:
@@ -94,23 +116,25 @@ def make_som_plan(
         bounds = (0, *[samples.n] * len(facts))
     if online:
         piece_rows, resident = samples.n, True
-    rows = piece_rows or max(1, PIECE_BYTES // samples.row_bytes)
+    rows = piece_rows or usual_piece_rows(samples.row_bytes, any(fact.gpu for fact in facts))
     # The codebook; sums and counts in int64, in float64, and of two workers to be added; the slots of the ring, and the
     # slots pulled from other workers.
     itemsize, of_sums = samples.dtype.itemsize, samples.d + (samples.d if samples.missing else 1)
     rings = 1 if bounds[1] == samples.n else 2 * SLOTS
     of_units = units * (samples.d * (2 * itemsize + 4 * 8) + 5 * 8 * (of_sums - samples.d) + rings * 8 * of_sums)
+    # Sums of samples may take a part of the memory of the last search, so that the next search takes other memory.
+    scoreless = metric == "euclidean" and not samples.missing and units <= SCORELESS[0] and samples.d <= SCORELESS[1]
+    searches = 1 if scoreless else 2
 
     def needs(kept: bool) -> Needs:
         counts = []
         for fact, (first, last) in zip(facts, pairwise(bounds), strict=True):
-            piece = min(rows, last - first)
-            # A piece also needs its units and distances and, on a GPU, a copy in the layout of the search.
-            held = (last - first) * samples.row_bytes if kept else (AHEAD + 1) * piece * samples.row_bytes
-            evaluated = piece * (16 + 2 * itemsize * 2)
-            if not fact.gpu:
-                evaluated += piece * EVALUATED_BYTES + min(READ_BYTES, 3 * piece * samples.row_bytes)
-            counts.append(held + evaluated + of_units)
+            share, piece = (last - first) * samples.row_bytes, min(rows, last - first)
+            readers = 1 if kept else AHEAD
+            read = min(share, readers * piece * samples.row_bytes)
+            held = share if kept else min(share, read + piece * samples.row_bytes)
+            evaluated = piece_bytes(samples, units, piece, fact.gpu, searches)
+            counts.append(held + evaluated + read_bytes(read, fact.gpu, readers) + of_units)
         return Needs(tuple(counts), disk=disk_bytes)
 
     if resident is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,8 @@ from pipelines.workers.device_arrays import synchronize
 if TYPE_CHECKING:  # the estimator has its samples in memory, and does not load zarr
     from pipelines.stores.samples import Samples
 
-PIECE_BYTES = 256 << 20  # bytes of a piece of samples by default
+PIECE_BYTES = 256 << 20  # bytes of a piece of samples on a GPU by default
+HOST_PIECE_BYTES = 64 << 20  # the same on a CPU, which needs no more samples at a time to be busy
 AHEAD = 2  # pieces that are read while another piece is worked on
 
 
@@ -23,6 +25,17 @@ class Piece(NamedTuple):
     first: int  # number of the first row among all samples
     values: Any  # (k, d)
     weights: Any  # (k), or None if all samples count the same
+
+
+def usual_piece_rows(row_bytes: int, gpu: bool) -> int:
+    """Return the number of samples of a piece by default."""
+    return max(1, (PIECE_BYTES if gpu else HOST_PIECE_BYTES) // row_bytes)
+
+
+@functools.cache
+def _reading_stream(cupy: Any) -> Any:
+    """Return the stream on which this process reads pieces: CuPy reuses the freed memory of a stream for it alone."""
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 class Shard:
@@ -37,23 +50,24 @@ class Shard:
     def __init__(self, samples: Samples, start: int, stop: int, piece_rows: int, resident: bool, xp: Any):
         self._samples, self._stop, self._xp = samples, stop, xp
         self._starts, self._piece_rows = range(start, stop, piece_rows), piece_rows
-        self._stream: Any = None if xp is np else xp.cuda.Stream(non_blocking=True)
+        self._stream: Any = None if xp is np else _reading_stream(xp)
         self._kept: list[Piece] | None = None
         if resident:
-            self._kept = list(self._read_all())
+            # On a CPU, a second reader would take memory and no less time: Zarr expands ten chunks at a time for one.
+            self._kept = list(self._read_all(1 if xp is np else AHEAD))
 
     def pieces(self) -> Iterator[Piece]:
         """Yield all pieces in order. On a GPU, the next streamed piece is yielded when work on the last piece ended."""
         if self._kept is not None:
             yield from self._kept
             return
-        for piece in self._read_all():
+        for piece in self._read_all(AHEAD):
             yield piece
             # Its memory goes back to the stream that loads pieces and may overwrite it, so no kernel may still read it.
             synchronize(piece.values)
 
-    def _read_all(self) -> Iterator[Piece]:
-        return in_turn(self._read, self._starts, AHEAD)
+    def _read_all(self, readers: int) -> Iterator[Piece]:
+        return in_turn(self._read, self._starts, readers)
 
     def _read(self, start: int) -> Piece:
         stop = min(start + self._piece_rows, self._stop)

@@ -179,7 +179,7 @@ def train_som(
     how: dict[str, Any] = {"resident": resident, "piece_rows": piece_rows, "few": few, "online": online}
 
     def deal(facts: list[WorkerFacts]) -> SomPlan:
-        return make_som_plan(samples, grid.units, facts, disk_bytes=disk, **how)
+        return make_som_plan(samples, grid.units, facts, disk_bytes=disk, metric=metric, **how)
 
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)

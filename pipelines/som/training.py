@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from distributed import Future, secede
+from distributed import Future
 
 from pipelines.som import learner
 from pipelines.som.epoch import Judgement, MapJob, Survey
@@ -32,6 +32,7 @@ from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.rings import Card, Ring
+from pipelines.workers.saving import let_next_begin
 from pipelines.workers.stage_graph import Need
 
 AHEAD = 2  # segments under way at a time, so that no worker waits for a commit
@@ -199,7 +200,7 @@ def _write(attempt: str, out: CodebookWriter, until: int, _after: Any) -> tuple[
     del state.made[: len(made)]  # in place: a worker of several threads may append meanwhile
     if not made:
         return -1, [], state.over
-    secede()  # the worker takes further tasks meanwhile
+    let_next_begin()
     number, errors = made[-1][0], state.errors[: made[-1][0]]
     # A chunk of several codebooks is kept or dropped whole.
     kept = made if out.keep is None or out.together > 1 else made[-out.keep :]

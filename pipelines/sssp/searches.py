@@ -20,7 +20,6 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from distributed import secede
 
 from gpuops import NegativeCycleError, csr
 from gpuops.certificates import nonnegative_weights
@@ -35,7 +34,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
-from pipelines.workers.saving import Savers
+from pipelines.workers.saving import Savers, let_next_begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,4 +266,4 @@ def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[i
         if predecessors is not None:
             columns, write_predecessors = writer.opened("predecessors")
             savers.save(predecessors, columns, partial(write_predecessors, start))
-        secede()  # the next task searches while these rows are written
+        let_next_begin()  # the next task searches while these rows are written

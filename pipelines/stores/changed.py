@@ -230,7 +230,17 @@ def arcs_of(
 
     A road with a line has the arcs with this line in both directions. With `one_way`, it has those from its first to
     its second end, or, if there are none, the others: the line says which one-way road is meant.
+
+    Raises
+    ------
+    ValueError
+        A road has no arc, or `one_way` is given for an undirected graph.
     """
+    if one_way and not graph.directed:
+        raise ValueError(
+            f"one_way (--one-way): {graph.path} is undirected, so its roads are closed in both directions; leave "
+            "one_way out, or import a directed network"
+        )
     ends, numbers = _roads(graph, rows)
     tails, heads, count = named.tails, named.heads, len(named.tails)
     ranges = [arcs_between(ends, *each) for each in ((tails, heads), (heads, tails))]
@@ -249,7 +259,7 @@ def arcs_of(
         keys = line_keys(lines, coordinates, graph.stored_positions()[numbers[found]], begins, tips)
         wanted = [None] * count if named.lines is None else named.lines
         kept, lined = with_lines(wanted, roads, keys), np.array([each is not None for each in wanted], bool)
-    if one_way and graph.directed:
+    if one_way:
         on = kept & onward
         kept = on | (kept & (lined & (np.bincount(roads[on], minlength=count) == 0))[roads])
     _refuse_missing(graph, tails, heads, np.bincount(roads[kept], minlength=count) == 0, "closed")

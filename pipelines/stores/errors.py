@@ -105,6 +105,10 @@ def _cure(error: OSError) -> str:
     """Return what happened and what to do, or an empty text."""
     if error.errno in FULL:
         return f"the disk is full; {_FREE_SPACE}"
+    if error.errno == errno.ENAMETOOLONG:
+        return "the name is too long; choose a shorter one"
+    if error.errno == errno.EFBIG:
+        return f"a file is larger than the disk or the user's limit allows; raise the limit (ulimit -f) and {AGAIN}"
     if error.errno in TOO_MANY:
         return f"too many files are open; raise the limit (ulimit -n) and {AGAIN}"
     if error.errno in FAILED:

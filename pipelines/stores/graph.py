@@ -405,7 +405,8 @@ class Graph(NamedRows, OpenedStore):
             `tilepath.graph_to_gdfs` closes only arcs along its own line, up to a 500th of its length; a pair of names
             closes all roads between the two, with a warning if several roads with different lines lead the same way.
         one_way : bool
-            Close a road that is named by its ends only from the first to the second end, not in both directions.
+            Close a road that is named by its ends only from the first to the second end, not in both directions; only
+            for a directed graph.
 
         Returns
         -------

@@ -289,12 +289,38 @@ def write_graph(
     crs: str = "",
     attribution: str = "",
     sorted_rows: bool = True,
-    **keywords: Any,
+    directed: bool = True,
+    input_edges: int | None = None,
+    simplified: bool = False,
+    weight_unit: str = "",
+    weight_name: str = "",
+    source: str = "",
+    overwrite: bool = False,
 ) -> Graph:
-    """Write a graph held in memory as CSR and return it opened; `keywords` are passed to `new_graph`.
+    """Write a graph held in memory as CSR and return it opened.
 
-    Without `weights` the graph is unweighted: each arc counts 1. Rows need not be sorted. They are stored sorted by
-    head, or as given if ``sorted_rows=False``. `lines` and `classes` are those of the arcs as given.
+    Parameters
+    ----------
+    path : path of the new store
+    indptr, indices : (n + 1,), (m,) ints
+        The heads of the arcs that leave vertex v are ``indices[indptr[v] : indptr[v + 1]]``.
+    weights : (m,) numbers, optional
+        Without weights the graph is unweighted: each arc counts 1.
+    labels : (n,) text or ints, optional
+        Names of the vertices.
+    coordinates : (n, 2) floats, optional
+        Longitudes and latitudes, or x and y.
+    through : (n,) bool, optional
+        Whether paths may lead through a vertex, or only begin and end there.
+    junctions, lines, classes : optional
+        The turns of the graph, and the lines and classes of its arcs as given.
+    crs, attribution : coordinate system of the coordinates, and origin of the data, which pictures and tables name
+    sorted_rows : False stores the arcs of each vertex as given, and not sorted by their heads
+    directed : False promises that every edge is given as two arcs, one in each direction; this is not checked
+    input_edges, simplified, source : the number of edges in the source, whether it had parallel arcs and loops that
+        were removed, and its name, for `tilepath info`
+    weight_unit, weight_name : unit of the weights, such as "s", and their name among several weights
+    overwrite : replace an existing graph store at `path`
 
     Raises
     ------
@@ -323,8 +349,11 @@ def write_graph(
             lines = lines.taken(order)
         if classes is not None and len(classes.of_arcs) == len(order):
             classes = classes.taken(order)
-    keywords |= {"weight_dtype": None if weights is None else weights.dtype, "sorted_rows": sorted_rows}
-    with new_graph(path, n=n, m=len(indices), **keywords) as writer:
+    with new_graph(
+        path, n=n, m=len(indices), weight_dtype=None if weights is None else weights.dtype, directed=directed,
+        input_edges=input_edges, simplified=simplified, sorted_rows=sorted_rows, weight_unit=weight_unit,
+        weight_name=weight_name, source=source, overwrite=overwrite,
+    ) as writer:  # fmt: skip
         writer.append(tails, indices, weights)
         writer.annotate(
             labels=labels, integer_labels=np.asarray(labels).dtype.kind in "iu", coordinates=coordinates,

@@ -75,7 +75,8 @@ def _each(
     for column, text in enumerate(transforms):
         if text:
             kind, parameters = _parsed(text)
-            there = ~np.isnan(values[..., column])
+            there: Any = ~np.isnan(values[..., column])
+            there = ... if there.all() else there  # a view of the column, which takes half of the time of a selection
             values[there, column] = one(kind, parameters, values[there, column])
     return values
 

@@ -77,7 +77,8 @@ def read_numbers(given: Any, what: str) -> tuple[list[float], str]:
     Raises
     ------
     ValueError
-        A text has no numbers, or several units; the message calls the numbers `what`.
+        A text has no numbers, several units are given, or some entries of a list have a unit and others have none; the
+        message calls the numbers `what`.
     """
     if not isinstance(given, str):
         several = list(given) if hasattr(given, "__iter__") and getattr(given, "ndim", 1) != 0 else [given]
@@ -86,6 +87,8 @@ def read_numbers(given: Any, what: str) -> tuple[list[float], str]:
                 return [float(each) for each in several], ""
             except (TypeError, ValueError):
                 raise ValueError(f"{what} is {given!r}; give numbers, or a text such as '5min'") from None
+        if len({any(unit for _, unit in re.findall(_NUMBER, str(each))) for each in several}) > 1:
+            raise ValueError(f"{what} is {given!r}, of which some have no unit; give every entry a unit, or none")
         given = ",".join(map(str, several))
     text = given.strip()
     if not re.fullmatch(rf"{_NUMBER}(\s*[,;\s]\s*{_NUMBER})*", text):

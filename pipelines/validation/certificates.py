@@ -12,7 +12,7 @@ from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph
 from pipelines.stores.kinds import Kind
 from pipelines.stores.paths import Paths, open_paths
-from pipelines.stores.schema import counted, store_schema
+from pipelines.stores.schema import counted, kind_of
 from pipelines.stores.solutions import open_solution
 from pipelines.validation.bounds import reach, row_limit
 from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_distances
@@ -43,20 +43,21 @@ def certify(
     VerificationError
         A row is wrong; the message says where. A graph that was damaged or changed also makes rows wrong.
     StoreError
-        The graph is not the recorded graph, a store cannot be read, or stores of this schema have no certificates.
+        The graph is not the recorded graph, a store cannot be read, or a store of this kind has no certificate.
     """
-    schema = store_schema(store)
+    kind = kind_of(store)
+    reason = without_certificate(kind, finished=True)
+    if reason:
+        raise StoreError(f"{store}: {reason}")
     try:
-        if schema in PROVABLE and schema != "paths/1":
-            distances, origin = open_solution(store, graph)
-            return verify_distances(distances, origin, rows), distances.shape[0]
-        if schema == "paths/1":
+        if kind.schema == "paths/1":
             paths = open_paths(store)
             return certify_paths(paths, graph, rows), paths.shape[0]
+        distances, origin = open_solution(store, graph)
+        return verify_distances(distances, origin, rows), distances.shape[0]
     except VerificationError as error:
         cure = "look for damage in its graph (tilepath info GRAPH --verify), then compute the store again"
         raise VerificationError(f"{store}: {error}; {cure}") from error
-    raise StoreError(f"{store}: schema {schema} has no certificates; name a store of distances or of paths")
 
 
 def certify_paths(

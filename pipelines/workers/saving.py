@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from distributed import Status, get_worker, secede
 
 from pipelines.stores.whole_chunks import WRITERS
 from pipelines.workers.device_arrays import mark
@@ -22,6 +23,16 @@ KEPT_COPIES = 5  # freed chunks that the allocator keeps for a thread, where man
 def written_bytes(chunks: int, chunk_bytes: int, copies: int = WRITTEN_COPIES) -> int:
     """Return the bytes of the threads that write `chunks` chunks, some at a time."""
     return copies * min(chunks, SAVERS) * chunk_bytes
+
+
+def let_next_begin() -> None:
+    """Let this worker begin its next task while this task writes, unless the worker is closing.
+
+    A closing worker waits for its tasks, and holds the lock that `distributed.secede` needs: both would wait for each
+    other until Dask gives up, after 30 seconds.
+    """
+    if get_worker().status not in (Status.closing, Status.closed):
+        secede()
 
 
 class Savers:

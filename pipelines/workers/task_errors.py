@@ -11,6 +11,14 @@ from typing import Any
 from distributed.comm import CommClosedError
 
 KEYS = "-tilepath-"  # part of the keys of all tasks
+# The filter of a logger does not hold for its children.
+_LOGGERS = (
+    "distributed.worker",
+    "distributed.worker.state_machine",
+    "distributed.scheduler",
+    "distributed.nanny",
+    "asyncio",
+)
 # How Dask's log records about failed tasks begin; their first argument is the key.
 _OF_TASKS = ("Compute Failed", "Task %s marked as failed because")
 # How Dask's log records about lost workers, and about workers that end slowly, begin.
@@ -27,7 +35,7 @@ _OF_LOSSES = (
 
 def log_less() -> None:
     """Filter Dask's logs in this process by `_worth_logging`; a second call has no effect."""
-    for name in ("distributed.worker", "distributed.scheduler", "distributed.nanny", "asyncio"):
+    for name in _LOGGERS:
         logging.getLogger(name).addFilter(_worth_logging)
 
 
@@ -39,6 +47,8 @@ def _worth_logging(record: logging.LogRecord) -> bool:
     text = str(record.msg)
     if text.startswith(_OF_TASKS):
         return not (isinstance(record.args, tuple) and KEYS in str(record.args[0]))
+    if text.startswith("Async instruction for"):  # the worker of the task closed
+        return KEYS not in text
     if "exception was never retrieved" in text:  # comes when a connection to a lost worker is given up
         return not (record.exc_info and isinstance(record.exc_info[1], TimeoutError | CommClosedError))
     return not text.startswith(_OF_LOSSES)

@@ -118,6 +118,18 @@ class TestInProcess:
             work()
         assert clusters[0].status.name == "closed"
 
+    def test_workers_that_do_not_stop_in_time_do_not_hide_the_error_of_the_block(self, monkeypatch):
+        def close(client, timeout=30):
+            right(client, timeout)
+            raise TimeoutError
+
+        right = local.ClusterClient.close
+        monkeypatch.setattr(local.ClusterClient, "close", close)
+        with pytest.raises(ZeroDivisionError), start(device="cpu"):
+            raise ZeroDivisionError
+        with pytest.raises(TimeoutError), start(device="cpu"):
+            pass
+
     def test_options_reach_dask(self):
         with start("cpu", resources={"MEM": 5}) as client:
             (worker,) = client.run(in_worker).values()

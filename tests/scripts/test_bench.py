@@ -17,7 +17,18 @@ def test_every_suite_explains_itself(monkeypatch, capsys):
         with pytest.raises(SystemExit) as done:
             bench["main"]()
         assert done.value.code == 0
-        assert "usage: bench.py" in capsys.readouterr().out
+        shown = capsys.readouterr().out
+        assert "usage: bench.py" in shown
+        assert ("--repeats" in shown) == bool(suite)
+
+
+def test_a_suite_needs_no_package_of_another_suite(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minisom", None)
+    monkeypatch.delitem(sys.modules, "benchmarks.suites.minisom", raising=False)
+    monkeypatch.setattr(sys, "argv", ["bench.py", "sssp", "--help"])
+    with pytest.raises(SystemExit) as done:
+        runpy.run_path(str(SCRIPT))["main"]()
+    assert done.value.code == 0
 
 
 @pytest.mark.slow

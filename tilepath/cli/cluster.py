@@ -135,10 +135,10 @@ def _open_client(options: dict[str, Any], choose: ChooseDevice | None = None) ->
         client = join(options["scheduler_file"], options["scheduler"], options["timeout"], options["workers"])
         return _with_dashboard(client, options["dashboard"])
     device = options["device"]
-    if choose is not None and not any(options[name] for name in ("workers", "processes", "protocol")):
-        if device == "auto" and visible() and missing() is None:
-            device, reason = choose()
-            click.echo(f"On the {device.upper()}: {reason}", err=True)
+    open_to_choice = device == "auto" and not any(options[name] for name in ("workers", "processes", "protocol"))
+    if choose is not None and open_to_choice and visible() and missing() is None:
+        device, reason = choose()
+        click.echo(f"On the {device.upper()}: {reason}", err=True)
     if device != "cpu" and visible() and _is_cold():
         click.echo(
             "First use of the GPU here: kernels are compiled when first used. `tilepath warm` compiles all in advance.",

@@ -39,7 +39,11 @@ from tilepath.cli.weights import chosen_weight
     metavar="COLUMN",
     help="With --each: close roads with equal entries in this column together, as both carriageways of a bridge.",
 )
-@click.option("--one-way", is_flag=True, help="Close roads from source to target only, not in both directions.")
+@click.option(
+    "--one-way",
+    is_flag=True,
+    help="Close roads of a directed network from source to target only, not in both directions.",
+)
 @point_options(pairs="A table of pairs of places, as for tilepath od; not with --each.")
 @click.option(
     "--also",

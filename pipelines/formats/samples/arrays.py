@@ -122,7 +122,7 @@ def matrix_rows(
             piece = read(start, min(start + step, shape[0]))
             weights = None if chosen.weight is None else piece[:, chosen.weight].astype(np.float64)
             texts = (None if column is None else piece[:, column].tolist() for column in (chosen.label, chosen.ids))
-            yield Rows(piece[:, chosen.values].astype(np.float64), weights, *texts)
+            yield Rows(piece[:, chosen.values].astype(np.float64, copy=False), weights, *texts)
 
     return Opened(chosen.names, rows())
 

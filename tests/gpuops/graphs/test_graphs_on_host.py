@@ -121,12 +121,12 @@ def test_every_kernel_runs_here(cupy):
         for vertex in DTYPES:
             check_all(cupy, *random_graph(1, 90, 120, offset, vertex))
     programs = [*csr_cuda._PROGRAMS.values(), *components_cuda._PROGRAMS.values(), *forest_cuda._ROOTING.values()]
-    programs += [forest_cuda._FOREST[vertex, "int32"] for vertex in DTYPES]
+    programs += [forest_cuda._FOREST[np.dtype(vertex), np.dtype("int32")] for vertex in DTYPES]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest_cuda, "_MOST_ARCS", 10)
         for vertex in DTYPES:
             check_all(cupy, *random_graph(1, 90, 120, "int64", vertex))
-    programs += [forest_cuda._FOREST[vertex, "int64"] for vertex in DTYPES]
+    programs += [forest_cuda._FOREST[np.dtype(vertex), np.dtype("int64")] for vertex in DTYPES]
     assert {(p.source(), p.options, entry) for p in programs for entry in p.entries} <= cupy.launched
 
 

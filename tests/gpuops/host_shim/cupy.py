@@ -88,11 +88,6 @@ class Device:
         pass
 
 
-def _alloc(size):
-    memory = empty((size,), np.uint8)
-    return SimpleNamespace(memory=memory, ptr=memory.data.ptr)
-
-
 class _Pinned(np.ndarray):
     @property
     def ptr(self):
@@ -145,6 +140,21 @@ class ndarray(np.ndarray):
 
     def max(self, axis=None, out=None, keepdims=False):  # CuPy's has no `initial`
         return super().max(axis, out, keepdims)
+
+
+class _Memory(ndarray):
+    """What CuPy's `alloc` returns: bytes without a shape or a dtype."""
+
+    @property
+    def ptr(self):
+        return self.data.ptr
+
+    def memset_async(self, value, size):
+        self.data.memset_async(value, size)
+
+
+def _alloc(size):
+    return empty((size,), np.uint8).view(_Memory)
 
 
 def _is_allocated(array):

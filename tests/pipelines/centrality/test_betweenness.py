@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pytest
 from oracles import random_arcs, store_arcs
 
 import gpuops
 from gpuops import VerificationError
-from pipelines import DoesNotFitError, betweenness, open_graph, planned
+from pipelines import DoesNotFitError, betweenness, link_flows, open_graph, planned
 from pipelines.centrality import solve, sums_on_workers
 from pipelines.workers.capacity import measure_workers
 
@@ -168,6 +169,14 @@ def test_a_generated_graph(client):
     table = betweenness(client, "rmat:5", hops=True, normalized=False)
     indptr, indices, _ = open_graph("rmat:5").rows()
     assert table["betweenness"].to_pylist() == (gpuops.betweenness(indptr, indices).vertices / 2).tolist()
+
+
+def test_a_weighted_graph_without_arcs(tmp_path, client):
+    none = np.array([], np.int64)
+    store = store_arcs(tmp_path / "g", 3, none, none, np.array([], np.float64), np.float64, directed=True)
+    assert betweenness(client, store)["betweenness"].to_pylist() == [0, 0, 0]
+    nobody = pa.table({column: pa.array([], pa.float64()) for column in ("origin", "destination", "amount")})
+    assert len(link_flows(client, store, nobody)) == 0
 
 
 def test_graphs_that_are_refused(tmp_path, client):

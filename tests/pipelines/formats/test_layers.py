@@ -1,10 +1,14 @@
 """Roads from layers of lines, and graphs as layers: vertices, directions, lengths and lines, and what is refused."""
 
+import shutil
+from types import SimpleNamespace
+
 import geopandas
 import networkx as nx
 import numpy as np
 import pandas
 import pyarrow.parquet as pq
+import pyogrio
 import pytest
 import shapely
 from click.testing import CliRunner
@@ -22,6 +26,7 @@ from pipelines import (
     write_graph,
     write_reverse,
 )
+from pipelines.files.layers import write_layers
 from pipelines.formats.graphs import FormatError
 from pipelines.formats.graphs.edge_lines import line_in_text, stored_order
 from pipelines.stores.lines import points_along
@@ -512,6 +517,17 @@ def test_weights_that_are_speeds_by_their_name_warn(load):
     with pytest.warns(UserWarning, match="GeoDataFrame: the weights 'speed_kph' are speeds .*; choose a column"):
         assert load(roads, weight="speed_kph").weight_max == 50
     load(roads, weight="seconds", also=["speed_kph"])
+
+
+def test_a_failed_write_says_how_much_of_the_disk_is_free(tmp_path, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise pyogrio.errors.DataLayerError("no reason")
+
+    monkeypatch.setattr(pyogrio, "write_dataframe", fail)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(ValueError, match=r"x.geojson: cannot be written \(no reason; the disk has 0 B free\); choose"):
+        write_layers({"roads": layer(NORTH)}, tmp_path / "x.geojson")
+    assert not list(tmp_path.iterdir())
 
 
 def test_only_maps_are_exported_to_layers(tmp_path, load):

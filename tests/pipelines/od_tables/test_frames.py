@@ -104,6 +104,7 @@ def test_what_cannot_be_is_said(roads, monkeypatch):
         ({"within": -1}, "^within is -1; give a distance of 0 or more"),
         ({"within": "2min"}, "^within is in min, but the unit of the network is not known; import"),
         ({"reduce": "sum"}, "reduce is 'sum'; give count"),
+        ({"reduce": "mean:name"}, "the destinations: no column `name`; its columns are id, vertex, seats"),
         ({"reduce": "sum:jobs"}, "the destinations: no column `jobs`; its columns are id, vertex, seats"),
         ({"reduce": "count", "paths": True}, "paths .* does not go with reduce"),
     ):

@@ -33,6 +33,11 @@ NEIGHBOURS = [(3.2, 40), (7, 1), (11, 10), (16, 1), (20, 5), (45, 2), (90, 1), (
 BRIDGE = shapely.box(13.012, 51.999, 13.018, 52.001)
 
 
+def one_way(arcs):
+    """One of the two arcs of each street; its line closes both."""
+    return arcs[arcs["source"] < arcs["target"]]
+
+
 @pytest.fixture(scope="module")
 def town(tmp_path_factory, maker):
     """A ring a-b-c-e-d of two-way streets, in degrees: its graph, and the path of its hierarchy."""
@@ -403,7 +408,7 @@ def test_a_line_may_be_rounded(town, tmp_path, system):
     graph = import_graph(arcs.to_crs(system), tmp_path / "g", weight="weight")
     _, arcs = graph_to_gdfs(graph)
     digits = 7 if system == 4326 else 3
-    for own in arcs.itertuples():
+    for own in one_way(arcs).itertuples():
         line = own.geometry
         expected = graph.with_weights(closed=[(own.source, own.target)]).digest
         rounded = shapely.transform(line, lambda at: at.round(digits))
@@ -429,7 +434,7 @@ def test_the_line_of_a_street_closes_no_neighbour(tmp_path, system, count):
     graph = import_graph(frame.set_crs(25833).to_crs(system), tmp_path / "g", weight="time")
     _, arcs = graph_to_gdfs(graph)
     assert len(arcs.drop_duplicates(["source", "target"])) >= len(streets)
-    for own in arcs.itertuples():
+    for own in one_way(arcs).itertuples():
         line = own.geometry
         expected = graph.with_weights(closed=[(own.source, own.target)]).digest
         rounded = shapely.transform(line, lambda at: at.round(7 if system == 4326 else 3))

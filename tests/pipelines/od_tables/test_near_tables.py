@@ -209,6 +209,7 @@ def test_the_command_reduces_to_several_columns(source, tmp_path):
         ({"reduce": ["decay:5", "decay:9"]}, "reduce names the column decay twice"),
         ({"reduce": []}, r"reduce is \[\]; give a text"),
         ({"within": [30, 70]}, r"is \[30, 70\]; give one limit"),
+        ({"within": [60, "2min"], "reduce": "count"}, "some have no unit; give every entry a unit, or none"),
         ({"within": [30, -70], "reduce": "count"}, r"within is \[30, -70\]; give a distance of 0 or more"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -169,17 +169,27 @@ def test_points_are_brought_to_the_system_of_the_network(tmp_path):
     assert od(plane, points, [0])["distance"].tolist() == [1]
 
 
+def test_no_pairs_are_a_table_without_rows(source):
+    for pairs in pd.DataFrame({"origin": ["v1"], "destination": ["v2"]})[:0], positions(np.empty((0, 2), int)):
+        with pytest.warns(UserWarning, match="the origins, the destinations: none is named"):
+            assert not len(od(source, pairs=pairs, paths=True))
+        with pytest.warns(UserWarning, match="the origins, the destinations: none is named"):
+            assert not len(changes(source, source, pairs=pairs))
+
+
 def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     def refused(message, *asked, **options):
         with pytest.raises(ValueError, match=message):
             od(source, *asked, **options)
 
     pair = pd.DataFrame({"origin": ["v1"], "destination": ["v2"]})
-    refused("nothing is asked for; give origins")
+    refused(r"nothing is asked for; give origins .*, or pairs \(--pairs\)$")
+    refused(r"needs within \(--within\) above 0", ["v1"], reduce="count", within=0, decay="linear")
     refused(r"nearest \(--nearest\) does not go with pairs", pairs=pair, nearest=1)
     refused(r"pairs \(--pairs\) does not go with reduce", pairs=pair, reduce="count")
     refused("the pairs: no column `destination`, nor `destination_lon`", pairs=pair[["origin"]])
-    refused("the pairs: no rows", pairs=pair[:0])
+    (tmp_path / "none.csv").write_text("origin,destination\n")
+    refused("none.csv: no rows; give at least one pair", pairs=tmp_path / "none.csv")
     refused(r"pairs have the shape \(3,\)", pairs=[1, 2, 3])
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
     refused("first rows 1 and 2 with .v1", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from pipelines import changes, criticality, od, open_graph, positions, write_graph
+from pipelines import build_hierarchy, changes, criticality, od, open_graph, positions, write_graph
 from pipelines.stores.changed import closed_arcs
 from tilepath.cli import tilepath
 
@@ -86,7 +86,9 @@ def test_an_undirected_road_is_closed_in_both_directions(tmp_path):
     path = write_graph(
         tmp_path / "g.zarr", np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), np.array([2, 2, 3, 3]), directed=False
     )
-    assert closed_arcs(path, path.rows()[:2], [("1", "2")], one_way=True).tolist() == [2, 3]
+    assert closed_arcs(path, path.rows()[:2], [("1", "2")]).tolist() == [2, 3]
+    with pytest.raises(ValueError, match="g.zarr is undirected, so its roads are closed in both directions; leave"):
+        path.with_weights(closed=[("1", "2")], one_way=True)
     changed = path.with_weights({("2", "1"): 7})
     assert changed.rows()[2].tolist() == [2, 2, 7, 7]
     np.testing.assert_array_equal(od(changed, [0, 2])["distance"], [0, 9, 9, 0])
@@ -114,6 +116,15 @@ def test_changes_are_the_pairs_that_differ(source, graph, matrix, pairs, dtype):
     np.testing.assert_array_equal(found["travel_time_after"], later / 60)
     np.testing.assert_allclose(found["change"], (later - matrix[i, j][differ]) / 60)
     assert len(changes(source, source, *asked)) == 0
+
+
+def test_equal_negative_distances_have_not_changed(maker, tmp_path):
+    arcs = np.array([0, 1, 2, 2]), np.array([1, 2])
+    before, after = (
+        build_hierarchy(maker, write_graph(tmp_path / f"{i}.zarr", *arcs, np.array([-1.25, last])), tmp_path / f"{i}.h")
+        for i, last in enumerate([-2.5, -2.0])
+    )
+    assert changes(before, after, [0, 1], [1, 2])["change"].tolist() == [0.5, 0.5]  # 0 to 1 is -1.25 in both
 
 
 @pytest.mark.parametrize("one_way", [False, True])

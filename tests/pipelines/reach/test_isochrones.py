@@ -168,7 +168,8 @@ def test_streets_are_cut_where_the_time_ends(cross):
 
 def test_areas_and_their_columns(cross):
     for kind, area in ("convex", 60 * 60 * 2), ("concave", None), ("buffers", None):
-        found = tilepath.isochrones(cross, (1.0, 2.0), "6,3", kind=kind, width=5)
+        width = 5 if kind == "buffers" else None
+        found = tilepath.isochrones(cross, (1.0, 2.0), "6,3", kind=kind, width=width)
         assert found.columns.tolist() == ["source", "limit", "moved", "geometry"]
         assert found["limit"].tolist() == [6, 3]
         assert found["moved"].tolist() == [pytest.approx(5**0.5)] * 2
@@ -349,10 +350,13 @@ def test_what_cannot_be_reached(cross, tmp_path):
         ({"within": [0, 5]}, "give numbers above 0"),
         ({"within": "a"}, "give numbers, each with a unit or without"),
         ({"within": "1min,2h"}, "in min and in h; give all numbers in one unit"),
+        # 60 has the unit of the network, not that of the text beside it.
+        ({"within": [60, "2min"]}, "some have no unit; give every entry a unit, or none"),
         ({"within": [None]}, r"within \(--within\) is \[None\]; give numbers"),
         ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
         ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
         ({"width": 0}, r"width \(--width\) is 0"),
+        ({"width": 5}, r"width \(--width\) goes with buffers, not with concave"),
         ({"sources": (500.0, 0.0), "snap_limit": 10}, "more than the limit"),
     ]
     for options, says in wrong:

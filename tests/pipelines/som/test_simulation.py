@@ -178,7 +178,7 @@ def play(monkeypatch):
             raise Broken(f"{writer.commits[-1]} of {end} epochs are committed")
 
     monkeypatch.setattr(training, "_load", load)
-    monkeypatch.setattr(training, "secede", lambda: None)
+    monkeypatch.setattr(training, "let_next_begin", lambda: None)
     monkeypatch.setattr(learner, "accumulate", PlayedSamples)
     monkeypatch.setattr(learner, "later", later)
     return run

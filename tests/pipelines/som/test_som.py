@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -14,12 +15,12 @@ from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
 from gpuops import quantization_error, topographic_error
 from gpuops.som.grid import Grid
-from pipelines import map_samples, train_som
+from pipelines import map_samples, planned, train_som
 from pipelines.generators.point_clouds import PointCloud, write_cloud
 from pipelines.som import learner, training
-from pipelines.som.epoch import MapJob
+from pipelines.som.epoch import MapJob, accumulate, survey
 from pipelines.som.mapping_quality import mapping_errors
-from pipelines.som.plan import SomPlan, make_som_plan
+from pipelines.som.plan import SomPlan, make_som_plan, piece_bytes
 from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import settled, sigma_schedule
 from pipelines.som.shard import Piece
@@ -768,6 +769,37 @@ def test_what_does_not_fit_is_streamed_or_refused(tmp_path):
         plan(10**5, resident=True)
     with pytest.raises(DoesNotFitError, match="smaller pieces"):
         plan(10**4)
+
+
+def test_stated_memory_has_what_readers_take(client, tmp_path, monkeypatch):
+    samples = write_samples(tmp_path / "s", cloud(3000))
+    train_som(client, samples, tmp_path / "m", 2, 2, epochs=1)
+    runs = {train_som: (samples, tmp_path / "n", 2, 2), map_samples: (tmp_path / "m", samples, tmp_path / "u")}
+    most = {run: planned(run, client, *arguments).memory_bytes for run, arguments in runs.items()}
+    monkeypatch.setattr("pipelines.som.plan.READ_BYTES", 1000)
+    least = {run: planned(run, client, *arguments).memory_bytes for run, arguments in runs.items()}
+    values = 3000 * samples.row_bytes
+    assert most[train_som] - least[train_som] == 4 * values - 2 * 1000
+    assert 4 * values > most[map_samples] - least[map_samples] > 0
+    assert least[train_som] > values
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_piece_takes_the_memory_that_is_planned(tmp_path, weighted):
+    n, grid = 200_000, Grid(4, 5)
+    values = np.random.default_rng(1).random((n, 3), np.float32)
+    weights = values[:, 0].copy() if weighted else None
+    samples = write_samples(tmp_path / "s", values, weights=weights)
+    job = MapJob(grid, "euclidean", "gaussian", n, 3, samples.magnitudes, samples.largest_weight, False)
+    taken = []
+    for evaluate in accumulate, survey:
+        evaluate([Piece(0, values[:100], None if weights is None else weights[:100])], values[:20], job)  # compiles
+        tracemalloc.start()
+        evaluate([Piece(0, values, weights)], values[:20], job)
+        taken.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    planned = piece_bytes(samples, grid.units, n, gpu=False)
+    assert 0.8 * planned < max(taken) < planned, (planned / n, taken[0] / n, taken[1] / n)
 
 
 def test_schedules():

@@ -1,11 +1,13 @@
 """Maps trained on GPUs are those of the CPU, to the last bit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from distributed import Client, Nanny, Scheduler, SpecCluster
 from pipeline_fixtures import cloud
 
-from pipelines import map_samples, train_som
+from pipelines import map_samples, planned, train_som
 from pipelines.stores.samples import write_samples
 
 
@@ -97,6 +99,34 @@ def test_a_gpu_and_a_cpu_train_the_map_of_one(client, tmp_path, capsys):
         got = train_som(mixed, samples, tmp_path / "mixed", 12, 10, epochs=5, progress=True)
     assert "some sums travel through Dask and host memory (workers of different kinds)" in capsys.readouterr().err
     assert_same_map(got, want)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("units", [4, 40])
+def test_no_run_takes_more_memory_than_planned(gpu_client, tmp_path, units):
+    samples = write_samples(tmp_path / "s", np.random.default_rng(1).random((300_000, 9), np.float32))
+    train = partial(train_som, gpu_client, samples, tmp_path / "m", units, 40, epochs=3, overwrite=True)
+    place = partial(map_samples, gpu_client, tmp_path / "m", samples, tmp_path / "u", overwrite=True)
+    for run in train, place:
+        run()  # compiles
+        before = gpu_client.run(_pool_emptied)
+        run()
+        (taken,) = (after - before[worker] for worker, after in gpu_client.run(_pool_bytes).items())
+        stated = planned(run.func, *run.args, **run.keywords).memory_bytes
+        assert 0.5 * stated < taken <= stated
+
+
+def _pool_emptied():
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    return cupy.get_default_memory_pool().used_bytes()
+
+
+def _pool_bytes():
+    import cupy
+
+    return cupy.get_default_memory_pool().total_bytes()
 
 
 def _cannot_hand_out(cannot):

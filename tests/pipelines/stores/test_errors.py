@@ -33,6 +33,12 @@ def test_what_cannot_be_read_is_not_taken_for_damaged(tiny_stores, monkeypatch, 
         (errno.EMFILE, "x.zarr/zarr.json", r"too many files are open; raise the limit \(ulimit -n\) and run again"),
         (errno.ENOENT, "x.zarr/a/c", "a part was removed while it was written; remove the rest, and begin again"),
         (errno.EROFS, "x.zarr", r"cannot be written \(Read-only file system\); choose another place"),
+        (
+            errno.ENAMETOOLONG,
+            ".x.zarr.pieces",
+            "/x.zarr: the name is too long; choose a shorter one, or write elsewhere",
+        ),
+        (errno.EFBIG, None, r"x.zarr: a file is larger .*; raise the limit \(ulimit -f\) and run again.* elsewhere"),
         (errno.EMFILE, "", "too many files are open"),  # its folder
         (errno.EIO, "input.zarr/a/c/0", None),
     ],

@@ -228,6 +228,11 @@ def test_arrays_that_are_not_a_graph_are_refused_by_name(tmp_path, indptr, indic
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_unknown_option_names_the_function_that_was_called(tmp_path):
+    with pytest.raises(TypeError, match=r"write_graph\(\) got an unexpected keyword argument 'unit'"):
+        write_graph(tmp_path / "g", np.array([0, 1]), np.array([0]), unit="s")
+
+
 def test_attributes_of_numpy_are_recorded(tmp_path):
     flags = {"directed": np.True_, "simplified": np.False_, "sorted_rows": np.True_, "input_edges": np.int64(7)}
     graph = write_graph(tmp_path / "g", [0, 1, 2], [1, 0], **flags)

@@ -71,6 +71,12 @@ def test_a_certificate_that_fails_names_the_store_and_the_cure(solve, client, tm
         certify(store.path, graph.path, "all")
 
 
+def test_a_store_of_another_kind_has_no_certificate(solve):
+    _, graph = solve(30, ring(), "int32")
+    with pytest.raises(StoreError, match=rf"^{graph.path}: a graph store has no certificate$"):
+        certify(graph.path)
+
+
 def test_a_long_path_in_floats(solve):
     """Depth 999: the tolerance has to follow the depth."""
     weights = np.random.default_rng(0).random(999)

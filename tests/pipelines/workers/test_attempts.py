@@ -271,6 +271,10 @@ def test_an_ordinary_negative_cycle_logs_nothing(request, tmp_path, caplog, capf
     assert "Compute Failed" not in caplog.text + "".join(capfd.readouterr())
 
 
+# What Dask logs of a task that runs while its worker closes.
+CANCELLED = "Async instruction for <Task cancelled name=\"execute('%s')\"> ended with CancelledError"
+
+
 def _fails():
     raise KeyError("a task of somebody else")
 
@@ -283,6 +287,8 @@ def _fails():
         ("distributed.worker", "Worker stream died during communication: %s", "tcp://w", CommClosedError(), False),
         ("distributed.nanny", "Restarting worker (status=%s)", "running", None, False),
         ("distributed.nanny", "Failed to restart worker %s", "w", OSError(), True),
+        ("distributed.worker.state_machine", f"{CANCELLED % 'x-1-tilepath-y'}%s", "", None, False),
+        ("distributed.worker.state_machine", f"{CANCELLED % 'inc-1'}%s", "", None, True),
         ("asyncio", "Future exception was never retrieved%s", "", TimeoutError(), False),
         ("asyncio", "Future exception was never retrieved%s", "", OSError(28, "disk full"), True),
     ],

@@ -1,12 +1,16 @@
 """Threads that write what is computed."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
+from distributed import Status, get_worker
+from distributed.threadpoolexecutor import threads_lock
 
+from clusters import start
 from pipelines.workers import saving
-from pipelines.workers.saving import Savers
+from pipelines.workers.saving import Savers, let_next_begin
 
 
 def test_every_chunk_is_written_and_the_last_may_be_narrow():
@@ -88,3 +92,21 @@ def test_a_block_of_a_gpu_is_copied_as_it_was_before_what_follows():
         for _ in range(20):
             busy = busy @ busy
     np.testing.assert_array_equal(found, expected)
+
+
+BEGUN, ENDED = threading.Event(), []  # of the task below, which runs in this process
+
+
+def task_that_ends_late():
+    BEGUN.set()
+    while not threads_lock.locked():  # until the closing worker waits for this task
+        time.sleep(0.001)
+    let_next_begin()
+    ENDED.append(get_worker().status)
+
+
+def test_a_task_of_a_closing_worker_does_not_wait_for_the_worker():
+    with start(device="cpu") as client:
+        kept = client.submit(task_that_ends_late)
+        assert BEGUN.wait(30)
+    assert (ENDED, kept.status) == ([Status.closing], "cancelled")
