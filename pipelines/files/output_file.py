@@ -124,6 +124,12 @@ def is_growing(path: str | os.PathLike[str]) -> bool:
     return all(companion.exists() for companion in _companions(path)[:2])
 
 
+def grown_bytes(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of the pieces of `path` that an interrupted run left; 0 if there are none."""
+    partial = _companions(path)[0]
+    return os.path.getsize(partial) if partial.is_file() else 0
+
+
 @contextmanager
 def growing_file(
     path: str | os.PathLike[str], about: dict[str, Any], *, resume: bool = False, overwrite: bool = False

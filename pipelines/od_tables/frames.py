@@ -94,7 +94,7 @@ def od(
         Other weights to add up along the same path: names of weights of the network, such as "length,toll"; or for each
         column a graph of the same arcs with other weights, or a column of arcs of `tilepath.graph_to_gdfs`, aligned by
         its index, or an array with a number for each arc of ``graph.rows()``, such as ``{"toll": arcs["toll"]}``.
-    unit : {"s", "min", "h", "m", "km", "mi", "ft"}, optional
+    unit : {"ms", "s", "min", "h", "d", "m", "km", "mi", "ft"}, optional
         Give distances in this unit, and read `within` and scales without a unit in it. By default, the unit of the
         network.
     snap_limit : float or str, optional
@@ -112,7 +112,7 @@ def od(
     Returns
     -------
     pandas.DataFrame
-        Columns origin, destination and travel_time (if the unit is s, min or h) or distance, NaN if unreachable; then
+        Columns origin, destination and travel_time (if the unit is one of time) or distance, NaN if unreachable; then
         the columns of `also`, length and path if `paths`, and origin_snapped and destination_snapped of places. With
         `reduce`: origin, the values, and origin_snapped if the origins are places. Rows of `pairs`, and of the origins
         with `reduce`, keep their index. Names of vertices are int64 if the source of the network named vertices by

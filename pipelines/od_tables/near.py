@@ -19,6 +19,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.od_tables.blocks import Reduction
 from pipelines.od_tables.forms import Found
 from pipelines.places.points import Points
+from pipelines.routes.distances import AS_FLOATS
 from pipelines.stores.graph import Graph
 
 PROBES = 16  # trial searches that estimate how many vertices a search reaches
@@ -58,7 +59,7 @@ class Near:
         indptr, indices, weights = rows
         wide = np.dtype(np.int32) if self.dtype.kind == "i" else self.dtype
         if wide.kind == "i" and len(weights) and int(weights.max()) >= outside_infinity(wide):
-            raise WeightRangeError(f"{self.graph.path}: a weight does not fit int32; import it with weights of float64")
+            raise WeightRangeError(f"{self.graph.path}: a weight does not fit int32; {AS_FLOATS}")
         return indptr, indices, weights.astype(wide, copy=False)
 
     @cached_property
@@ -170,7 +171,7 @@ class Near:
         i, column = np.nonzero(found >= 0)
         j, values = found[i, column].astype(np.int64), lengths[i, column]
         if self.dtype.kind == "i" and len(values) and int(values.max()) >= outside_infinity(self.dtype):
-            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}")
+            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}; {AS_FLOATS}")
         values = values.astype(self.dtype)
         near = values <= self.limit
         return Found(i[near], j[near], values[near])
@@ -180,4 +181,4 @@ class Near:
         try:
             return distances_within(*arcs, sources, self.limit, through=self.graph.through())
         except OverflowError:
-            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}") from None
+            raise WeightRangeError(f"{self.graph.path}: distances do not fit {self.dtype}; {AS_FLOATS}") from None

@@ -18,6 +18,7 @@ import numpy as np
 from pipelines.files.output_file import check_free, growing_file, is_growing
 from pipelines.files.tables import check_suffix
 from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.disk import matrix_disk, state_disk, table_disk
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, limits_of, plan_table, rows_in_block
 from pipelines.places.points import Points
@@ -26,9 +27,10 @@ from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.matrix import SCHEMA, MatrixWriter, create_matrix
-from pipelines.stores.place import refuse_both
+from pipelines.stores.place import growing_place, refuse_both
 from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
+from pipelines.workers.plans import states_plan
 from pipelines.workers.progress import Progress
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Written(NamedTuple):
     pairs: int
 
 
+@states_plan
 def write_od_table(
     source: HierarchyStore | Graph,
     origins: Points,
@@ -77,7 +80,7 @@ def write_od_table(
 
         - CSV, TSV or Parquet: a table with the columns origin, destination, travel_time or distance (null if
           unreachable), and how far places were snapped (in text, in metres to a tenth); with `reduce`, a table with
-          origin and value. The column is `travel_time` if the unit of the network is s, min or h.
+          origin and value. The column is `travel_time` if the unit of the network is one of time.
         - ``.npy`` file, or ``.zarr`` store (`pipelines.stores.matrix`): the matrix, with a row for each origin.
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
@@ -99,7 +102,8 @@ def write_od_table(
         needs a hierarchy store, and `reduce`. By default this process makes the table
     resume : continue an unfinished `out`; begin if `out` does not exist; leave a finished `out` unchanged
     overwrite : replace `out` if it exists
-    progress : show progress; by default if standard error is a terminal
+    progress : show progress; by default if standard error is a terminal, or the result may take 1 GiB: then its plan
+        is printed first
 
     Returns
     -------
@@ -112,7 +116,7 @@ def write_od_table(
         An option has a wrong value, or does not go with another option, with `out` or with `client`; or `out` was begun
         with other options.
     pipelines.workers.capacity.DoesNotFitError
-        The memory of the workers is too small.
+        The disk is smaller than the least that the result takes, or the memory of the workers is too small.
     FileExistsError
         `out` exists.
     StoreError
@@ -139,13 +143,19 @@ def write_od_table(
     }
     if suffix == ".zarr":
         rows_of = Distances(source, destinations.vertices)
-        return _write_matrix(rows_of, source, opened, points, out, about, resume, overwrite, progress)
+        return _write_matrix(rows_of, source, opened, points, out, about, asked, resume, overwrite, progress)
     refuse_both(resume, overwrite)
     if resume and os.path.exists(out) and not is_growing(out):
         return None
     check_free(out, overwrite or resume)
     table = plan_table(source, opened, points, suffix, asked)
     form, step, count, width = table.form, table.step, len(origins.vertices), table.width
+    takes = (
+        matrix_disk(points, form.dtype, suffix)
+        if isinstance(form, ArrayForm)
+        else table_disk(points, asked, table, suffix)
+    )
+    progress = state_disk(takes, points, asked, source, out, out, progress)
     about |= {"blocks": step}  # other versions of tilepath may use blocks of another size
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
@@ -186,6 +196,7 @@ def _write_matrix(
     points: tuple[Points, Points],
     out: str | os.PathLike[str],
     about: dict[str, Any],
+    asked: Asked,
     resume: bool,
     overwrite: bool,
     progress: bool | None,
@@ -197,6 +208,10 @@ def _write_matrix(
     options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
     again = partial(MatrixWriter.resume, source=graph, options=options)
     writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
+    place = growing_place(out, None if writer is None else writer.path)
+    if writer is None or not writer.finished:
+        takes = matrix_disk(points, rows_of.dtype, ".zarr")
+        progress = state_disk(takes, points, asked, source, out, place, progress)
     if writer is None:
         names = [np.array(p.texts(), np.dtypes.StringDType()) for p in points]
         writer = create_matrix(out, graph, names, dtype=rows_of.dtype, chunk=step, options=options, overwrite=overwrite)

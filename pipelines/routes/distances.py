@@ -27,6 +27,11 @@ from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
 LANES = 32  # searches that share the reads of arcs
 # Memory for an arc and for a vertex: the graph as stored, laid out for searches, and both transposes.
 ARC_BYTES, VERTEX_BYTES = 56, 64
+# Searches of integer weights have distances of int32; a graph that is searched has no option for another dtype.
+AS_FLOATS = (
+    "import the graph with weights of float64 (in text, write a weight with a decimal point), or pass a hierarchy that "
+    "is made with dtype='float64' (tilepath hierarchy --dtype float64)"
+)
 MOST_ARCS = 1 << 36  # most arcs that the searches for a table read: some ten minutes of a few cores
 
 
@@ -102,7 +107,8 @@ class SearchedDistances:
         except NegativeCycleError as error:
             raise named_cycle(self.graph, error) from None
         except OverflowError as error:
-            raise WeightRangeError(f"{self.path}: {error}; use `tilepath sssp --dtype float64`") from None
+            fault = str(error).partition(";")[0]
+            raise WeightRangeError(f"{self.path}: {fault}; {AS_FLOATS}") from None
 
 
 Rows: TypeAlias = Solution | SearchedDistances

@@ -248,16 +248,16 @@ def this_process() -> list[WorkerFacts]:
     return [WorkerFacts("", "127.0.0.1", "CPU", False, free, 0.0, host_memory=free)]
 
 
-def refuse_disk(count: int, out: str | os.PathLike[str], cure: str) -> None:
+def refuse_disk(count: int, out: str | os.PathLike[str], cure: str, unfinished: int = 0) -> None:
     """Raise DoesNotFitError if the disk of `out` has less than `count` bytes free; `cure` ends the message.
 
-    The bytes of an unfinished store at `out` count as free (`pipelines.stores.place.growing_place`). A StoreError is
-    raised if `out` is not on a disk, such as in /proc.
+    The bytes of an unfinished store at `out` count as free (`pipelines.stores.place.growing_place`), and so do
+    `unfinished` bytes of a file. A StoreError is raised if `out` is not on a disk, such as in /proc.
     """
     folder = Path(out).absolute().parent
     while not folder.exists():
         folder = folder.parent
-    available = shutil.disk_usage(folder).free + unfinished_bytes(out)
+    available = shutil.disk_usage(folder).free + unfinished_bytes(out) + unfinished
     if count > available:
         if os.statvfs(folder).f_blocks == 0:
             raise StoreError(f"{out}: cannot be written ({folder} is not on a disk); choose another place")

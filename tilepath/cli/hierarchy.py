@@ -35,7 +35,7 @@ from tilepath.cli.weights import chosen_weight
 def hierarchy(graph: str, out: str, open_client: OpenClient, **options: Any) -> None:
     """Prepare a road network, so that any distance is answered fast from a small store.
 
-    Tables of distances of the graph store GRAPH are written to the hierarchy store OUT, which takes one to four times
+    Tables of distances of the graph store GRAPH are written to the hierarchy store OUT, which takes 0.8 to 4 times
     the disk of GRAPH. One worker computes the tables on its CPU, even if it has a GPU; the cluster options choose where
     it runs. The method suits road networks and other graphs that small sets of vertices separate. `tilepath od | path |
     picture | verify` and `tilepath.distances_between` read from OUT; `tilepath od --reduce` and `distances_between` can

@@ -25,7 +25,7 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--unit",
     metavar="UNIT",
-    help="Unit of distances and, without a unit of its own, of W: s, min or h; or m, km, mi or ft.",
+    help="Unit of distances and, without a unit of its own, of W: ms, s, min, h or d; or m, km, mi or ft.",
 )
 @CRS
 @SNAP_LIMIT

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pipelines.workers.progress import with_prefix
-from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster
+from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
@@ -53,8 +53,8 @@ from tilepath.cli.weights import chosen_weight
 @click.option(
     "--unit",
     metavar="UNIT",
-    help="Write distances in this unit, and read T and SCALE in it: s, min or h; or m, km, mi or ft. By default, the "
-    "unit of the network.",
+    help="Write distances in this unit, and read T and SCALE in it: ms, s, min, h or d; or m, km, mi or ft. By "
+    "default, the unit of the network.",
 )
 @click.option(
     "--paths",
@@ -66,6 +66,7 @@ from tilepath.cli.weights import chosen_weight
 @GRAPH
 @RESUME
 @OVERWRITE
+@with_dry_run
 @chosen_weight("store")
 @on_cluster
 def od(
@@ -86,7 +87,7 @@ def od(
 
     STORE is a hierarchy store (tilepath hierarchy), which answers fast, or a graph store, which is searched. Places are
     snapped to the nearest vertex of the largest strongly connected component. The column of distances is travel_time if
-    the unit of the network is s, min or h, else distance; timetables are not modelled. Without --origins, every vertex
+    the unit of the network is one of time, else distance; timetables are not modelled. Without --origins, every vertex
     is an origin: with --nearest or --within, the table has a row for each vertex and each near destination, and
     searches end at the limit or at the last of the nearest. By default this process makes the table on its CPU. With
     --device gpu, --workers or another cluster option, the workers of that cluster make the table; this needs --reduce

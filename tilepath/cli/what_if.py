@@ -52,7 +52,7 @@ from tilepath.cli.weights import chosen_weight
     help="Add the columns NAME_before and NAME_after: sums of the weights called NAME along the paths, such as length; "
     "not with --each. May be given several times.",
 )
-@click.option("--unit", metavar="UNIT", help="Write distances in this unit: s, min or h; or m, km, mi or ft.")
+@click.option("--unit", metavar="UNIT", help="Write distances in this unit: ms, s, min, h or d; or m, km, mi or ft.")
 @CRS
 @SNAP_LIMIT
 @GRAPH

@@ -128,7 +128,7 @@ def test_integers_of_every_width_are_searched(tmp_path):
         found = od(graph, None, positions([0]), nearest=1)
         assert found["distance"].tolist() == [0, 9, 4]
     far = write_graph(tmp_path / "far", np.array([0, 1, 1]), np.array([1]), np.array([2**40]))
-    with pytest.raises(ValueError, match="a weight does not fit int32; import it with weights of float64"):
+    with pytest.raises(ValueError, match="a weight does not fit int32; import the graph with weights of float64"):
         od(far, None, positions([0]), nearest=1)
 
 
