@@ -7,7 +7,8 @@ For every block K of pivots, in order:
 3. doubly dependent:  D[I,:] := min(D[I,:], D[I,K] (x) D[K,:])      for all other rows I
 
 Step 3 includes the column panel, which other descriptions update before it, like the row panel: in the columns K
-step 3 is D[I,K] := min(D[I,K], D[I,K] (x) D[K,K]), and D[K,K] is closed by then.
+step 3 is D[I,K] := min(D[I,K], D[I,K] (x) D[K,K]), and D[K,K] is closed by then. So on a GPU step 2 leaves out the
+columns K.
 
 G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 """
@@ -183,7 +184,9 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
         rows = d[pivots]
         if start == 0 or is_cupy(d):
             close(start)
-        packed = relax_and_pack(rows, rows[:, pivots], nonnegative)
+        # A GPU leaves the closed columns as they are, if they are whole tiles.
+        is_whole = start % 1024 == 0 and (stop % 1024 == 0 or stop == len(d))
+        packed = relax_and_pack(rows, rows[:, pivots], nonnegative, pivots if is_whole else slice(0, 0))
         others, beside = [d[:start], d[stop:]], None
         if stop < inside and not is_cupy(d):  # one thread closes the next block while the other threads relax rows
             after = min(stop + block, inside)

@@ -12,7 +12,7 @@ from families import diagonals, one_in
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
 from gpuops._strips import SHAPES as STRIPS
-from gpuops.minplus import pack, relax_packed
+from gpuops.minplus import pack, relax_and_pack, relax_packed
 from gpuops.minplus.small_closure import TILES as SMALL_CLOSURES
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
@@ -153,6 +153,19 @@ def test_minplus_of_a_matrix_with_itself(cupy, dtype):
     x = cupy.asarray(d)
     minplus_update(x, x, x, out=x)
     assert_same_bits(x, minplus_in_numpy(d, d, d))
+
+
+@pytest.mark.parametrize(("dtype", "multiprocessors"), diagonals(DISTANCE_DTYPES, list(TILES.values())))
+def test_a_product_keeps_columns_and_packs_them(cupy, dtype, multiprocessors):
+    cupy.start(1, multiprocessors)
+    c, a, rows = random_operands(5, 33, 530, 33, dtype)
+    kept, expected = slice(256, 512), minplus_in_numpy(rows, a, rows)
+    expected[:, kept] = rows[:, kept] + rows.dtype.type(0)
+    on_device, target = cupy.asarray(rows), cupy.asarray(c)
+    packed = relax_and_pack(on_device, cupy.asarray(a), True, kept)
+    assert_same_bits(on_device, expected)
+    relax_packed(target, cupy.asarray(a), packed)
+    assert_same_bits(target, minplus_in_numpy(c, a, expected))
 
 
 # --- Floyd-Warshall -----------------------------------------------------------------------------------------------
