@@ -26,13 +26,16 @@ from gpuops._copies_cuda import copied
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
+from gpuops.minplus import middle_closure, relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
 
-# Sizes of the nested blocks of pivots, coarse to fine. On a CPU the blocks fit into the caches; a GPU closes blocks of
-# 1,024 pivots by tiles. A batch of matrices that are no larger than the finest block is closed by one call.
+# Sizes of the nested blocks of pivots, coarse to fine. On a CPU the blocks fit into the caches. A GPU closes a block in
+# one launch; with a number of vertices in _CUDA_BETWEEN, blocks of 1,024 are faster. A batch of matrices that are no
+# larger than the finest block of a CPU, or than _CUDA_BATCHED on a GPU, is closed by one call.
 _CPU_BLOCKS = (256, 64)
-_CUDA_BLOCKS = (1024,)
+_CUDA_BLOCKS = {"float32": (2048,), "float64": (1024,), "int32": (2048,), "int16": (1024,)}
+_CUDA_BETWEEN = range(2049, 4096)
+_CUDA_BATCHED = 1024
 
 
 def floyd_warshall(
@@ -106,8 +109,9 @@ def floyd_warshall(
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     plain = is_cupy(d) and d.flags.c_contiguous
     distances = d if in_place else copied(d) if plain else d.copy(order="C")
-    blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
-    if batch and n <= blocks[-1]:
+    blocks = _CPU_BLOCKS if not is_cupy(d) else (1024,) if n in _CUDA_BETWEEN else _CUDA_BLOCKS[d.dtype.name]
+    most, close_batch = (_CUDA_BATCHED, close_cuda) if is_cupy(d) else (blocks[-1], close_numpy)
+    if batch and n <= most:
         close_batch(distances, shapes, tolerance)
     else:
         if batch or shapes is not None or not is_cupy(d):  # `small_closure.close` does it
@@ -197,10 +201,12 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
 
 def _close_block(d: Any, tolerance: float, nonnegative: bool) -> None:
     """Close a block that is not divided any further."""
-    if is_cupy(d):
+    if not is_cupy(d):
+        close_numpy(d[None], None, tolerance)
+    elif len(d) <= small_closure.MOST:
         small_closure.close(d, tolerance, nonnegative)
     else:
-        close_numpy(d[None], None, tolerance)
+        middle_closure.close(d, tolerance, nonnegative)
 
 
 def _close_each(

@@ -31,7 +31,7 @@ REPORTS = """========= COMPUTE-SANITIZER
 
 def kernels_launched(host_shim, name):
     launched = set()
-    host_shim.start(0, 2)
+    host_shim.start(0, 4)
     with TOUR["record"](launched):
         OPERATIONS[name].run(host_shim)
     assert {file for file, _ in launched} == set(OPERATIONS[name].files), name
