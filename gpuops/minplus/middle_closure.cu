@@ -246,7 +246,7 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
     __syncthreads();
 #pragma unroll 1
     for (unsigned m = 0; m < count; ++m) {
-#pragma unroll 1  // the tile has nearly all registers
+#pragma unroll
         for (int s = 0; s < UNIT; s += OWN) {
             const unsigned to = (i + m * tiles) * UNIT + s + column;
             const int pivot = (int)to - k % 2 * TILE;
@@ -260,19 +260,13 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
     announce(arrivals->after + j * 2 * MOST + k, count);
 }
 
-// Whether column j is the second one of its multiprocessors, and waits in stage 0 until the first one has passed it. From
-// then on, one of both computes its product while the other waits for strips.
-__device__ inline bool is_late(int k, int j, int tiles) {
-    return k == 0 && j >= column_groups(tiles);
-}
-
 // Computes tile (i, j) after stage k as its owner.
 __device__ __forceinline__ void pass_tile(Product& tile, Arrivals* arrivals, const Published& published, Step step,
                                           Shared& shared) {
     int k, i, j;
     step.unpack(k, i, j);
     wait_as(0, arrivals->after + j * 2 * MOST + k, UNITS);
-    wait_as(32, arrivals->columns + i * 2 * MOST + k + is_late(k, j, published.tiles()));
+    wait_as(32, arrivals->columns + i * 2 * MOST + k);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < THREAD_ROWS; ++r) {
