@@ -151,11 +151,9 @@ def batched_closures(xp: Any) -> None:
 @operation("minplus/small_closure.cu", "minplus/product.cu", "minplus/lengths.cu")
 def blocked_floyd_warshall(xp: Any) -> None:
     rng = np.random.default_rng(4)
-    with mock.patch.object(
-        importlib.import_module("gpuops.minplus.floyd_warshall"),
-        "_CUDA_BLOCKS",
-        dict.fromkeys(map(str, DISTANCE_DTYPES), (64,)),
-    ):
+    blocks = {dtype.name: (64,) for dtype in DISTANCE_DTYPES}
+    module = importlib.import_module("gpuops.minplus.floyd_warshall")
+    with mock.patch.multiple(module, _CUDA_BLOCKS=blocks, _CUDA_BATCHED=64):
         for dtype in DISTANCE_DTYPES:
             gpuops.floyd_warshall(xp.asarray(lengths(rng, (150, 150), dtype)))
             d = xp.asarray(lengths(rng, (150, 150), dtype))
