@@ -24,7 +24,7 @@ import numpy as np
 import gpuops
 from gpuops import _cuda
 from gpuops.hierarchy.totals import row_minima, row_totals
-from gpuops.minplus import pack, relax_packed
+from gpuops.minplus import middle_closure, pack, relax_packed
 from gpuops.minplus.super_stage import pass_rows, pass_slab
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 from gpuops.rmat import rmat_edges, rmat_rows
@@ -128,6 +128,16 @@ def small_closures(xp: Any) -> None:
             gpuops.floyd_warshall(d, pivots=n // 2)
 
 
+@operation("minplus/middle_closure.cu", "minplus/small_closure.cu", "minplus/product.cu")
+def middle_closures(xp: Any) -> None:
+    """In one launch if the device has enough multiprocessors, else by stages."""
+    rng = np.random.default_rng(9)
+    for dtype in "float32", "int32":
+        for n in 130, 400:
+            for nonnegative in False, True:
+                middle_closure.close(xp.asarray(lengths(rng, (n, n), dtype)), 0.0, nonnegative)
+
+
 @operation("minplus/tile_closures.cu", "minplus/batched_closures.cu", "minplus/lengths.cu")
 def batched_closures(xp: Any) -> None:
     rng = np.random.default_rng(3)
@@ -141,7 +151,9 @@ def batched_closures(xp: Any) -> None:
 @operation("minplus/small_closure.cu", "minplus/product.cu", "minplus/lengths.cu")
 def blocked_floyd_warshall(xp: Any) -> None:
     rng = np.random.default_rng(4)
-    with mock.patch.object(importlib.import_module("gpuops.minplus.floyd_warshall"), "_CUDA_BLOCKS", (64,)):
+    blocks = {dtype: (64,) for dtype in DISTANCE_DTYPES}
+    module = importlib.import_module("gpuops.minplus.floyd_warshall")
+    with mock.patch.multiple(module, _CUDA_BLOCKS=blocks, _CUDA_BATCHED=64):
         for dtype in DISTANCE_DTYPES:
             gpuops.floyd_warshall(xp.asarray(lengths(rng, (150, 150), dtype)))
             d = xp.asarray(lengths(rng, (150, 150), dtype))

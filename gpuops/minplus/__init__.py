@@ -132,9 +132,12 @@ def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
         _half(is_cupy(c)).relax(c, a, b, nonnegative)
 
 
-def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
-    """Compute rows = min(rows, a (x) rows) in place and return them packed; a may overlap rows."""
-    return _half(is_cupy(rows)).relax_and_pack(rows, a, nonnegative)
+def relax_and_pack(rows: Any, a: Any, nonnegative: bool, kept: slice = slice(0, 0)) -> Packed:
+    """Compute rows = min(rows, a (x) rows) in place and return them packed; a may overlap rows.
+
+    A GPU leaves the columns `kept` as they are, which begin at a multiple of 1,024 and end at one or with the rows.
+    """
+    return _half(is_cupy(rows)).relax_and_pack(rows, a, nonnegative, *((kept,) if is_cupy(rows) else ()))
 
 
 def relax_packed(c: Any, a: Any, b: Packed) -> None:

@@ -15,8 +15,8 @@ using Wide = decltype(Element() + Element());  // int for int16, because registe
 #ifndef OWN
 #define OWN 4  // a thread owns OWN x OWN neighbours of a tile
 #endif
-constexpr int SIDE = TILE / OWN;
-static_assert(THREADS == SIDE * SIDE, "the macro says what the launch does");
+constexpr int OWNERS = TILE / OWN;  // threads along a side of a tile
+static_assert(THREADS == OWNERS * OWNERS, "the macro says what the launch does");
 
 // A thread's part of a tile, and a tile in shared memory. Four words of padding let rows OWN apart start in different
 // banks, and every row at a multiple of 16 bytes.
@@ -24,10 +24,10 @@ using Own = Wide[OWN][OWN];
 using Tile = Wide[TILE][TILE + 4];
 
 __device__ inline int own_row() {
-    return (int)threadIdx.x / SIDE * OWN;
+    return (int)threadIdx.x / OWNERS * OWN;
 }
 __device__ inline int own_column() {
-    return (int)threadIdx.x % SIDE * OWN;
+    return (int)threadIdx.x % OWNERS * OWN;
 }
 
 // The addition wraps to the width of an element, as in product.cu and on the CPU. Only distances that fall without
@@ -130,18 +130,22 @@ __device__ inline void clear_zero_cycles(Own& own, double tolerance) {
     }
 }
 
+// The row and the column of a pivot in shared memory, of two pivots in turn.
+struct alignas(16) PivotLines {
+    Wide row[2][TILE], column[2][TILE];
+};
+
 // Closes a tile over its first `inside` vertices. In step k the owners of row k and column k publish them, in two
 // buffers in turn, so that one barrier per step is enough. d[k][k] counts as 0 in step k: it can be less than 0 by
 // rounding, which must not accumulate, or because of a negative cycle, and then its owner keeps the negative value.
-__device__ inline void close_tile(Own& own, int inside, double tolerance) {
-    __shared__ alignas(16) Wide pivot_row[2][TILE], pivot_column[2][TILE];
+__device__ inline void close_tile(Own& own, int inside, double tolerance, PivotLines& lines) {
     const int i0 = own_row(), j0 = own_column();
     for (int k0 = 0; k0 < min(TILE, inside); k0 += OWN) {
 #pragma unroll
         for (int k = 0; k < OWN; ++k) {
             if (k0 + k >= inside) break;
-            Wide* row = pivot_row[k % 2];
-            Wide* column = pivot_column[k % 2];
+            Wide* row = lines.row[k % 2];
+            Wide* column = lines.column[k % 2];
             const bool owns_pivot = i0 == k0 && j0 == k0;
             if (i0 == k0) {
 #pragma unroll
@@ -160,6 +164,10 @@ __device__ inline void close_tile(Own& own, int inside, double tolerance) {
         }
     }
     clear_zero_cycles(own, tolerance);
+}
+__device__ inline void close_tile(Own& own, int inside, double tolerance) {
+    __shared__ PivotLines lines;
+    close_tile(own, inside, tolerance, lines);
 }
 
 // own = min(own, a (x) b), over the first `depth` columns of a and, with infinity beyond them, those up to a multiple of

@@ -7,7 +7,8 @@ For every block K of pivots, in order:
 3. doubly dependent:  D[I,:] := min(D[I,:], D[I,K] (x) D[K,:])      for all other rows I
 
 Step 3 includes the column panel, which other descriptions update before it, like the row panel: in the columns K
-step 3 is D[I,K] := min(D[I,K], D[I,K] (x) D[K,K]), and D[K,K] is closed by then.
+step 3 is D[I,K] := min(D[I,K], D[I,K] (x) D[K,K]), and D[K,K] is closed by then. So on a GPU step 2 leaves out the
+columns K.
 
 G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 """
@@ -24,13 +25,18 @@ import numpy as np
 from gpuops._threads import for_all
 from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, same_view
 from gpuops.errors import NegativeCycleError
-from gpuops.minplus import relax_and_pack, relax_each, relax_packed, small_closure
+from gpuops.minplus import middle_closure, relax_and_pack, relax_each, relax_packed, small_closure
 from gpuops.minplus.batched_closures import close_cuda, close_numpy
 
-# Sizes of the nested blocks of pivots, coarse to fine. On a CPU the blocks fit into the caches; a GPU closes blocks of
-# 1,024 pivots by tiles. A batch of matrices that are no larger than the finest block is closed by one call.
+# Sizes of the nested blocks of pivots, coarse to fine. On a CPU the blocks fit into the caches. A GPU closes a block in
+# one launch; with a number of vertices in _CUDA_BETWEEN, blocks of 1,024 are faster. A batch of matrices that are no
+# larger than the finest block of a CPU, or than _CUDA_BATCHED on a GPU, is closed by one call.
 _CPU_BLOCKS = (256, 64)
-_CUDA_BLOCKS = (1024,)
+_CUDA_BLOCKS = {
+    np.dtype(name): (block,) for name, block in {"float32": 2048, "float64": 1024, "int32": 2048, "int16": 1024}.items()
+}
+_CUDA_BETWEEN = range(2049, 4096)
+_CUDA_BATCHED = 1024
 
 
 def floyd_warshall(
@@ -103,8 +109,9 @@ def floyd_warshall(
 
     in_place = out is not None and same_view(d, out) and has_contiguous_rows(d)
     distances = d if in_place else contiguous_copy(d)
-    blocks, close_batch = (_CUDA_BLOCKS, close_cuda) if is_cupy(d) else (_CPU_BLOCKS, close_numpy)
-    if batch and n <= blocks[-1]:
+    blocks = _CPU_BLOCKS if not is_cupy(d) else (1024,) if n in _CUDA_BETWEEN else _CUDA_BLOCKS[d.dtype]
+    most, close_batch = (_CUDA_BATCHED, close_cuda) if is_cupy(d) else (blocks[-1], close_numpy)
+    if batch and n <= most:
         close_batch(distances, shapes, tolerance)
     else:
         if batch or shapes is not None or not is_cupy(d):  # `small_closure.close` does it
@@ -181,7 +188,9 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
         rows = d[pivots]
         if start == 0 or is_cupy(d):
             close(start)
-        packed = relax_and_pack(rows, rows[:, pivots], nonnegative)
+        # A GPU leaves the closed columns as they are, if they are whole tiles.
+        is_whole = start % 1024 == 0 and (stop % 1024 == 0 or stop == len(d))
+        packed = relax_and_pack(rows, rows[:, pivots], nonnegative, pivots if is_whole else slice(0, 0))
         others, beside = [d[:start], d[stop:]], None
         if stop < inside and not is_cupy(d):  # one thread closes the next block while the other threads relax rows
             after = min(stop + block, inside)
@@ -192,10 +201,12 @@ def _close(d: Any, inside: int, blocks: tuple[int, ...], close_block: Callable[[
 
 def _close_block(d: Any, tolerance: float, nonnegative: bool) -> None:
     """Close a block that is not divided any further."""
-    if is_cupy(d):
+    if not is_cupy(d):
+        close_numpy(d[None], None, tolerance)
+    elif len(d) <= small_closure.MOST:
         small_closure.close(d, tolerance, nonnegative)
     else:
-        close_numpy(d[None], None, tolerance)
+        middle_closure.close(d, tolerance, nonnegative)
 
 
 def _close_each(

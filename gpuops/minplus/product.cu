@@ -86,10 +86,11 @@ __device__ inline void relax_group(Element* c, Word* words, int inside) {
 }
 
 // Launch: one block of THREADS threads per tile of C. If `b_panels` is null, the panels of B follow the panels of A.
-// `packed`, if not null, receives the result in panels, for products that use it as B.
+// `packed`, if not null, receives the result in panels, for products that use it as B. The tiles of C from column `kept` to
+// `kept_end`, counted in tiles, stay as they are.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     relax(Element* c, long long stride, long long m, long long n, const Word* a_panels, const Word* b_panels,
-          long long depth, Word* packed) {
+          long long depth, Word* packed, unsigned kept, unsigned kept_end) {
     __shared__ Slabs slabs;
 
     // Blocks that run at the same time should share panels in the L2 cache: number the tiles down bands of 16 rows.
@@ -105,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     Word tile[THREAD_ROWS][THREAD_WORDS];
     if (!b_panels) b_panels = a_panels + down * depth * TILE_ROWS;
     product_tile(tile, a_panels + tile_i * depth * TILE_ROWS, b_panels + tile_j * depth * TILE_WORDS,
-                 (int)(depth / SLAB), slabs, own);
+                 tile_j >= kept && tile_j < kept_end ? 0 : (int)(depth / SLAB), slabs, own);
 
     // C is read only here: its addresses would take registers that the loop above needs.
 #pragma unroll

@@ -44,6 +44,7 @@ _PROGRAMS = {
 }
 
 _NULL = np.uintp(0)  # a null pointer
+_NO_TILES = np.uint32(0), np.uint32(0)
 
 
 def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
@@ -65,15 +66,15 @@ def multiply(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
         relax(c, a, b, nonnegative)
 
 
-def relax_and_pack(rows: Any, a: Any, nonnegative: bool) -> Packed:
-    """Compute rows = min(rows, a (x) rows) in place and return them packed."""
+def relax_and_pack(rows: Any, a: Any, nonnegative: bool, kept: slice) -> Packed:
+    """Compute rows = min(rows, a (x) rows) in place, but for the columns `kept`, and return them packed."""
     import cupy
 
     m, n = rows.shape
     with rows.device as device:
         tiling = _tiling(rows.dtype, nonnegative, m, n, device.id)
         panels = cupy.empty((tiling.across, panel_depth(m), tiling.words), tiling.word)
-        _relax_tiling(rows, a, rows, tiling, panels)
+        _relax_tiling(rows, a, rows, tiling, panels, kept)
     return Packed(panels, m, n, tiling.program)
 
 
@@ -184,7 +185,7 @@ def _relax_alone(c: Any, a: Any, b: Any, nonnegative: bool, reads_c: bool = True
         _relax_tiling(c, a, b, _tiling(b.dtype, nonnegative, *c.shape, device.id, reads_c), _NULL)
 
 
-def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any) -> None:
+def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any, kept: slice = slice(0, 0)) -> None:
     import cupy
 
     (m, n), p = c.shape, len(b)
@@ -196,12 +197,23 @@ def _relax_tiling(c: Any, a: Any, b: Any, tiling: _Tiling, packed: Any) -> None:
         grid = (length // _PACK, math.ceil(depth / _PACK))
         arguments = (panels, a, *_steps(a), *_int64s(m), b, *_steps(b), *_int64s(n, p, depth))
         program.launch("pack_both", grid, arguments, threads=(_PACK, 8))
-    _launch_relax(program, c, panels, _NULL, packed, down * across, depth)
+    width = words * arithmetic_of(b.dtype, False).lanes  # of a tile, in columns
+    kept_tiles = np.uint32(kept.start // width), np.uint32(math.ceil(kept.stop / width))
+    _launch_relax(program, c, panels, _NULL, packed, down * across, depth, kept_tiles)
 
 
-def _launch_relax(program: Program, c: Any, a_panels: Any, b_panels: Any, packed: Any, tiles: int, depth: int) -> None:
+def _launch_relax(
+    program: Program,
+    c: Any,
+    a_panels: Any,
+    b_panels: Any,
+    packed: Any,
+    tiles: int,
+    depth: int,
+    kept: tuple[np.uint32, np.uint32] = _NO_TILES,
+) -> None:
     sizes = _int64s(c.strides[0] // c.itemsize, *c.shape)
-    program.launch("relax", tiles, (c, *sizes, a_panels, b_panels, *_int64s(depth), packed))
+    program.launch("relax", tiles, (c, *sizes, a_panels, b_panels, *_int64s(depth), packed, *kept))
 
 
 def _steps(x: Any) -> tuple[np.int64, ...]:

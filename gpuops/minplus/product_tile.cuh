@@ -60,8 +60,8 @@ __device__ inline void load_words(Word* words, unsigned address) {
 struct Place {
     int ty, tx;
 };
-__device__ inline Place place_in_tile() {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+__device__ inline Place place_in_tile(unsigned thread = threadIdx.x) {
+    const int lane = thread % 32, warp = thread / 32;
     return {warp / 2 * 4 + lane / 8, warp % 2 * 8 + lane % 8};
 }
 // The position in the tile of a thread's row r and of its word w.
@@ -77,9 +77,11 @@ struct Slabs {
     alignas(16) Word b[STAGES][SLAB][TILE_WORDS];
 };
 
-// tile = min(infinity, a (x) b), over `count` slabs of both panels. All threads of a block call it.
-__device__ inline void product_tile(Word (&tile)[THREAD_ROWS][THREAD_WORDS], const Word* a, const Word* b, int count,
-                                    Slabs& slabs, Place own) {
+// tile = min(tile, a (x) b), over `count` slabs of both panels, which are pointers to words or act like pointers. All threads
+// of a block call it.
+template <class Panel>
+__device__ inline void relax_by_slabs(Word (&tile)[THREAD_ROWS][THREAD_WORDS], Panel a, Panel b, int count,
+                                      Slabs& slabs, Place own) {
     auto fetch = [&](int slab) {
         if (slab < count) {
             copy_slab(slabs.a[slab % STAGES], a + (long long)slab * SLAB * TILE_ROWS);
@@ -103,11 +105,6 @@ __device__ inline void product_tile(Word (&tile)[THREAD_ROWS][THREAD_WORDS], con
     };
 
     Word a0[THREAD_ROWS], a1[THREAD_ROWS], b0[THREAD_WORDS], b1[THREAD_WORDS];
-#pragma unroll
-    for (int r = 0; r < THREAD_ROWS; ++r) {
-#pragma unroll
-        for (int w = 0; w < THREAD_WORDS; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
-    }
     // Operands of two steps p: a for one half of the tile's rows at a time, b for all words.
     constexpr int HALF = THREAD_ROWS / 2 < GROUP ? THREAD_ROWS : THREAD_ROWS / 2;
     constexpr unsigned ROW_OF_A = sizeof(slabs.a[0][0]), ROW_OF_B = sizeof(slabs.b[0][0]);
@@ -155,4 +152,15 @@ __device__ inline void product_tile(Word (&tile)[THREAD_ROWS][THREAD_WORDS], con
         }
         slab = next;
     }
+}
+
+// tile = min(infinity, a (x) b), likewise.
+__device__ inline void product_tile(Word (&tile)[THREAD_ROWS][THREAD_WORDS], const Word* a, const Word* b, int count,
+                                    Slabs& slabs, Place own) {
+#pragma unroll
+    for (int r = 0; r < THREAD_ROWS; ++r) {
+#pragma unroll
+        for (int w = 0; w < THREAD_WORDS; ++w) tile[r][w] = ARITHMETIC::broadcast(infinity<Element>());
+    }
+    relax_by_slabs(tile, a, b, count, slabs, own);
 }

@@ -32,13 +32,11 @@
 //
 // G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", JEA 8, 2003.
 
-#include "../device/grid_barrier.cuh"
 #include "../device/relaxed.cuh"
-#include "closure_tile.cuh"
+#include "tile_owners.cuh"
 
-constexpr int MOST = 32;                      // tiles in a row of a matrix, at most
-constexpr int STRIPS = TILE / OWN;            // strips of a tile, of OWN columns
-constexpr int VALUES = TILE * OWN / THREADS;  // that a thread computes of a strip
+constexpr int MOST = 32;            // tiles in a row of a matrix, at most
+constexpr int STRIPS = TILE / OWN;  // strips of a tile, of OWN columns
 
 // Of floats a NaN, of integers more than infinity. Every byte of `Arrivals` and of the tiles that tell by themselves that
 // they are there is MISSING at the start of a launch.
@@ -55,12 +53,6 @@ struct Arrivals {
     unsigned after[1024];    // [J][K]: strips of new d[K,J]
     unsigned columns[1024];  // [I][K]: 1
 };
-
-__device__ inline unsigned multiprocessor() {
-    unsigned number;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
-    return number;
-}
 
 // The published tiles, in rows of `tiles`. TELLING rows have tiles that tell by themselves that they are there.
 constexpr int TELLING = 5;
@@ -82,6 +74,7 @@ struct Shared {
     Tile left, right;
     // Columns of a tile, transposed: those of a block's strips, and of one strip of new d[K,J], in turn in two places.
     Wide strips[TILE / 2][TILE + 4], relaxed[2][OWN][TILE + 4];
+    unsigned first;  // number of the block's first tile
 };
 
 __device__ inline bool is_there(float x) {
@@ -101,21 +94,6 @@ __device__ inline bool is_there(short x) {
 // whoever waits for it would wait for ever.
 __device__ inline Element told(Element x) {
     return is_there(x) ? x : Element(infinity<Element>());
-}
-
-// All threads of a block wait for arrivals.
-__device__ inline void await(const unsigned* arrived, unsigned expected = 1) {
-    if (threadIdx.x == 0) wait_for_arrivals(arrived, START + expected);
-    __syncthreads();
-}
-
-// All threads of a block call this when they have stored what a thread of the block then announces by `arrive`.
-__device__ inline void finish_stores() {
-    __syncthreads();  // before arrivals
-}
-
-__device__ inline void announce(unsigned* arrived, unsigned times = 1) {
-    if (threadIdx.x == 0) arrive(arrived, times);
 }
 
 // Loads a published value, and returns whether it is there.
@@ -159,54 +137,6 @@ __device__ inline void store_part(Element* tile, const Own& own) {
 #pragma unroll
         for (int a = 0; a < ACCESSES; ++a) __stcg(to + r * TILE / OWN * ACCESSES + a, row.bits[a]);
     }
-}
-
-__device__ inline void share(Tile& tile, const Own& own) {
-#pragma unroll
-    for (int r = 0; r < OWN; ++r) {
-#pragma unroll
-        for (int s = 0; s < OWN; ++s) tile[own_row() + r][own_column() + s] = own[r][s];
-    }
-}
-
-// A thread's values of a strip, of which it has VALUES that follow each other in a row: min(values, a (x) strip). PARTS
-// threads compute two rows together, each over its part of the depth, so that they load few operands.
-__device__ inline void relax_strip(Wide (&values)[VALUES], const Tile& a, const Wide (*strip)[TILE + 4]) {
-    constexpr int PARTS = 2 * OWN / VALUES;
-    const int part = threadIdx.x % PARTS, row = threadIdx.x / PARTS * 2;
-    Wide sums[2 * OWN];
-#pragma unroll
-    for (int v = 0; v < 2 * OWN; ++v) sums[v] = infinity<Element>();
-#pragma unroll
-    for (int p0 = 0; p0 < TILE; p0 += 4 * PARTS) {
-        const int p = p0 + 4 * part;
-        Wide x[2][4], y[OWN][4];
-#pragma unroll
-        for (int q = 0; q < 4; ++q) {
-#pragma unroll
-            for (int r = 0; r < 2; ++r) x[r][q] = a[row + r][p + q];
-#pragma unroll
-            for (int s = 0; s < OWN; ++s) y[s][q] = strip[s][p + q];
-        }
-#pragma unroll
-        for (int v = 0; v < 2 * OWN; ++v) {
-#pragma unroll
-            for (int q = 0; q < 4; q += 2) {
-                sums[v] = relaxed(sums[v], x[v / OWN][q], y[v % OWN][q], x[v / OWN][q + 1], y[v % OWN][q + 1]);
-            }
-        }
-    }
-#pragma unroll
-    for (int lanes = PARTS / 2, count = OWN; lanes > 0; lanes /= 2, count /= 2) {
-        const bool upper = part & lanes;
-#pragma unroll
-        for (int v = 0; v < count; ++v) {
-            const Wide passed = __shfl_xor_sync(0xffffffffu, upper ? sums[v] : sums[v + count], lanes);
-            sums[v] = shorter(upper ? sums[v + count] : sums[v], passed);
-        }
-    }
-#pragma unroll
-    for (int v = 0; v < VALUES; ++v) values[v] = shorter(values[v], sums[v]);
 }
 
 // The closer's work: d*[k,k]. A diagonal entry d[i][i] counts as min(d[i][i], 0).
@@ -260,7 +190,7 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
         while (!(load_part(known, published.columns(j, k)) & load_strips() & load_next(0))) __nanosleep(0);
         share(shared.right, known);
     } else {
-        await(arrivals->before + j * MOST + k);
+        await(arrivals->before + j * MOST + k, START + 1);
         load_strips();
     }
     await_part(pivots, published.closed(k));
@@ -270,7 +200,7 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
         Wide values[VALUES];
 #pragma unroll
         for (int v = 0; v < VALUES; ++v) values[v] = strip(m)[column + v][line];
-        relax_strip(values, shared.left, strip(m));
+        relax_strip<TILE>(values, shared.left, strip(m));
 #pragma unroll
         for (int v = 0; v < VALUES; ++v) __stcg(published.after(k, j) + place(m, v), Element(values[v]));
         if (!goes_on) continue;
@@ -278,7 +208,7 @@ __device__ __forceinline__ void relax_strips(Arrivals* arrivals, const Published
 #pragma unroll
         for (int v = 0; v < VALUES; ++v) relaxed_strip[column + v][line] = values[v];
         __syncthreads();
-        relax_strip(next, shared.right, relaxed_strip);
+        relax_strip<TILE>(next, shared.right, relaxed_strip);
 #pragma unroll
         for (int v = 0; v < VALUES; ++v) __stcg(published.pivots(j) + place(m, v), told(Element(next[v])));
         while (m + 1 < count && !load_next(m + 1)) __nanosleep(0);
@@ -293,7 +223,7 @@ __device__ __forceinline__ void pass_tile(Own& own, Arrivals* arrivals, const Pu
     if (i != k) {
         Own known;
         if (j != k) {
-            if (i != k + 1) await(arrivals->columns + i * MOST + k);
+            if (i != k + 1) await(arrivals->columns + i * MOST + k, START + 1);
             await_part(known, published.columns(i, k));
             share(shared.left, known);
         } else {
@@ -304,7 +234,7 @@ __device__ __forceinline__ void pass_tile(Own& own, Arrivals* arrivals, const Pu
     if (j == k) {
         await_part(known, published.closed(k));
     } else {
-        await(arrivals->after + j * MOST + k, STRIPS);
+        await(arrivals->after + j * MOST + k, START + STRIPS);
         load_part(known, published.after(k, j));
     }
     if (i == k) {
@@ -329,20 +259,6 @@ __device__ __forceinline__ void publish(const Own& own, Arrivals* arrivals, cons
     announce(is_row ? arrivals->before + j * MOST + i : arrivals->columns + i * MOST + j);
 }
 
-// The number of the first tile that a block owns; `count` or more if none.
-__device__ inline unsigned first_tile(Arrivals* arrivals, unsigned count) {
-    if (gridDim.x <= count) return blockIdx.x - 1;
-    __shared__ unsigned first;
-    if (threadIdx.x == 0) {
-        wait_for_arrivals(&arrivals->multiprocessor, START + 1);
-        const bool beside = __ldcg(&arrivals->multiprocessor) - START == multiprocessor() + 1;
-        const bool leaves = beside && atomicAdd(&arrivals->left, 1u) - START < gridDim.x - 1 - count;
-        first = leaves ? count : atomicAdd(&arrivals->owners, 1u) - START;
-    }
-    __syncthreads();
-    return first;
-}
-
 // arrivals: `Arrivals`, followed by the published tiles.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     close_small(Element* d, long long stride, int n, double tolerance, Arrivals* arrivals) {
@@ -355,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         for (int k = 0; k < tiles; ++k) close_next(d, stride, n, tolerance, published, k);
         return;
     }
-    const unsigned first = first_tile(arrivals, count), step = min(gridDim.x - 1, count);
+    const unsigned first = first_tile(arrivals, START, count, shared.first), step = min(gridDim.x - 1, count);
     const bool keeps = first + step >= count;  // one tile, in registers
     Own own;
     for (int k = -1; k < tiles; ++k) {

@@ -30,6 +30,7 @@ _LENGTHS = {
     np.dtype(name): Program("minplus/lengths.cu", ("clear_diagonal", "look_over"), (f"ELEMENT={element}",), threads=256)
     for name, (element, _) in TILES.items()
 }
+MOST = 1024  # vertices that `close` closes at once
 _TELLING = 5  # as in small_closure.cu
 _ARRIVALS = struct("minplus/small_closure.cu", "Arrivals").itemsize
 

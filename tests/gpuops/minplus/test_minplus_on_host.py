@@ -12,7 +12,7 @@ from families import diagonals, one_in
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
 from gpuops._strips import SHAPES as STRIPS
-from gpuops.minplus import pack, relax_packed
+from gpuops.minplus import middle_closure, pack, relax_and_pack, relax_packed, small_closure
 from gpuops.minplus.small_closure import TILES as SMALL_CLOSURES
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
@@ -155,6 +155,19 @@ def test_minplus_of_a_matrix_with_itself(cupy, dtype):
     assert_same_bits(x, minplus_in_numpy(d, d, d))
 
 
+@pytest.mark.parametrize(("dtype", "multiprocessors"), diagonals(DISTANCE_DTYPES, list(TILES.values())))
+def test_a_product_keeps_columns_and_packs_them(cupy, dtype, multiprocessors):
+    cupy.start(1, multiprocessors)
+    c, a, rows = random_operands(5, 33, 530, 33, dtype)
+    kept, expected = slice(256, 512), minplus_in_numpy(rows, a, rows)
+    expected[:, kept] = rows[:, kept] + rows.dtype.type(0)
+    on_device, target = cupy.asarray(rows), cupy.asarray(c)
+    packed = relax_and_pack(on_device, cupy.asarray(a), True, kept)
+    assert_same_bits(on_device, expected)
+    relax_packed(target, cupy.asarray(a), packed)
+    assert_same_bits(target, minplus_in_numpy(c, a, expected))
+
+
 # --- Floyd-Warshall -----------------------------------------------------------------------------------------------
 
 
@@ -247,6 +260,39 @@ def test_batches(cupy, dtype, seed):
         check_batch(cupy, n, dtype)
 
 
+@pytest.mark.parametrize(("dtype", "negative", "seed"), diagonals(["float32", "int32"], [False, True], SEEDS, count=2))
+def test_closures_of_middle_sizes(cupy, monkeypatch, dtype, negative, seed):
+    """In one launch, with two tiles on a multiprocessor or one; in many launches on one multiprocessor."""
+    monkeypatch.setattr(small_closure, "MOST", 64)
+    for n, multiprocessors in (129, 3), (130, 4), (257, 7), (130, 1):
+        cupy.start(seed, multiprocessors)
+        before = cupy.launches
+        check_floyd_warshall(cupy, n, dtype, negative)
+        assert (cupy.launches - before == 2) == (multiprocessors > 1)  # one more looks at the lengths
+        if n == 130 and dtype == "float32":
+            check_rounding(cupy, n, dtype, negative)
+
+
+def test_zero_cycles_are_cleared_alike_by_one_launch_and_by_many(cupy):
+    """The sum of a zero cycle is a little less than 0, and becomes 0 at the stage of its later vertex."""
+    d, i = np.full((130, 130), np.inf, "float32"), np.arange(64)
+    d[i + 64, i], d[i, i + 64] = 1, -1.0001
+    results = []
+    for multiprocessors in 4, 1:
+        cupy.start(1, multiprocessors)
+        results.append(cupy.asarray(d))
+        middle_closure.close(results[-1], 1e-2, False)
+    assert_same_bits(results[0], results[1].get())
+
+
+def check_middle_closure(cupy, n, seed):
+    cupy.start(seed, multiprocessors=4)
+    d = random_lengths(n, n, "int32")
+    on_device = cupy.asarray(d)
+    middle_closure.close(on_device, 0.0, True)
+    assert_same_bits(on_device, floyd_warshall_in_numpy(d))
+
+
 @dtypes
 def test_no_value_stands_for_a_tile_that_is_missing(cupy, dtype):
     """Its bytes are those of a NaN, or of an integer above infinity, which only a matrix against the rules holds."""
@@ -264,7 +310,7 @@ def test_no_value_stands_for_a_tile_that_is_missing(cupy, dtype):
 @pytest.mark.parametrize("negative", [False, True], ids=["nonnegative", "signed"])
 def test_floyd_warshall_by_several_blocks(cupy, monkeypatch, dtype, negative):
     """Of which the last is no multiple of anything; the rows of a block leave a product packed for the next."""
-    monkeypatch.setattr("gpuops.minplus.floyd_warshall._CUDA_BLOCKS", (70,))
+    monkeypatch.setattr("gpuops.minplus.floyd_warshall._CUDA_BLOCKS", {dtype: (70,) for dtype in DISTANCE_DTYPES})
     for multiprocessors in TILES.values():
         cupy.start(1, multiprocessors)
         check_floyd_warshall(cupy, 187, dtype, negative)
@@ -326,6 +372,10 @@ def test_every_kernel_runs_here(cupy):
             for n in (9, 65):
                 check_batch(cupy, n, dtype)
         launched |= cupy.launched
+    cupy.start(0, 3)
+    for dtype, nonnegative in ("float32", False), ("float32", True), ("int32", False):
+        middle_closure.close(cupy.asarray(random_lengths(0, 129, dtype)), 0.0, nonnegative)
+    launched |= cupy.launched
     declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
     missing = [(options, entry) for source, options, entry in declared - launched]
     assert not missing, f"run these here, or name them in GPU_ONLY: {missing}"
@@ -391,6 +441,7 @@ def run_where_barriers_matter(cupy):
             check_product(cupy, 33, 1100, 5, "int32")
             check_floyd_warshall(cupy, 130, "int32")
             check_batch(cupy, 130, "int32")
+        check_middle_closure(cupy, 190, seed)
     for multiprocessors in TILES.values():
         cupy.start(1, multiprocessors)
         check_rounding(cupy, 190, "float32")
