@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -37,23 +37,27 @@ def for_all(step: Callable[[Any], Any], tasks: Iterable[Any], relaxations: int) 
         return
 
     helpers: list[Future[None]] = []
-
-    def work(threads: int) -> None:
-        """Work as one of some threads, and wake the others: each wakes about half of them, which wake the rest."""
-        while threads > 1:
-            helpers.append(_pool().submit(work, threads // 2))
-            threads -= threads // 2
-        _here.busy = True
-        try:
-            for task in remaining:
-                step(task)
-        finally:
-            _here.busy = False
-
-    work(threads)  # the caller works too, so that it never only waits for a pool that is busy with another call
+    # The caller works too, so that it never only waits for a pool that is busy with another call.
+    _work(step, remaining, helpers, threads)
     for helper in helpers:  # the list grows: a thread appends the threads that it wakes before it ends itself
         if not helper.cancel():
             helper.result()
+
+
+def _work(step: Callable[[Any], Any], remaining: Iterator[Any], helpers: list[Future[None]], threads: int) -> None:
+    """Work as one of some threads, and wake the others: each wakes about half of them, which wake the rest.
+
+    A function within `for_all` would refer to itself, and keep the arrays of `step` until garbage is collected.
+    """
+    while threads > 1:
+        helpers.append(_pool().submit(_work, step, remaining, helpers, threads // 2))
+        threads -= threads // 2
+    _here.busy = True
+    try:
+        for task in remaining:
+            step(task)
+    finally:
+        _here.busy = False
 
 
 def threads_for(relaxations: int) -> int:
