@@ -15,8 +15,8 @@ Begins = tuple[np.ndarray, np.ndarray]  # closed vertices, and the distances at 
 def starting_vertices(graph: Any, distances: np.ndarray, pending: np.ndarray | None) -> tuple[np.ndarray, Begins]:
     """Return the vertices whose arcs are to be relaxed: the open vertices, and separately the closed vertices.
 
-    These are all reached vertices, those in the mask `pending`, or the vertices that `pending` lists. A closed vertex
-    relaxes its arcs at the distance that it has now, whatever a search finds later.
+    These are all reached vertices, the vertices in the mask `pending`, or the vertices that `pending` lists. A closed
+    vertex relaxes its arcs at the distance that it has now, whatever a search finds later.
     """
     if pending is not None and pending.dtype != bool:
         vertices = pending

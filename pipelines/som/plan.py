@@ -39,7 +39,7 @@ def epochs_together(samples: Samples, units: int) -> int:
 
 
 def piece_bytes(samples: Samples, units: int, piece: int, gpu: bool, searches: int = 1) -> int:
-    """Return the bytes for a piece of so many samples besides its values.
+    """Return the bytes that a piece of `piece` samples takes besides its values.
 
     Every sample has two units and distances, and the terms of errors in float64. On a GPU, each of `searches` searches
     also has features of every sample, its least scores of tiles of 64 units, and its place in the order of tiles.
