@@ -99,8 +99,8 @@ def lost_node(slurm: Slurm) -> None:
 
 
 def jobqueue(slurm: Slurm) -> None:
-    """The code of docs/clusters.md with dask-jobqueue starts two workers, which compute distances."""
-    page = (ROOT / "docs" / "clusters.md").read_text()
+    """The code of docs/slurm.md with dask-jobqueue starts two workers, which compute distances."""
+    page = (ROOT / "docs" / "slurm.md").read_text()
     (code,) = re.findall(r"```python\n([^`]*from dask_jobqueue[^`]*)```", page)
     settings = {
         "job_cpu=64": "job_cpu=1",
@@ -108,7 +108,7 @@ def jobqueue(slurm: Slurm) -> None:
         "=4": "=2",
     }
     for here, there in settings.items():
-        expect(here in code, f"{here} is not in the code of docs/clusters.md")
+        expect(here in code, f"{here} is not in the code of docs/slurm.md")
         code = code.replace(here, there)
     slurm.ask("python", "-c", f"{code}\n{COMPUTE}")
     slurm.ask("tilepath", "verify", "queued.zarr")

@@ -153,7 +153,7 @@ def test_how_fast_says_which_program_is_faster_and_how_many_times():
     wrong, rows = [], 0
     for table, _ in tables("docs/how-fast.md"):
         header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
-        for line in lines:
+        for line in lines if "other program" in header else []:
             row = dict(zip(header, line, strict=True))
             cells = row["its time"], row["tilepath"]
             (low, high), (least, most) = (interval(*next(figures(cell))) for cell in cells)

@@ -42,18 +42,21 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     script.main(tmp_path / "graphs")
     drawn = sorted(path.name for path in (tmp_path / "graphs").iterdir())
     assert drawn == sorted(path.name for path in (GALLERY / "graphs").iterdir())
-    texts = [(ROOT / "docs" / page).read_text() for page in ("graphs.md", "tutorials/euler.md")]
+    texts = [(ROOT / "docs" / page).read_text() for page in ("graph-pictures.md", "tutorials/euler.md")]
     assert {*re.findall(r"gallery/graphs/(.*?)\)", "".join(texts))} == {*drawn}
 
 
-@pytest.mark.parametrize("name", ["flows.md", "graphs.md", "maps.md"])
+OWN = ["flows", "graph-measures", "graph-pictures", "graphs", "map-clustering", "map-python", "maps"]
+
+
+@pytest.mark.parametrize("name", [f"{name}.md" for name in OWN])
 def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pages.run(ROOT / "docs" / name)
 
 
 LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
-LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md")]
+LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md"), Path("docs/routes.md")]
 LONG = [pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow) for name in ("closures", "hierarchy", "tables")]
 
 

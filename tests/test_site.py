@@ -80,9 +80,8 @@ def test_the_site(tmp_path):
         assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
-    clusters = (site / "clusters.html").read_text()
-    clusters = re.sub("</?span[^>]*>", "", clusters)
-    assert "distances.zarr\n\n# Two of the GPUs." in clusters  # a comment belongs to the command below
+    gpus = re.sub("</?span[^>]*>", "", (site / "gpus.html").read_text())
+    assert "distances.zarr\n\n# Two of the GPUs." in gpus  # a comment belongs to the command below
     roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
     assert "--within T[UNIT]" in re.sub(r"\s+", " ", roads)  # as in --help
     assert roads.count("Where to compute") == 2  # of hierarchy and od; folded up
@@ -192,7 +191,7 @@ def test_how_fast_compares_all_columns_on_a_telephone(site, browser):
         browser.open(f"{address}/how-fast.html")
         hidden = browser.value("[...document.querySelectorAll('table')].map(t => t.scrollWidth - t.clientWidth)")
         tasks = browser.value("[...document.querySelectorAll('td:first-child')].map(task => task.clientWidth)")
-    assert len(hidden) == 5
+    assert len(hidden) == 8
     assert set(hidden) == {0}
     assert min(tasks) > 300  # above the other cells of the row
 
@@ -200,7 +199,7 @@ def test_how_fast_compares_all_columns_on_a_telephone(site, browser):
 @pytest.mark.slow
 @needs_a_browser
 @pytest.mark.parametrize(
-    ("word", "page"), [("node", "glossary"), ("neuron", "glossary"), ("isochrone", "roads"), ("all_pairs", "paths")]
+    ("word", "page"), [("node", "glossary"), ("neuron", "glossary"), ("isochrone", "routes"), ("all_pairs", "paths")]
 )
 def test_a_search_finds_the_words_of_readers(site, browser, word, page):
     browser.window(1280, 900)

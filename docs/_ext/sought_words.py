@@ -14,7 +14,6 @@ from sphinx.errors import ExtensionError
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
     "choose": {
-        "Maps and circuits": ["10 million cells", "million cells", "millions of cells"],
         "Special cases": [
             *(
                 "integer overflow",
@@ -27,21 +26,12 @@ WORDS = {
             ),
         ],
     },
-    "clusters": {
-        "Containers": ["Docker", "Apptainer", "Singularity"],
-        "Five ways to a cluster": ["MPI", "mpirun"],
-        "Several GPUs of one machine": [
-            *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
-            *("CUDA_VISIBLE_DEVICES", "choose a GPU"),
-        ],
-        "Slurm": [
-            *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
-        ],
-        "Job arrays": ["job arrays", "job array"],
-        "What 16 GPUs bring": ["16 GPUs"],
-        "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
+    "clusters": {"Five ways to a cluster": ["MPI", "mpirun", "NCCL"]},
+    "closures": {
+        "Closed roads": ["road closures", "what if"],
+        "Other weights": ["time of day", "rush hour", "change weights", "traffic"],
+        "What closes a road": ["close a road"],
     },
-    "closures": {"Closed roads": ["road closures", "what if"], "What closes a road": ["close a road"]},
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
     "coming-from/scipy": {"Measured": ["csgraph speed", "scipy.sparse.csgraph speed"]},
     "coming-from/networkx": {"Measured": ["NetworkX speed", "igraph speed"]},
@@ -49,7 +39,14 @@ WORDS = {
         "Measured": ["OSMnx speed", "pandana speed"],
         "The network": ["load OSMnx", "load OSMnx graph"],
     },
+    "gpus": {
+        "Several GPUs of one machine": [
+            *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
+            *("CUDA_VISIBLE_DEVICES", "choose a GPU"),
+        ],
+    },
     "how-fast": {
+        "tilepath alone: maps and circuits": ["10 million cells", "million cells", "millions of cells"],
         "How fast": [
             *("performance", "benchmark", "speed", "hardware"),
             *("comparison", "comparison with other libraries", "compare", "SciPy speed"),
@@ -59,7 +56,7 @@ WORDS = {
     "index": {"What you can rely on": ["precision", "accuracy", "exact"]},
     "install": {
         "Cite": ["BibTeX", "citation"],
-        "GPUs and CUDA": ["driver", "compute capability"],
+        "GPUs and CUDA": ["driver", "compute capability", "AMD", "ROCm"],
         "Install": ["conda", "pip", "PyPI", "Windows", "macOS"],
         "Report a bug": ["bug report", "bug", "issue", "contact"],
         "Versions and compatibility": [
@@ -68,22 +65,29 @@ WORDS = {
             *("dependencies", "requirements", "Python version", "NumPy version", "first use", "compile"),
         ],
     },
+    "map-python": {
+        "Choose parameters by cross-validation": ["GridSearchCV"],
+        "Maps in Python": ["sklearn"],
+        "Save and load a map": ["save model", "load model", "pickle", "save a map"],
+    },
     "maps": {
         "Choosing a size": ["map size", "number of units"],
-        "From a table to clusters": ["U-matrix"],
         "How many epochs": ["epochs"],
-        "In Python": ["sklearn"],
-        "Scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
+        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN", "categorical", "categories"],
+        "Train a map of a table": ["U-matrix"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
         "The same map again": ["random seed", "seed", "random_state"],
+        "Time, memory and devices": ["out of core training", "larger than memory samples"],
     },
+    "networkx": {"Functions": ["closeness", "closeness centrality"]},
     "out-of-core": {"Disk": ["disk space", "disk space estimate"]},
     "reference/stores": {"R and Julia": ["R", "Julia", "read in R", "read zarr in R", "read results in R"]},
     "reliability": {
         "How to check a result": [
             *("trust", "trust results", "trust the results", "correctness", "validate", "validation"),
-            *("verify result", "verify results", "verify result correctness", "proof", "prove"),
+            *("verify result", "verify results", "verify result correctness", "proof", "prove", "verify", "checksum"),
         ],
+        "Stop and resume": ["resume", "continue", "killed"],
         "The same bits": [
             "reproducible",
             "reproducibility",
@@ -96,22 +100,35 @@ WORDS = {
     },
     "roads": {
         "Default weights": ["default weight", "choose a weight"],
-        "Isochrones": ["minutes", "service area", "catchment area"],
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
         "OpenStreetMap": [
             *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
         ],
-        "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
+    "routes": {
+        "Routes": ["LineString", "route geometry"],
+        "Isochrones": ["minutes", "service area", "catchment area"],
+        "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
+    },
+    "slurm": {
+        "Containers": ["Docker", "Apptainer", "Singularity"],
+        "Job arrays": ["job arrays", "job array"],
+        "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
+        "Run a command on several nodes": [
+            *("job script", "multi-node", "several nodes", "multiple nodes", "slurm multiple nodes", "sbatch"),
+        ],
+        "What 16 GPUs bring": ["16 GPUs"],
+    },
     "tables": {
+        "Places: origins, destinations, pairs": ["snap", "snapping", "zones", "centroids"],
         "Columns, units and limits": ["units"],
         "From origins to destinations": [
             *("travel times", "travel time matrix", "travel time table", "table of travel times"),
-            *("OD matrix", "nearest facility", "closest facility", "nearest facilities"),
+            *("OD matrix", "nearest facility", "closest facility", "nearest facilities", "k nearest"),
+            *("GTFS", "transit", "public transport"),
         ],
     },
-    "usage": {"All distances": ["verify", "checksum"], "Stop and resume": ["resume", "continue", "killed"]},
 }
 
 

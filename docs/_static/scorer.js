@@ -13,7 +13,7 @@ var Scorer = {
   score: (result) => {
     const [page, title, anchor, , score, , kind] = result;
     if (kind === "index" && page !== "glossary") result[1] = withSection(page, title, anchor);
-    if (kind !== "index" && /^(architecture|articles|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|minplus|reliability|scaling|super-stages|training)$/.test(page))
+    if (kind !== "index" && /^(architecture|articles|benchmarks|butterfly|changelog|contributing|cpu|documents|engines|euler|failures|minplus|scaling|super-stages|training)$/.test(page))
       return score / 20;
     if (page === "glossary") {
       if (kind === "index") return 0; // the same term again, without its name

@@ -1,4 +1,4 @@
-"""The tables of estimates in docs/out-of-core.md and docs/clusters.md have the numbers of the planner."""
+"""The tables of estimates in docs/out-of-core.md and docs/slurm.md have the numbers of the planner."""
 
 import re
 from dataclasses import dataclass, replace
@@ -77,7 +77,7 @@ def test_the_table_of_the_page_has_the_numbers_of_the_planner():
 
 @pytest.mark.parametrize(("column", "count", "hosts"), [(0, 1, 1), (1, 4, 1), (2, 16, 4)])
 def test_the_predictions_for_a_cluster_are_those_of_the_planner(column, count, hosts):
-    found = {name: cells[column] for name, cells in rows("clusters.md") if len(cells) == 3}
+    found = {name: cells[column] for name, cells in rows("slurm.md") if len(cells) == 3}
     facts = [replace(GPU, address=f"w{i}", host=f"h{i * hosts // count}") for i in range(count)]
     request = Request(job_of(100_000), None, None, 60.0, facts, None)
     arithmetic = in_memory.arithmetic_seconds(make_layout(100_000, count, 4), 4, GPU.rate, hosts == 1)
