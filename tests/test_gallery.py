@@ -57,7 +57,10 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
 
 LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
 LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md"), Path("docs/routes.md")]
-LONG = [pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow) for name in ("closures", "hierarchy", "tables")]
+LONG = [
+    pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow)
+    for name in ("closures", "hierarchy", "start", "tables")
+]
 
 
 def enter_folder(page, root, monkeypatch):
