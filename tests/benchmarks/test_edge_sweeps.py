@@ -111,19 +111,21 @@ def test_without_edges(cupy):
     assert distances.tolist() == [np.inf, 0, np.inf]
 
 
-SMALL_GRAPH = sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_factor=3)))
+@pytest.fixture(scope="module")
+def small_graph():
+    return sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_factor=3)))
 
 
 @pytest.mark.parametrize("entry", ["dijkstra_serial", "dijkstra_parallel"])
-def test_the_textbook_on_a_gpu(cupy, entry):
-    distances = reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in SMALL_GRAPH], 3, entry)
-    np.testing.assert_array_equal(np.asarray(distances), dijkstra(*SMALL_GRAPH, 3)[0])
+def test_the_textbook_on_a_gpu(cupy, small_graph, entry):
+    distances = reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in small_graph], 3, entry)
+    np.testing.assert_array_equal(np.asarray(distances), dijkstra(*small_graph, 3)[0])
 
 
 @pytest.mark.parametrize("by_butterfly", [False, True])
-def test_the_textbook_on_a_cpu(by_butterfly):
-    distances = reduction.textbook_on_cpu(SMALL_GRAPH, 3, by_butterfly)
-    np.testing.assert_array_equal(distances, dijkstra(*SMALL_GRAPH, 3)[0])
+def test_the_textbook_on_a_cpu(small_graph, by_butterfly):
+    distances = reduction.textbook_on_cpu(small_graph, 3, by_butterfly)
+    np.testing.assert_array_equal(distances, dijkstra(*small_graph, 3)[0])
 
 
 @pytest.mark.parametrize(
