@@ -83,6 +83,12 @@ class TestInProcess:
         with start("cpu") as client:
             assert client.run_on_scheduler(in_scheduler) == SCHEDULER
 
+    def test_a_worker_is_not_lost_when_the_process_was_suspended(self):
+        with start("cpu") as client:
+            scheduler = client.cluster.scheduler
+            assert scheduler.worker_ttl is None
+            assert "worker-ttl" not in scheduler.periodic_callbacks
+
     def test_the_configuration_of_this_process_is_left_alone(self):
         before = dask.config.get("distributed")
         with start("cpu"):
@@ -151,6 +157,7 @@ class TestProcesses:
         impatient = dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"})
         with impatient, start("cpu", workers=2, processes=True, memory_limit="8 GiB") as client:
             assert client.run_on_scheduler(in_scheduler) == SCHEDULER
+            assert client.cluster.scheduler.worker_ttl == 20
             first = client.run(in_worker)
             pids = {worker["pid"] for worker in first.values()}
             assert len(pids) == 2
