@@ -97,7 +97,6 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
     farthest = infinity if limit is None else limit
     threads = threads_for(_WORK * graph.n)
     rings, relaxed = rings_of(threads), np.zeros(graph.n, np.uint8)
-    bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
     vertices = vertices.astype(np.int32)
     period, taken = max(1, graph.n // (8 * threads)), []
 
@@ -105,13 +104,13 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
         some = RING + _SOME * (profile.longest + 4)  # most vertices that are put in at once
         room = chunks_of(some)
         found, per_distance = np.empty(some, distances.dtype), profile.per_distance
-        scratch = np.empty(some, np.int32), found, found.view(bits.dtype), np.empty(RING, np.int32)
+        scratch = np.empty(some, np.int32), found, np.empty(RING, np.int32)
         queue, counts = np.empty(_SOME, np.int32), np.zeros(4, np.int64)
         starts = vertices if me == 0 else vertices[:0]
         counts[_ACTIVE] = me == 0
         wheel = empty_wheel(max(_CHUNKS, room + chunks_of(len(starts))))
         while not _turn(
-            graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed, starts,
+            graph.indptr, profile.stops, graph.indices, graph.weights, distances, relaxed, starts,
             distances[starts], per_distance, farthest, profile.leaves, period, *wheel, *rings, me, *scratch, queue,
             counts, room,
         ):  # fmt: skip
@@ -155,8 +154,8 @@ def _profile(graph: Any) -> _Profile:
 
 @entry
 def _turn(
-    indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
-    held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, found_bits, due, queue,
+    indptr, stops, indices, weights, distances, relaxed, starts, begins, per_distance, farthest, leaves, period,
+    held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, due, queue,
     counts, room,
 ):  # fmt: skip
     """Do the work of one thread, and return whether all threads are done; `starts` are put in first.
@@ -167,10 +166,10 @@ def _turn(
     threads, waited, last = levels.size, 0, indices.size - 1
     vertices, given, count = elements(starts), elements(begins), starts.size
     indptr, stops, indices, weights = elements(indptr), elements(stops), elements(indices), elements(weights)
-    distances, bits, relaxed = elements(distances), elements(bits), elements(relaxed)
+    distances, relaxed = elements(distances), elements(relaxed)
     held, following, places, numbers = elements(held), elements(following), elements(places), elements(numbers)
     ring_vertices, ends, levels, active = elements(ring_vertices), elements(ends), elements(levels), elements(active)
-    heads, found, found_bits, due = elements(heads), elements(found), elements(found_bits), elements(due)
+    heads, found, due = elements(heads), elements(found), elements(due)
     queue, counts = elements(queue), elements(counts)
     while True:
         put(held, following, places, numbers, vertices, given, count, per_distance, indptr)
@@ -219,7 +218,7 @@ def _turn(
             continue
         counts[_ACTIVE], waited = 1, 0
         count, repeated = _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found)
-        count = _lower(distances, bits, threads > 1, farthest, leaves, heads, found, found_bits, count)
+        count = _lower(distances, threads > 1, farthest, leaves, heads, found, count)
         counts[_TAKEN] += size
         counts[_AGAIN] += repeated
 
@@ -253,7 +252,7 @@ def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, siz
 
 
 @inner
-def _lower(distances, bits, shared, farthest, leaves, heads, found, found_bits, count):
+def _lower(distances, shared, farthest, leaves, heads, found, count):
     """Lower the distances of the heads. Keep the heads that have to relax their arcs, and return their number."""
     kept = 0
     for i in range(count):
@@ -263,7 +262,7 @@ def _lower(distances, bits, shared, farthest, leaves, heads, found, found_bits, 
             continue
         if not shared:
             distances[head] = distance
-        elif lower(bits, head, found_bits[i]) <= found_bits[i]:
+        elif lower(distances, head, distance) <= distance:
             continue
         heads[kept], found[kept] = head, distance
         kept += (head < leaves) & (distance <= farthest)
