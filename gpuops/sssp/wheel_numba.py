@@ -5,9 +5,11 @@ of a bucket are taken out, their arcs are relaxed, and heads that came nearer ar
 vertex is left in this bucket. Then the next bucket opens.
 
 Each thread has its own wheel, and there are no barriers. The vertices that a thread has taken out lie in a ring
-(`gpuops.sssp.rings_numba`). A thread whose next bucket is farther than the vertices in another ring takes some of
-these, and puts the heads that came nearer into its own wheel. Distances only fall, by atomic minima, and a thread that
-lowers a distance puts the vertex into its wheel. So at the end no arc improves a distance, whatever the threads did.
+(`gpuops.sssp.rings_numba`). A thread whose next bucket is some buckets farther than the vertices in another ring takes
+some of these, and puts the heads that came nearer into its own wheel. Threads do not take vertices for the lead of a
+bucket or two: a thread that works next to vertices of another thread has to fetch their distances from its caches.
+Distances only fall, by atomic minima, and a thread that lowers a distance puts the vertex into its wheel. So at the end
+no arc improves a distance, whatever the threads did.
 
 The time goes into branches that the processor predicts badly, and into waiting for memory. So loops avoid branches: a
 row is relaxed four arcs at a time, and the last arc is repeated to complete four. Every head is written to the list of
@@ -55,8 +57,10 @@ from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 _DEGREE, _HUB = 8, 32
 _WIDTH = 0.5  # first width of a bucket, in median weights
 _REPEATED = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
+_SAMPLED = 16  # one of so many vertices is counted when it repeats: all of their marks would not stay in the caches
 _IDLE = 16  # buckets are doubled if a greater number is empty for each vertex that relaxes its arcs
 _PASSED = 1024  # fewer empty buckets do not count
+_LEAD = 3  # a thread takes vertices from another thread if its next bucket is more buckets ahead of them
 _AHEAD = 8  # a thread waits if its next bucket is more buckets ahead of another thread
 _CHUNKS = 4096  # chunks of a new wheel
 _SOME = 32  # vertices that are relaxed together
@@ -96,7 +100,7 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
         vertices = vertices[:0]  # compiled code reads at least one arc for each vertex
     farthest = infinity if limit is None else limit
     threads = threads_for(_WORK * graph.n)
-    rings, relaxed = rings_of(threads), np.zeros(graph.n, np.uint8)
+    rings, relaxed = rings_of(threads), np.zeros(graph.n // _SAMPLED + 1, np.uint8)
     vertices = vertices.astype(np.int32)
     period, taken = max(1, graph.n // (8 * threads)), []
 
@@ -186,7 +190,7 @@ def _turn(
                 level = numbers[BASE] / per_distance
             levels[me] = level
             if threads > 1:
-                victim = richest(ends, levels, threads, me, level)
+                victim = richest(ends, levels, threads, me, level - _LEAD / per_distance)
                 if victim >= 0:
                     change = 0 if counts[_ACTIVE] else 1
                     add(active, 0, change)
@@ -225,7 +229,10 @@ def _turn(
 
 @inner
 def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found):
-    """Find the heads that come nearer, and their new distances; return their number, and that of repeated vertices."""
+    """Find the heads that come nearer, and their new distances; return their number.
+
+    Returns also the number of repeated vertices, estimated from a sample.
+    """
     count, repeated = 0, 0
     for i in range(size):
         rolled()
@@ -236,8 +243,9 @@ def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, siz
     for i in range(size):
         rolled()
         tail = queue[i]
-        repeated += relaxed[tail]
-        relaxed[tail] = 1
+        if tail & (_SAMPLED - 1) == 0:
+            repeated += _SAMPLED * relaxed[tail // _SAMPLED]
+            relaxed[tail // _SAMPLED] = 1
         distance, start, end = distances[tail], indptr[tail], stops[tail]
         while start < end:
             for k in range(4):
