@@ -275,10 +275,10 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
         distance = distances[tail]
         for arc in range(indptr[tail] + cursor[tail], indptr[tail + 1]):
             nearer, head = distance + weights[arc], indices[arc]
-            if nearer < distances[head]:
-                distances[head] = nearer
-                if potentials is not None and less(nearer, head, potentials) <= last:
-                    late[head] = _LATE
+            known = distances[head]
+            distances[head] = nearer if nearer < known else known  # a branch here would often be mispredicted
+            if potentials is not None and nearer < known and less(nearer, head, potentials) <= last:
+                late[head] = _LATE
 
 
 # --- Pull -------------------------------------------------------------------------------------------------------------
