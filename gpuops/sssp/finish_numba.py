@@ -1,12 +1,13 @@
-"""The end of a search by windows and pulls on a CPU, without potentials: all threads share all steps of it.
+"""The end of a search by windows and pulls on a CPU, without potentials. All threads share each step.
 
 1. Pulls, until few vertices come nearer (`gpuops.sssp.search_numba`).
 2. Pushes, pass by pass: each vertex that came nearer relaxes all its arcs, until no vertex comes nearer. Distances fall
-   by atomic minima. A thread that lowers a distance marks the vertex afterwards, and a thread that relaxes the arcs of a
-   vertex takes the mark away before. So a vertex whose distance falls meanwhile keeps a mark.
+   by atomic minima. A thread that lowers a distance marks the vertex afterwards, and a thread that relaxes the arcs of
+   a vertex first takes the mark away. So a vertex whose distance falls meanwhile keeps a mark.
 3. The distances are gathered in the original numbering.
 
-Each thread returns to Python only once: sixteen threads that do so need a millisecond.
+Each thread returns to Python once, at the end. A return of sixteen threads takes a millisecond, as they need Python's
+global interpreter lock one after the other.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _NO_LIMIT = 2**62
 
 
 def finish(graph: Any, distances: np.ndarray, floor: Any, last: Any, outside: np.ndarray) -> int:
-    """Make distances final, as they are when pulls are due, and return the number of passes.
+    """Make distances final from the time on when pulls are due, and return the number of passes.
 
-    `floor` and `last` are those of `pull`. `outside` takes the distances in the original numbering, if it has n
-    elements; it may have none.
+    `floor` and `last` are those of `pull`. `outside` has n elements and receives the distances in the original
+    numbering, or it has none.
     """
     words = np.zeros(-(-graph.n // _WORD), np.uint64)
     marks, counters = words.view(np.uint8)[: graph.n], (new_counters(), new_counters())

@@ -10,7 +10,8 @@ Rows of arcs are sorted by ascending weight, and most arcs are never read:
   unsettled vertex takes the minimum over its own incoming arcs from reached vertices. It reads arcs only as long as
   their weights can still improve its distance, which takes few arcs. All threads pull, each for a range of vertices. A
   distance that another thread changes meanwhile is an upper bound before and after the change. A pass that changes no
-  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again.
+  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again: by
+  windows if there are potentials, else by all threads (`gpuops.sssp.finish_numba`).
 
 On R-MAT graphs a twentieth of the arcs is read. On grids and roads hardly any arc is held back, so there are no pulls.
 
@@ -285,7 +286,12 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
 
 
 def pull(
-    graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any, late: np.ndarray | None = None,
+    graph: Any,
+    rows: Callable[..., Any],
+    distances: np.ndarray,
+    floor: Any,
+    last: Any,
+    late: np.ndarray | None = None,
     *more: Any,
 ) -> tuple[np.ndarray, int]:
     """Let unsettled vertices look for nearer tails, pass by pass, until few vertices find one.
@@ -333,7 +339,10 @@ def pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, last, infinity,
     cuts, counters, few, most,
 ):  # fmt: skip
-    """Pull ranges of vertices, pass by pass, with other threads that do the same."""
+    """Pull ranges of vertices, pass by pass, with other threads that do the same.
+
+    The rows of a block of vertices are prefetched together, and then the distances of their first tails.
+    """
     ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
     heads = np.empty(_BLOCK, np.int32)
     while True:
