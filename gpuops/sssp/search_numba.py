@@ -10,7 +10,8 @@ Rows of arcs are sorted by ascending weight, and most arcs are never read:
   unsettled vertex takes the minimum over its own incoming arcs from reached vertices. It reads arcs only as long as
   their weights can still improve its distance, which takes few arcs. All threads pull, each for a range of vertices. A
   distance that another thread changes meanwhile is an upper bound before and after the change. A pass that changes no
-  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again.
+  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again: by
+  windows if there are potentials, else by all threads (`gpuops.sssp.finish_numba`).
 
 On R-MAT graphs a twentieth of the arcs is read. On grids and roads hardly any arc is held back, so there are no pulls.
 
@@ -33,6 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops._atomics import prefetch
 from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all, threads_for
 from gpuops.numbers import outside_infinity
@@ -55,6 +57,7 @@ _MOST, _NO_LIMIT = 32, 2**62  # a search with potentials gives up after it has r
 _PASSES = 64  # most passes of pulls
 _ROUNDING = 2.0**-48  # relative error of a few sums in float64
 _LATE = 2  # mark of a late vertex
+_BLOCK = 64  # vertices of a pull whose rows are prefetched together
 
 
 # --- Push -------------------------------------------------------------------------------------------------------------
@@ -147,7 +150,7 @@ class Search:
             if count < len(places) or some >= len(keys):
                 break
             some *= 16
-        self.late = np.zeros(graph.n, np.uint8)
+        self.late = None if graph.potentials is None else np.zeros(graph.n, np.uint8)
         _let_go(
             graph.indptr, graph.indices, graph.weights, graph.potentials, self.distances, self.cursor, nearest[:count],
             self.last, self.late,
@@ -273,17 +276,23 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
         distance = distances[tail]
         for arc in range(indptr[tail] + cursor[tail], indptr[tail + 1]):
             nearer, head = distance + weights[arc], indices[arc]
-            if nearer < distances[head]:
-                distances[head] = nearer
-                if potentials is not None and less(nearer, head, potentials) <= last:
-                    late[head] = _LATE
+            known = distances[head]
+            distances[head] = nearer if nearer < known else known  # a branch here would often be mispredicted
+            if potentials is not None and nearer < known and less(nearer, head, potentials) <= last:
+                late[head] = _LATE
 
 
 # --- Pull -------------------------------------------------------------------------------------------------------------
 
 
 def pull(
-    graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any, late: np.ndarray | None = None
+    graph: Any,
+    rows: Callable[..., Any],
+    distances: np.ndarray,
+    floor: Any,
+    last: Any,
+    late: np.ndarray | None = None,
+    *more: Any,
 ) -> tuple[np.ndarray, int]:
     """Let unsettled vertices look for nearer tails, pass by pass, until few vertices find one.
 
@@ -295,6 +304,7 @@ def pull(
     floor : no tail with a smaller key can improve a distance
     last : distances with keys up to `last` are final, except the distances of late vertices
     late : (n,) uint8, the late vertices, as `Search.late`; changed in place
+    more : further arguments of `rows`
 
     Returns
     -------
@@ -313,7 +323,7 @@ def pull(
     counters, relaxations = new_counters(), _GATHER * graph.n
 
     def work(_: int) -> None:
-        rows(*arrays, distances, changed, floors, last, infinity, given.cuts, counters, _FEW, _PASSES)
+        rows(*arrays, distances, changed, floors, last, infinity, given.cuts, counters, _FEW, _PASSES, *more)
 
     for_all(work, range(threads_for(relaxations)), relaxations)
     return changed, passes_done(counters)
@@ -329,36 +339,58 @@ def pull_rows(
     in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, last, infinity,
     cuts, counters, few, most,
 ):  # fmt: skip
-    """Pull ranges of vertices, pass by pass, with other threads that do the same."""
+    """Pull ranges of vertices, pass by pass, with other threads that do the same.
+
+    The rows of a block of vertices are prefetched together, and then the distances of their first tails.
+    """
     ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
+    heads = np.empty(_BLOCK, np.int32)
     while True:
         number = next_range(counters, ranges, number, unsettled, nearer, few, most)
         if number < 0:
             return
-        place = number % ranges
-        unsettled, nearer = _pull_range(
-            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
-            floors[min(number // ranges, 1)], last, infinity, cuts[place], cuts[place + 1],
-        )  # fmt: skip
+        place, floor = number % ranges, floors[min(number // ranges, 1)]
+        unsettled, nearer = 0, 0
+        for start in range(cuts[place], cuts[place + 1], _BLOCK):
+            end = min(start + _BLOCK, cuts[place + 1])
+            more, count = _find(in_lightest, potentials, distances, changed, floor, last, start, end, heads)
+            unsettled += more
+            nearer += _pull(
+                in_indptr, in_indices, in_weights, potentials, through, distances, changed, floor, last, infinity,
+                heads, count,
+            )  # fmt: skip
 
 
 @inner
-def _pull_range(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
-    first_vertex, last_vertex,
-):  # fmt: skip
-    """Pull a range of vertices; return the number of unsettled vertices, and the number that came nearer."""
-    unsettled, nearer = 0, 0
-    for head in range(first_vertex, last_vertex):
+def _find(in_lightest, potentials, distances, changed, floor, last, start, end, heads):
+    """List the vertices that may come nearer; return the number of unsettled vertices, and that of listed ones."""
+    unsettled, count = 0, 0
+    for head in range(start, end):
         known = distances[head]
         if changed[head] != _LATE:
             changed[head] = 0
-        if less(known, head, potentials) <= last:
-            continue
-        unsettled += 1
-        if floor + in_lightest[head] >= known:
-            continue
-        best = known
+        is_open = less(known, head, potentials) > last
+        unsettled += is_open
+        heads[count] = head
+        count += is_open & (floor + in_lightest[head] < known)
+    return unsettled, count
+
+
+@inner
+def _pull(
+    in_indptr, in_indices, in_weights, potentials, through, distances, changed, floor, last, infinity, heads, count
+):  # fmt: skip
+    """Pull the listed vertices, which all have arcs; return the number that came nearer."""
+    nearer = 0
+    for i in range(count):
+        row = in_indptr[heads[i]]
+        prefetch(in_indices, row)
+        prefetch(in_weights, row)
+    for i in range(count):
+        prefetch(distances, in_indices[in_indptr[heads[i]]])
+    for i in range(count):
+        head = heads[i]
+        best = known = distances[head]
         for arc in range(in_indptr[head], in_indptr[head + 1]):
             weight, tail = in_weights[arc], in_indices[arc]
             if floor + _plus(weight, tail, potentials) >= best:
@@ -373,4 +405,4 @@ def _pull_range(
             late = potentials is not None and less(best, head, potentials) <= last
             changed[head] = _LATE if late else max(changed[head], np.uint8(1))
             nearer += 1
-    return unsettled, nearer
+    return nearer

@@ -969,21 +969,45 @@ def test_a_one_way_street_leads_on(dtype, source):
     np.testing.assert_array_equal(shortest_distances(graph, [source]), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
+@pytest.fixture
+def four_threads(monkeypatch):
+    """Four threads share every step, however short."""
+    monkeypatch.setattr("gpuops._threads._SERIAL_RELAXATIONS", 1)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
+    with ThreadPoolExecutor(4) as pool:
+        monkeypatch.setattr("gpuops._threads._pool", lambda: pool)
+        yield
+
+
+@dtypes
+def test_threads_find_what_one_thread_finds(dtype, request):
     """Threads that take vertices from each other, on grids with weights of zero and leaves: to the bit."""
     grid = Grid(90, weights="integers", missing=0.8, seed=4)
     indptr, indices, weights = csr(grid)
     graph = laid_out(np, (indptr, indices, (weights * (weights > 100)).astype(dtype)), "undirected")
     sources = range(0, graph.n, 400)
     alone = [shortest_distances(graph, [source]) for source in sources]
-    monkeypatch.setattr("gpuops._threads._SERIAL_RELAXATIONS", 1)
-    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
-    with ThreadPoolExecutor(4) as pool:
-        monkeypatch.setattr("gpuops._threads._pool", lambda: pool)
-        for source, distances in zip(sources, alone, strict=True):
-            np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
-            np.testing.assert_array_equal(distances, by_windows(graph, [source]))
+    request.getfixturevalue("four_threads")
+    for source, distances in zip(sources, alone, strict=True):
+        np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
+        np.testing.assert_array_equal(distances, by_windows(graph, [source]))
+
+
+@dtypes
+@pytest.mark.parametrize("few", [0, 0.9])
+@pytest.mark.parametrize("share", [1, 0.9])
+def test_threads_that_pull_and_push_find_what_windows_find(dtype, few, share, four_threads, monkeypatch):
+    """All is left to the pulls, or most to the pushes after one pass of pulls. A share of the vertices is open."""
+    indptr, heads, weights = csr(RMat(11, seed=2, weights="integers"))
+    weights = (weights / (1 if dtype == "int32" else 7)).astype(dtype)
+    through = np.random.default_rng(1).random(len(indptr) - 1) < share
+    graph = laid_out(np, (indptr, heads, weights), "directed", through)
+    sources = np.flatnonzero(np.diff(indptr) > 9)[::150]
+    expected = [by_windows(graph, [source]) for source in sources]
+    monkeypatch.setattr(search_numba, "_FEW", few)
+    monkeypatch.setattr(search_numba.Search, "go_on_from", None)  # no windows after the pulls
+    for source, distances in zip(sources, expected, strict=True):
+        np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
 
 
 def test_a_wheel_grows_and_changes_its_width():
