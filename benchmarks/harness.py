@@ -65,18 +65,17 @@ class Bench:
         seconds: list[float],
         *,
         verified: str,
-        relaxations: int = 0,
-        bytes_moved: int = 0,
+        work: tuple[float, str] = (1, "calls"),
         rate_of: tuple[float, str] | None = None,
         limit: str | None = None,
         **facts: Any,
     ) -> float:
-        """Keep and print a record of timed calls. Returns the rate per second, of `rate_of`, relaxations or bytes."""
+        """Keep and print a record of timed calls. Returns the rate per second.
+
+        The rate is the `work` of a call, with its unit, over the median; `rate_of` gives another rate, with its unit.
+        """
         median = statistics.median(seconds)
-        if rate_of is not None:
-            rate, unit = rate_of
-        else:
-            rate, unit = (relaxations / median, "relaxations") if relaxations else (bytes_moved / median, "bytes")
+        rate, unit = rate_of or (work[0] / median, work[1])
         record = {
             "case": case,
             "seconds": {"median": median, "min": min(seconds), "max": max(seconds), "repeats": len(seconds)},

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import statistics
 import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -96,7 +95,7 @@ class Town:
             self.bench.record(
                 case,
                 each,
-                rate_of=(counts[name] / statistics.median(each), "rows"),
+                work=(counts[name], "rows"),
                 verified="SciPy's Dijkstra from every vertex" if ours else "NetworkX's Dijkstra from every school",
                 sizes=self.sizes,
                 **facts,
@@ -141,11 +140,10 @@ class Town:
             growths = (_all_distances(closed, homes) - self.distances[homes])[:, schools]
             growths = growths[np.isfinite(growths) & (growths > 1e-3)]
             np.testing.assert_allclose(found["total"][row], growths.sum(), rtol=1e-3, atol=0.1)
-        seconds = [self.bench.seconds(run) for _ in range(self.bench.repeats)]
-        self.bench.record(
+        self.bench.time(
             f"criticality of {ROADS} roads for {len(self.homes)} x {len(self.schools)}",
-            seconds,
-            rate_of=(ROADS / statistics.median(seconds), "roads"),
+            run,
+            work=(ROADS, "roads"),
             verified=f"{COMPARED} roads closed in the graph, SciPy's Dijkstra",
             sizes=self.sizes,
         )
@@ -209,11 +207,10 @@ def _large(bench: Bench, folder: Path) -> None:
     found = run().reshape(ROWS, COLUMNS)
     expected = _all_distances(graph, origins[:COMPARED])[:, destinations]
     np.testing.assert_allclose(found[:COMPARED], expected, rtol=1e-5)
-    seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-    bench.record(
+    bench.time(
         f"table {ROWS:,} x {COLUMNS:,}, a generated road network of {LARGE} x {LARGE} crossings",
-        seconds,
-        rate_of=(ROWS * COLUMNS / statistics.median(seconds), "rows"),
+        run,
+        work=(ROWS * COLUMNS, "rows"),
         verified=f"{COMPARED} origins by SciPy's Dijkstra",
         sizes={"n": graph.n, "m": graph.m, "origins": ROWS, "destinations": COLUMNS},
     )
@@ -236,7 +233,7 @@ def _largest(bench: Bench, folder: Path) -> None:
     bench.record(
         f"nearest {K} of {PLACES:,} for every vertex, a generated graph of {LARGEST:,} x {LARGEST:,} crossings",
         seconds,
-        rate_of=(graph.n / statistics.median(seconds), "vertices"),
+        work=(graph.n, "vertices"),
         verified=f"{COMPARED} vertices by SciPy's Dijkstra",
         sizes={"n": graph.n, "m": graph.m, "places": PLACES},
     )

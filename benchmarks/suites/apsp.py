@@ -85,7 +85,7 @@ def bench_product(bench: Bench) -> None:
         bench.time(
             f"product {m} x {m} x {p} {dtype} {sign}",
             lambda a=a, b=b, c=c, flag=nonnegative: minplus_update(c, a, b, out=c, nonnegative=flag),
-            relaxations=m * m * p,
+            work=(m * m * p, "relaxations"),
             verified="4 rows equal a broadcast product",
             limit=dtype if nonnegative else f"{dtype} signed",
             dtype=dtype,
@@ -118,7 +118,7 @@ def bench_limit(bench: Bench) -> None:
             rate = bench.time(
                 f"limit: one tile in the first-level cache, {dtype}",
                 run,
-                relaxations=threads * times * depth * ROWS * columns,
+                work=(threads * times * depth * ROWS * columns, "relaxations"),
                 verified="no result",
                 dtype=dtype,
             )
@@ -143,7 +143,7 @@ def bench_floyd_warshall(bench: Bench) -> None:
         bench.time(
             f"floyd_warshall n = {n} {dtype}",
             run,
-            relaxations=n**3,
+            work=(n**3, "relaxations"),
             verified="equals min over u of d[s, u] + w[u, v] on 8 rows",
             limit=dtype,
             dtype=dtype,
@@ -175,7 +175,7 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
             bench.record(
                 f"pipeline {name}, n = {graph.n}, m = {graph.m}, store to store",
                 [run_seconds for run_seconds, _ in turns],
-                relaxations=graph.n**2 * int(graph.through().sum()),
+                work=(graph.n**2 * int(graph.through().sum()), "relaxations"),
                 verified=f"certificate of {certificate.rows} rows",
                 sizes={"n": graph.n, "m": graph.m},
                 peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
@@ -231,7 +231,7 @@ def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
     tails = tails[arcs]
     first = np.flatnonzero(np.r_[True, (np.diff(tails) != 0) | (np.diff(indices[arcs]) != 0)])
     matrix = csr_array((weights[arcs][first].astype(float), (tails[first], indices[arcs][first])))
-    facts = {"relaxations": graph.n**3, "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
+    facts = {"work": (graph.n**3, "relaxations"), "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
     once, bench.repeats = bench.repeats, 1
     bench.time(f"SciPy floyd_warshall {name}", lambda: scipy_floyd_warshall(matrix), verified="peer", **facts)
     bench.repeats = once

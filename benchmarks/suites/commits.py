@@ -59,7 +59,7 @@ def measure(bench: Bench, folder: Path, n: int) -> None:
         bench.record(
             f"commit of {4 * n * n / 2**30:.3g} GiB, {how}",
             times,
-            bytes_moved=4 * n * n,
+            work=(4 * n * n, "bytes"),
             verified="the rows of a band, read back",
             sizes={"n": n, "bytes": 4 * n * n},
         )

@@ -174,7 +174,7 @@ def _time_all(
         bench.record(
             f"{generation.title}, n = {n}",
             times,
-            relaxations=n**3,
+            work=(n**3, "relaxations"),
             verified=verified,
             limit="float32" if generation.on_gpu else None,
             generation=generation.name,

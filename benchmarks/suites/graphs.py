@@ -182,7 +182,7 @@ class Case:
         self.bench.record(
             f"{title}, {self.kind}",
             seconds,
-            bytes_moved=bytes_moved,
+            work=(bytes_moved, "bytes"),
             limit="copy",
             sizes={"n": self.n, "arcs": self.m},
             **facts,
@@ -215,6 +215,6 @@ def _measure_copy_on_host(bench: Bench) -> None:
     bench.time(
         "limit: memory, copy by one thread",
         lambda: np.copyto(target, source),
-        bytes_moved=2 * source.size,
+        work=(2 * source.size, "bytes"),
         verified="no result",
     )

@@ -85,13 +85,10 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
         "verified": f"{CHECKED} rows equal SciPy's dijkstra",
         "sizes": {"n": n, "m": graph.m, "dtype": str(dtype), **vars(cost)},
         "table_bytes": cost.table_bytes(dtype, hierarchy.into is None),
-        "rate_of": None,
     }
 
     def time(case: str, run: Any, count: int, unit: str) -> None:
-        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-        once["rate_of"] = (count / float(np.median(seconds)), unit)
-        bench.record(f"{name}: {case}", seconds, **once)
+        bench.time(f"{name}: {case}", run, work=(count, unit), **once)
 
     time("order", lambda: hierarchy_order(indptr, indices, thorough=thorough), n, "vertices")
     time("structure", lambda: hierarchy_structure(indptr, indices, order), n, "vertices")

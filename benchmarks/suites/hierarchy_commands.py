@@ -85,10 +85,8 @@ class Commands:
 
     def record(self, case: str, seconds: float, peak: int, verified: str) -> None:
         sizes = {"n": NETWORKS[self.name].n}
-        rate = sizes["n"] / seconds, "vertices"
-        self.bench.record(
-            f"{self.name}: {case}", [seconds], rate_of=rate, verified=verified, sizes=sizes, peak_bytes=peak
-        )
+        work = sizes["n"], "vertices"
+        self.bench.record(f"{self.name}: {case}", [seconds], work=work, verified=verified, sizes=sizes, peak_bytes=peak)
 
     def _od(self, store: Path, out: str, origins: Path, *options: str) -> list:
         return [*TILEPATH, "od", store, self.folder / out, "--origins", origins, *options]

@@ -100,7 +100,7 @@ def _compared(
             seconds[who].append(bench.seconds(call))
     medians = {who: statistics.median(taken) for who, taken in seconds.items()}
     for who, taken in seconds.items():
-        rate = sizes["sources"] * sizes["m"] / medians[who], "arcs"
-        bench.record(f"{case}: {who}", taken, rate_of=rate, verified=verified, sizes=sizes)
+        work = sizes["sources"] * sizes["m"], "arcs"
+        bench.record(f"{case}: {who}", taken, work=work, verified=verified, sizes=sizes)
     other, own = medians
     return f"| {case} | {other} | {medians[other]:.3f} | {medians[own]:.3f} | {medians[other] / medians[own]:.1f} |"

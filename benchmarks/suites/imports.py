@@ -86,7 +86,7 @@ def measure(bench: Bench, source: Source, folder: Path) -> None:
     bench.record(
         source.title,
         seconds,
-        bytes_moved=file.stat().st_size,
+        work=(file.stat().st_size, "bytes"),
         verified="equals rows sorted by NumPy, and the names",
         processor_seconds=statistics.median(processor),
         peak_bytes=peak_memory(file, folder / "alone.zarr"),

@@ -10,7 +10,6 @@ Some rows are compared with SciPy's Dijkstra.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -45,8 +44,8 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
             path = Path(folder) / "hierarchy.zarr"
             seconds = bench.seconds(lambda: made.append(build_hierarchy(client, graph, path, progress=False)))
         sizes = {"n": graph.n, "m": graph.m}
-        rate = (graph.n / seconds, "vertices")
-        bench.record("hierarchy", [seconds], rate_of=rate, verified="by the tables below", sizes=sizes)
+        work = graph.n, "vertices"
+        bench.record("hierarchy", [seconds], work=work, verified="by the tables below", sizes=sizes)
         (store,), rng = made, np.random.default_rng(4)
         for kind, cases in (("table", SIZES), ("matrix", LARGEST)):
             for issue, (rows, columns) in cases.items():
@@ -62,11 +61,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                 expected = dijkstra(matrix, indices=ends[0][:COMPARED])[:, ends[1]]
                 np.testing.assert_allclose(found[:COMPARED], expected, rtol=1e-5)
                 del found
-                taken = [bench.seconds(ask) for _ in range(bench.repeats)]
-                bench.record(
+                bench.time(
                     f"{kind} {rows:,} x {columns:,} ({issue})",
-                    taken,
-                    rate_of=(rows * columns / statistics.median(taken), "pairs"),
+                    ask,
+                    work=(rows * columns, "pairs"),
                     verified=f"{COMPARED} origins by SciPy's Dijkstra",
                     sizes=sizes | {"origins": rows, "destinations": columns},
                 )

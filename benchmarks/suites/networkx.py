@@ -111,7 +111,7 @@ def _record(bench: Bench, title: str, graph: Any, way: str, times: list[Any], ve
     bench.record(
         f"{title}, {n} nodes, {way}",
         walls,
-        rate_of=(n / statistics.median(walls), "nodes"),
+        work=(n, "nodes"),
         verified=verified,
         function=title,
         sizes={"n": n, "edges": graph.number_of_edges()},

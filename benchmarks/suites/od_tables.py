@@ -115,7 +115,7 @@ class Tables:
         bench.record(
             f"{name}, workers {workers}",
             blocks[1:],
-            rate_of=(rows * columns / float(np.median(blocks[1:])), "pairs"),
+            work=(rows * columns, "pairs"),
             verified=f"{COMPARED} origins by SciPy's Dijkstra, bits equal for all numbers of workers here",
             sizes=sizes | {"workers": workers},
             whole_seconds=float(np.median(whole[1:])),

@@ -133,7 +133,7 @@ class Rows:
         budget = args.budget or n * n
         seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
         self.rate = self.bench.record(
-            f"in memory, {self._on()}n = {n}", seconds, relaxations=work, sizes={"n": n}, **self.facts
+            f"in memory, {self._on()}n = {n}", seconds, work=(work, "relaxations"), sizes={"n": n}, **self.facts
         )
         if not self.bench.gpu:
             self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
@@ -151,7 +151,7 @@ class Rows:
         budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
         facts = self.facts | limits | {"first_super_stage_seconds": first, "seconds_before": before}
         case = f"out of core, {self._on()}n = {graph.n}, {budgets}, {way}"
-        rate = self.bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **facts)
+        rate = self.bench.record(case, seconds, work=(work, "relaxations"), sizes={"n": graph.n}, **facts)
         added = {"of_the_rate_in_memory": rate / self.rate}
         said = f"{rate / self.rate:.1%} of the rate in memory"
         if way == "from the store":

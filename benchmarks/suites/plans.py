@@ -145,7 +145,7 @@ def measure(case: Case, folder: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "rate_of": (1 / seconds, "runs"),
+        "work": (1, "runs"),
         "verified": verified,
         "method": plan.method,
         "stated": {"memory": plan.memory_bytes, "disk": plan.disk_bytes, "seconds": plan.seconds},

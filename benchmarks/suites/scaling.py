@@ -103,7 +103,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                         f"all pairs, n = {n}, {args.dtype}, {'undirected, ' * (kind == 'undirected')}workers {workers}"
                         + (f", by {coordination}" if coordination else ""),
                         arithmetic,
-                        relaxations=n**3,
+                        work=(n**3, "relaxations"),
                         verified="certificates of 8 rows; equal bits for all numbers of workers here",
                         sizes={"n": n, "workers": workers, "m": graphs[case].m},
                         whole_seconds=whole,

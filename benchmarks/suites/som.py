@@ -194,11 +194,10 @@ def _check(bench: Bench, samples: Any, codebook: Any, units: Any, metric: str) -
 def _record(
     bench: Bench, case: str, seconds: list[float], work: int, verified: str | None = None, **facts: Any
 ) -> None:
-    median = sorted(seconds)[len(seconds) // 2]
     bench.record(
         case,
         seconds,
         verified=verified or f"{CHECKED} samples equal float64",
-        rate_of=(work / median, "sample-unit-dimensions"),
+        work=(work, "sample-unit-dimensions"),
         **facts,
     )

@@ -118,7 +118,7 @@ def _record(bench: Bench, cells: PointCloud, case: str, facts: dict[str, Any], j
     bench.record(
         f"{cells.n:,} x {cells.d} cells, {SIDE} x {SIDE} units, {EPOCHS} epochs, {case}",
         [seconds],
-        rate_of=(cells.n / seconds, "cells"),
+        work=(cells.n, "cells"),
         verified=f"the adjusted Rand index of the clusters and the populations of {min(JUDGED, cells.n):,} cells",
         sizes={"samples": cells.n, "dimensions": cells.d, "units": SIDE**2, "passes": EPOCHS},
         adjusted_rand_index=judged,

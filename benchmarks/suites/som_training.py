@@ -56,7 +56,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         bench.record(
             f"reading {case}",
             reading,
-            bytes_moved=samples.n * samples.row_bytes,
+            work=(samples.n * samples.row_bytes, "bytes"),
             verified="as the pipeline reads",
         )
         known: np.ndarray | None = None
@@ -79,7 +79,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                     bench.record(
                         f"epoch {case}, {'resident' if kept else 'streamed'}, workers {workers}",
                         seconds,
-                        rate_of=(work / epoch, "sample-unit-dimensions"),
+                        work=(work, "sample-unit-dimensions"),
                         verified="the codebooks of all ways are equal to the last bit",
                         whole_seconds={"epochs": LONG, "median": sorted(whole)[len(whole) // 2]},
                         **facts,

@@ -65,7 +65,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                     bench.record(
                         f"R-MAT {scale}, {count} sources, workers {workers}",
                         [seconds],
-                        rate_of=(graph.m / 2 * count / seconds, "edges"),
+                        work=(graph.m / 2 * count, "edges"),
                         verified=f"{COMPARED} rows, equal for all numbers of workers here",
                         sizes={"n": graph.n, "m": graph.m, "sources": count, "workers": workers},
                         whole_seconds=whole,

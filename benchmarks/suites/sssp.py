@@ -127,12 +127,9 @@ class Case:
             "verified": "each row equals the search alone",
             "sizes": {"n": self.made.n, "arcs": self.graph.m},
         }
-        self.bench.record(
-            f"{LANES} sources, one by one, {self.made}", [sum(alone)], rate_of=(LANES / sum(alone), "searches"), **facts
-        )
+        self.bench.record(f"{LANES} sources, one by one, {self.made}", [sum(alone)], work=(LANES, "searches"), **facts)
         seconds = [self.bench.seconds(lambda: batched_shortest_distances(self.graph, sources)) for _ in range(5)]
-        rate = LANES / statistics.median(seconds), "searches"
-        self.bench.record(f"{LANES} sources together, {self.made}", seconds, rate_of=rate, **facts)
+        self.bench.record(f"{LANES} sources together, {self.made}", seconds, work=(LANES, "searches"), **facts)
 
     def scipy(self, name: str, roots: int) -> None:
         """Time a function of SciPy, on one core, and of tilepath.csgraph, on the graph without loops and parallel arcs.
@@ -164,7 +161,7 @@ class Case:
                 f"{who} {name}, {self.made}",
                 taken,
                 verified="equals the search of the laid out graph within rounding",
-                rate_of=(1 / statistics.median(taken), "searches"),
+                work=(1, "searches"),
                 peer=who,
             )
 
