@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import shapely
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench
+from benchmarks.harness import ROOT, Bench, scipy_matrix
 from clusters import start
 from pipelines import build_hierarchy, criticality, generate, import_graph, isochrones, od, open_hierarchy, positions
 from pipelines.generators import Road
@@ -183,8 +182,7 @@ def _network(folder: Path, name: str, side: int) -> tuple[Graph, HierarchyStore]
 
 
 def _all_distances(graph: Graph, sources: np.ndarray | None) -> np.ndarray:
-    indptr, heads, weights = graph.rows()
-    return dijkstra(csr_array((weights.astype(float), heads, indptr), shape=(graph.n, graph.n)), indices=sources)
+    return dijkstra(scipy_matrix(graph), indices=sources)
 
 
 def _snapped(store: HierarchyStore, places: Any) -> np.ndarray:

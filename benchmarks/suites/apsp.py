@@ -18,18 +18,17 @@ import numba
 import numpy as np
 from distributed import get_task_stream
 
-from benchmarks.harness import ROOT, Bench, check_closed
+from benchmarks.harness import ROOT, Bench, check_closed, computing_seconds, random_graph, scipy_matrix
 from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
-from gpuops import csr, floyd_warshall, minplus_update
+from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus import ROWS, packed_columns, relax_register_tile
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
 from pipelines.stores.durable import sync_file
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.whole_chunks import WRITERS
 from pipelines.validation.distances import verify_distances
 
@@ -37,6 +36,7 @@ CONVENTION = (
     "n^3 relaxations (m n p for a product), nothing skipped; wall seconds, device synchronized; "
     "the pipeline writes a new store, synced to the disk"
 )
+STAGES = "dependent-", "publish-", "list of tasks-", "finish-"  # in the keys of the tasks of the arithmetic
 ROME = ROOT / "scripts" / "data" / "rome99.gr"
 
 
@@ -179,7 +179,7 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
                 verified=f"certificate of {certificate.rows} rows",
                 sizes={"n": graph.n, "m": graph.m},
                 peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
-                arithmetic_seconds=arithmetic_seconds(tasks.data),
+                arithmetic_seconds=computing_seconds(tasks.data, *STAGES),
                 files=len(sizes),
                 bytes=sum(sizes),
                 plain_seconds=statistics.median(plain for _, plain in turns),
@@ -207,30 +207,11 @@ def plain_seconds(folder: Path, sizes: Sequence[int]) -> float:
     return seconds
 
 
-def arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
-    """Return the seconds from the start of the first stage on any worker until all devices end the last stage."""
-    names = "dependent-", "publish-", "list of tasks-", "finish-"
-    stages = [
-        period
-        for task in tasks
-        if any(name in str(task["key"]) for name in names)
-        for period in task["startstops"]
-        if period["action"] == "compute"
-    ]
-    return max(period["stop"] for period in stages) - min(period["start"] for period in stages)
-
-
 def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
     from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
-    indptr, indices, weights = graph.rows()
-    tails = csr.tails(indptr, graph.m, np.int64)
-    arcs = np.lexsort((weights, indices, tails))
-    tails = tails[arcs]
-    first = np.flatnonzero(np.r_[True, (np.diff(tails) != 0) | (np.diff(indices[arcs]) != 0)])
-    matrix = csr_array((weights[arcs][first].astype(float), (tails[first], indices[arcs][first])))
+    matrix = scipy_matrix(graph)
     facts = {"work": (graph.n**3, "relaxations"), "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
     once, bench.repeats = bench.repeats, 1
     bench.time(f"SciPy floyd_warshall {name}", lambda: scipy_floyd_warshall(matrix), verified="peer", **facts)
@@ -244,11 +225,7 @@ def _graphs(bench: Bench, folder: Path, files: list[str]) -> Iterator[Graph]:
         yield open_graph(file) if Path(file).is_dir() else import_graph(file, folder / f"{Path(file).stem}.zarr")
     if bench.gpu:
         for n in (16384, 32768):
-            rng = np.random.default_rng(n)
-            degrees = np.full(n, 16)
-            indptr = np.concatenate([[0], np.cumsum(degrees)])
-            weights = rng.random(16 * n, dtype="float32") + np.float32(0.01)
-            yield write_graph(folder / f"random-{n}.zarr", indptr, rng.integers(0, n, 16 * n), weights)
+            yield random_graph(folder / f"random-{n}.zarr", n)
 
 
 def _random_matrix(xp: Any, n: int, dtype: str) -> Any:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench
+from benchmarks.harness import ROOT, Bench, scipy_matrix
 from gpuops import (
     Hierarchy,
     close_hierarchy,
@@ -28,6 +27,7 @@ from gpuops import (
     hierarchy_structure,
     one_to_all,
 )
+from gpuops.arrays import on_host
 from gpuops.hierarchy.climbing import climb_from
 from gpuops.numbers import outside_infinity
 from pipelines import generate
@@ -77,7 +77,7 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     order = hierarchy_order(indptr, indices, thorough=thorough)
     structure, cost = hierarchy_structure(indptr, indices, order)
     hierarchy = close_hierarchy(structure, indptr, indices, weights)
-    n, matrix = graph.n, _lightest(indptr, indices, weights)
+    n, matrix = graph.n, scipy_matrix(graph)
     rng = np.random.default_rng(1)
     sources = rng.integers(0, n, TOGETHER if bench.gpu or n < 10**7 else FEW)
     expected = _as_stored(dijkstra(matrix, indices=sources[:CHECKED]), dtype)
@@ -109,8 +109,8 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
 
 def _bench_rows(hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray, time: Any) -> None:
     rows = distance_rows(hierarchy, sources)
-    assert np.array_equal(_on_host(rows[:CHECKED]), expected), "rows are wrong"
-    assert np.array_equal(_on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
+    assert np.array_equal(on_host(rows[:CHECKED]), expected), "rows are wrong"
+    assert np.array_equal(on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
     single = cycle(sources.tolist())
     time("one source alone", lambda: one_to_all(hierarchy, next(single)), rows.shape[1], "distances")
     time(f"{len(sources)} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
@@ -136,11 +136,11 @@ def _bench_routes(graph: Graph, hierarchy: Hierarchy, time: Any) -> None:
     )
 
 
-def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: csr_array, time: Any) -> None:
+def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: Any, time: Any) -> None:
     chosen = np.random.default_rng(2).integers(0, matrix.shape[0], (bench.repeats + 1, 2, OD))
     out = distance_block(hierarchy, *chosen[0])
     expected = _as_stored(dijkstra(matrix, indices=chosen[0][0][:CHECKED])[:, chosen[0][1]], hierarchy.dtype)
-    assert np.array_equal(_on_host(out[:CHECKED]), expected), "a block is wrong"
+    assert np.array_equal(on_host(out[:CHECKED]), expected), "a block is wrong"
     others = cycle(chosen[1:])
     time(
         f"OD {OD:,} x {OD:,}",
@@ -156,22 +156,8 @@ def _bench_all_pairs(bench: Bench, hierarchy: Hierarchy, sources: np.ndarray, ex
     bench.xp.get_default_memory_pool().free_all_blocks()
     everything, matrix = np.arange(n), bench.xp.empty((n, n), hierarchy.dtype)
     distance_rows(hierarchy, everything, out=matrix)
-    assert np.array_equal(_on_host(matrix[bench.xp.asarray(sources[:CHECKED])]), expected), "the matrix is wrong"
+    assert np.array_equal(on_host(matrix[bench.xp.asarray(sources[:CHECKED])]), expected), "the matrix is wrong"
     time("all distances into memory", lambda: distance_rows(hierarchy, everything, out=matrix), n * n, "distances")
-
-
-def _on_host(found: Any) -> np.ndarray:
-    return found if isinstance(found, np.ndarray) else found.get()
-
-
-def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> csr_array:
-    """Return a matrix for SciPy with the lightest of parallel arcs, because SciPy would add their weights."""
-    n = len(indptr) - 1
-    tails = np.repeat(np.arange(n), np.diff(indptr))
-    order = np.lexsort((weights, indices, tails))
-    tails, heads = tails[order], indices[order]
-    first = np.flatnonzero(np.diff(tails * n + heads, prepend=-1))
-    return csr_array((weights[order][first].astype(float), (tails[first], heads[first])), shape=(n, n))
 
 
 def _as_stored(found: np.ndarray, dtype: np.dtype) -> np.ndarray:

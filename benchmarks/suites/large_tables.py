@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, scipy_matrix
 from clusters import start
 from pipelines import build_hierarchy, distances_between, generate, od, positions
 from pipelines.generators import Road
@@ -37,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(bench: Bench, args: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
         graph = generate(Road(args.side, missing=MISSING, seed=2), Path(folder) / "road.zarr", progress=False)
-        indptr, heads, weights = graph.rows()
-        matrix = csr_array((weights.astype(float), heads, indptr), shape=(graph.n, graph.n))
+        matrix = scipy_matrix(graph)
         made: list[Any] = []
         with start(device="cpu", workers=1) as client:
             path = Path(folder) / "hierarchy.zarr"

@@ -19,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 from distributed import Client, get_task_stream
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import Bench, speedups
+from benchmarks.harness import Bench, computing_seconds, scipy_matrix, speedups
 from benchmarks.suites import analyst_tables
 from clusters import start
 from pipelines import build_hierarchy, generate
@@ -104,7 +103,7 @@ class Tables:
             with get_task_stream(client, plot=False) as stream:
                 write_od_table(self.store, origins, self.destinations, self.out, **options)
             whole.append(time.perf_counter() - begin)
-            blocks.append(span(stream.data))
+            blocks.append(computing_seconds(stream.data, "od-reduce-"))
         sums = pyarrow.parquet.read_table(self.out)["sum_jobs"].to_numpy()
         if name not in self.found:
             compare(self.graph, origins, self.destinations, sums)
@@ -122,24 +121,11 @@ class Tables:
         )
 
 
-def span(tasks: Any) -> float:
-    """Return the seconds from the start of the first block to the end of the last block."""
-    times = [
-        part
-        for task in tasks
-        if str(task["key"]).startswith("od-reduce-")
-        for part in task["startstops"]
-        if part["action"] == "compute"
-    ]
-    return float(max(part["stop"] for part in times) - min(part["start"] for part in times))
-
-
 def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarray) -> None:
     """Compare some sums with the sums over distances that SciPy finds."""
     some = np.linspace(0, len(origins.vertices) - 1, COMPARED, dtype=int)
-    indptr, indices, weights = graph.rows()
-    lengths = csr_array((weights.astype(float), indices, indptr), shape=(graph.n, graph.n))
-    for at, row in zip(some, dijkstra(lengths, indices=origins.vertices[some]), strict=True):
+    rows = dijkstra(scipy_matrix(graph), indices=origins.vertices[some])
+    for at, row in zip(some, rows, strict=True):
         to = row[destinations.vertices]
         low, high = (
             float(destinations.columns["jobs"][to <= WITHIN * (1 + sign * ROUNDING)].sum()) for sign in (-1, 1)

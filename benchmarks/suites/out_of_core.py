@@ -21,21 +21,19 @@ from unittest.mock import patch
 import numpy as np
 from distributed import Client
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, random_graph
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.layout import Windows
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import Graph
-from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
 CONVENTION = "n^2 relaxations a pivot, nothing skipped; wall seconds between commits or stages of a run that goes on"
-ARCS = 16  # arcs out of each vertex
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -214,14 +212,6 @@ def _disk_rates(out: Path, bands: int) -> dict[str, float]:
         "written": rate(lambda: [sink.write(start, buffers[0]) for start in starts]),
         "both": rate(lambda: Conveyor(buffers).convey(starts, read, lambda _, band: band, sink.write), 2),
     }
-
-
-def random_graph(path: Path, n: int) -> Graph:
-    """Return a graph with random arcs out of every vertex, float32."""
-    rng = np.random.default_rng(n)
-    indptr = np.arange(n + 1) * ARCS
-    weights = rng.random(ARCS * n, dtype="float32") + np.float32(0.01)
-    return write_graph(path, indptr, rng.integers(0, n, ARCS * n), weights)
 
 
 def _pool_bytes() -> int:

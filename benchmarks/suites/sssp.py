@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.harness import Bench, draw_roots
 from gpuops import SearchGraph, batched_shortest_distances, search_graph, shortest_distances, shortest_path_tree
+from gpuops.arrays import on_host
 from gpuops.certificates import verify_paths
 from pipelines.generators import Grid, RMat, SyntheticGraph, csr
 
@@ -92,7 +93,7 @@ class Case:
             return distances, shortest_path_tree(self.graph, distances, [source])
 
         for source in self.starts[:CERTIFIED]:
-            distances, predecessors = (self._on_host(x) for x in one(source))
+            distances, predecessors = (on_host(x) for x in one(source))
             verify_paths(*self.host, distances, predecessors, [source])
         seconds, edges = [], []
         for source in self.starts[:roots]:
@@ -142,14 +143,14 @@ class Case:
         import tilepath.csgraph as ours
 
         graph = self.graph
-        indptr, indices, weights = (self._on_host(x) for x in (graph.indptr, graph.indices, graph.weights))
+        indptr, indices, weights = (on_host(x) for x in (graph.indptr, graph.indices, graph.weights))
         matrix = csr_array((weights.astype(np.float64), indices, indptr), shape=(graph.n, graph.n))
-        internal = self._on_host(graph.rank)[self.starts[:roots]]
+        internal = on_host(graph.rank)[self.starts[:roots]]
         calls: dict[str, Callable[..., Any]] = {"SciPy": getattr(scipys, name), "csgraph": getattr(ours, name)}
         calls["csgraph"](matrix, indices=internal[0], return_predecessors=True)  # compiles
         seconds: dict[str, list[float]] = {who: [] for who in calls}
         for source, vertex in zip(self.starts[:roots], internal, strict=True):
-            known = self._on_host(shortest_distances(graph, [source]))[self._on_host(graph.order)]
+            known = on_host(shortest_distances(graph, [source]))[on_host(graph.order)]
             for who, solve in calls.items():
                 begin = time.perf_counter()
                 found, _ = solve(matrix, indices=vertex, return_predecessors=True)
@@ -164,9 +165,6 @@ class Case:
                 work=(1, "searches"),
                 peer=who,
             )
-
-    def _on_host(self, x: Any) -> np.ndarray:
-        return x if isinstance(x, np.ndarray) else x.get()
 
     def _unreachable(self) -> Any:
         return np.inf if self.graph.dtype.kind == "f" else np.iinfo(self.graph.dtype).max

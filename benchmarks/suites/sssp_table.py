@@ -44,6 +44,7 @@ from benchmarks.kernels.edge_sweeps import (
     sorted_by_segments,
 )
 from gpuops import search_graph, shortest_distances
+from gpuops.arrays import on_host
 from gpuops.label_setting import solve
 from pipelines.generators import RMat
 
@@ -149,12 +150,12 @@ class Row:
 
     def _time_heap(self) -> None:
         """Time each source once, on one core, some sources at a time. Every result is compared with ours."""
-        on_host = [_on_host(x) for x in self.csr]
+        host = [on_host(x) for x in self.csr]
         sources = self.sources[: HEAP_SOURCES if self.made.scale <= LARGE else HEAP_SOURCES_ABOVE]
 
         def search(source: int) -> tuple[float, np.ndarray]:
             begin = time.perf_counter()
-            distances = solve(*on_host, int(source), "heap")[0]
+            distances = solve(*host, int(source), "heap")[0]
             return time.perf_counter() - begin, distances
 
         if self.made.scale <= LARGE:
@@ -237,22 +238,18 @@ def _sweeps(xp: Any, edges: Any, variant: Any, source: int) -> tuple[Any, int]:
     return shortest_by_sweeps(xp, edges, int(source), variant)
 
 
-def _on_host(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else x.get()
-
-
 def _scipy(graph: Any, sources: np.ndarray) -> list[float]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    arrays = tuple(map(_on_host, (graph.weights, graph.indices, graph.indptr)))
-    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), _on_host(graph.rank), []
+    arrays = tuple(map(on_host, (graph.weights, graph.indices, graph.indptr)))
+    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), on_host(graph.rank), []
     for source in sources:
         begin = time.perf_counter()
         theirs = dijkstra(matrix, indices=rank[source])
         seconds.append(time.perf_counter() - begin)
         # SciPy adds in float64. A sum in float32 is rounded by 2^-24 at each arc, and paths have some dozens of arcs.
-        ours = _on_host(_ours(graph, source))[_on_host(graph.order)]
+        ours = on_host(_ours(graph, source))[on_host(graph.order)]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg="SciPy differs")
     return seconds
 
