@@ -41,7 +41,6 @@ ROME = ROOT / "scripts" / "data" / "rome99.gr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["product", "floyd-warshall", "pipeline"], action="append")
     parser.add_argument(
         "--graph", action="append", default=[], metavar="FILE", help="more graphs, any format `tilepath import` reads"

@@ -49,7 +49,6 @@ NETWORKS: dict[str, Any] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["rome", *NETWORKS], action="append", help="default: all")
     parser.add_argument("--file", action="append", default=[], help="another network to import; repeatable")
 

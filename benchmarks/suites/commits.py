@@ -30,7 +30,6 @@ CHUNK = 1024  # rows and columns of a chunk, of 4 MiB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 30, 1 << 32], help="default 1 GiB and 4 GiB")
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default the folder of temporary files")
 

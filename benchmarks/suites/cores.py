@@ -47,7 +47,6 @@ LINES = 2_000_000  # lines of the edge list, about 35 MB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, nargs="+", help="default: powers of two up to all cores")
     parser.add_argument("--scale", type=int, default=20, help="of R-MAT (default 20)")
     parser.add_argument("--side", type=int, default=1000, help="of the grid (default 1000)")

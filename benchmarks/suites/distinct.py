@@ -33,7 +33,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="default: the four published ones")
     parser.add_argument("--others", type=int, metavar="N", help="of other arrays; default 100,000,000, CPU 10,000,000")
 

@@ -58,7 +58,6 @@ SHALLOW = Published(0.348, 168.366, 34.163, 0.171, 203.051)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=GROUPS, action="append")
     parser.add_argument("--full", action="store_true", help="the published sizes without a GPU too, not a sixteenth")
 

@@ -34,7 +34,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--vertices", type=int, help=f"default {PUBLISHED[0]}, without a GPU {SMALL[0]}")
     parser.add_argument("--arcs", type=int, help=f"default {PUBLISHED[1]}, without a GPU {SMALL[1]}")
     parser.add_argument("--only", choices=["near", "random"], action="append")

@@ -54,7 +54,6 @@ GROUPS = ["rome", *NETWORKS]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="cpu")
     parser.add_argument("--only", choices=GROUPS, action="append", help="default: all of up to 115,600 vertices")
     parser.add_argument("--dtype", choices=["int32", "float32"], default="int32")
     parser.add_argument("--thorough", action="store_true", help="compute better elimination orders, which takes longer")

@@ -31,7 +31,6 @@ ROW = "import sys; from pipelines import open_hierarchy; open_hierarchy(sys.argv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--only", choices=NETWORKS, action="append", help="default: the roads of 24 million vertices")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers; default 1 4")
     parser.add_argument("--folder", type=Path, help="keep files and stores here; steps whose store exists are left out")

@@ -37,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edges", type=int, default=40_000)
     parser.add_argument("--sources", type=int, default=600, help="of distances")
     parser.add_argument("--nodes", type=int, default=1000, help="of the graph that NetworkX gets")
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:

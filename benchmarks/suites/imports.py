@@ -60,7 +60,6 @@ class Source(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--arcs", type=int, default=15_000_000, help="of each graph (default 15,000,000)")
     parser.add_argument("--only", choices=[*SOURCES], nargs="+", help="default: all")
 

@@ -29,7 +29,6 @@ LARGEST = {"Valhalla 2604": (12425, 12425)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--side", type=int, default=SIDE, help=f"of the road network; default {SIDE}")
 
 

@@ -35,7 +35,6 @@ MINISOM = f"MiniSom {importlib.metadata.version('minisom')}"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, default=20_000, help="of the blobs; default: 20,000")
     parser.add_argument("--flowsom", action="store_true", help="clusters of the blobs by FlowSOM and by the estimator")
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:

@@ -62,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thresholds", action="store_true", help="print only how much faster the backend is on small graphs"
     )
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:

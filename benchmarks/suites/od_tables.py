@@ -43,7 +43,6 @@ ROUNDING = 1e-4  # relative; a destination this near the limit may be counted or
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
     parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
     parser.add_argument("--everyone", action="store_true", help="also make a table with all vertices as origins")

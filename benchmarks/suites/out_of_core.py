@@ -37,7 +37,6 @@ CONVENTION = "n^2 relaxations a pivot, nothing skipped; wall seconds between com
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--n", type=int, help="vertices; default 98,304 on a GPU, 12,288 on a CPU")
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")

@@ -101,7 +101,6 @@ CASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument(
         "--only", action="append", metavar="WORD", help="only cases whose name has this word; repeatable"
     )

@@ -37,7 +37,6 @@ ROUNDING = 1e-3  # relative; pandana cuts the seconds of each arc to thousandths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--only", choices=TOWNS, action="append", help="default: both towns")
     parser.add_argument("--peers", metavar="PYTHON", help="the Python of an environment with pandana and OSMnx")
 

@@ -40,7 +40,6 @@ BY_ONE_THREAD = 20  # one thread of a GPU reduces arrays of at most 2^20 numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="N", help="arrays of 2^N; default 10 .. 28, CPU 10 .. 24"
     )

@@ -41,7 +41,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["look-and-say", "spectra", "permutations"], action="append")
     parser.add_argument("--steps", type=int, nargs="+", help=f"default {' '.join(map(str, STEPS))}")
     parser.add_argument("--masses", type=int, nargs="+", metavar="N", help=f"default {' '.join(map(str, MASSES))}")

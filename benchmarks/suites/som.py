@@ -36,7 +36,6 @@ SHARED_MINIMA = Program("som_shared_minima.cu", ("partial_minima", "least_minimu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all; published: other methods")
 
 

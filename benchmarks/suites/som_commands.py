@@ -42,7 +42,6 @@ JUDGED = 1_000_000  # cells whose clusters are compared with their populations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--cells", type=int, default=10_000_000, help="default: 10,000,000")
     parser.add_argument("--folder", type=Path, help="where the files and stores are for the time of the run")
     parser.add_argument("--flowsom", action="store_true", help="clusters of the same cells by FlowSOM")

@@ -31,7 +31,6 @@ DRAWN = 500_000  # samples that are drawn at a time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--samples", type=int, help="default 5,000,000; on a CPU 20,000")
     parser.add_argument("--dimensions", type=int, default=60)
     parser.add_argument("--side", type=int, help="of the map, in units; default 200; on a CPU 30")

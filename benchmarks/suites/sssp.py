@@ -35,7 +35,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["rmat", "grid", "together", "negative"], action="append")
     parser.add_argument("--scales", type=int, nargs="+", help="of R-MAT; default 20 22 24, without a GPU 16 20")
     parser.add_argument("--sides", type=int, nargs="+", help="of grids; default 2048 4096, without a GPU 600")
