@@ -10,11 +10,11 @@ paper's GPU.
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from benchmarks import document_tables
 from benchmarks.harness import Bench, check_closed
 from benchmarks.kernels.diagnosis import diagnose
 from benchmarks.kernels.generations import (
@@ -60,7 +60,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds, facts)
-    return f"{_table(bench, seconds)}\n\n{_kernels(seconds, facts)}"
+    return f"{document_tables.fw_table_1(bench.records)}\n{document_tables.fw_variants(bench.records)}"
 
 
 def _is_due(generation: Generation, n: int, args: argparse.Namespace) -> bool:
@@ -80,39 +80,6 @@ def _traffic(generation: Generation, n: int, seconds: list[float]) -> dict[str, 
     """Return the bytes over the memory bus, counted as in the paper."""
     each = generation.bytes_per_task
     return {} if each is None else {"bytes_per_task": each, "bytes_per_second": each * n**3 / float(np.median(seconds))}
-
-
-def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, Any]]) -> str:
-    """Return a table of the main kernel of each generation: its rates and resources at its largest timed size."""
-    rows = [
-        "The kernel of each generation that does nearly all tasks. In brackets: the paper's figures on a Tesla C1060,\n"
-        "with its bound of tasks per second by memory bandwidth. Bytes over the bus are counted as in the paper,\n"
-        "without caches.\n",
-        "| generation | n | G tasks/s | bytes a task | GB/s | registers | shared bytes | blocks an SM | bound, paper |",
-        "|---|" + "---:|" * 8,
-    ]
-    for generation in EVERY:
-        times, fact, paper = seconds.get(generation.name), facts.get(generation.name), generation.paper
-        if fact is None or generation.bytes_per_task is None or not times:
-            continue
-        n = max(times)
-        tasks = n**3 / times[n]
-        cells = [
-            f"{n:,}",
-            _beside(tasks / 1e9, paper.tasks_per_second and paper.tasks_per_second / 1e9),
-            f"{generation.bytes_per_task:g}",
-            _beside(tasks * generation.bytes_per_task / 1e9, paper.bytes_per_second and paper.bytes_per_second / 1e9),
-            str(fact["registers"]),
-            _beside(fact["shared_bytes"], paper.shared_bytes),
-            _beside(fact["blocks_per_multiprocessor"], paper.blocks),
-            f"{paper.bound / 1e9:g}" if paper.bound else "",
-        ]
-        rows.append(f"| {generation.title} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def _beside(here: float, paper: float | None) -> str:
-    return f"{here:,.4g}" + (f" ({paper:g})" if paper else "")
 
 
 def _predicted(seconds: dict[int, float], n: int) -> float:
@@ -210,27 +177,3 @@ def ring_of_vertices(xp: Any, n: int) -> Any:
         factors = xp.floor(rng.random(steps.shape, dtype=xp.float32) * 500) + 1
         weights[first : first + SLAB] = xp.minimum(steps, n - steps) * factors
     return weights
-
-
-def _table(bench: Bench, seconds: dict[str, dict[int, float]]) -> str:
-    limit = bench.limits["float32"]
-    titles = [generation.title for generation in GENERATIONS]
-    rows = [
-        f"Seconds on {bench.device}, medians; in brackets as published (Tesla C1060, Phenom 9950). The bound is n^3\n"
-        f"relaxations at {limit / 1e12:.1f} T/s, which this GPU reached in the same run with registers alone.\n",
-        f"| n | {' | '.join(titles)} | bound | tilepath, of the bound |",
-        "|---:" * (len(titles) + 3) + "|",
-    ]
-    for n, ours in seconds[TILEPATH.name].items():
-        cells = []
-        for generation in GENERATIONS:
-            here, published = seconds[generation.name].get(n), generation.published.get(n)
-            cells.append(" ".join([_digits(here) if here else "", f"({published:g})" if published else ""]).strip())
-        bound = n**3 / limit
-        rows.append(f"| {n:,} | {' | '.join(cells)} | {_digits(bound)} | {bound / ours:.0%} |")
-    return "\n".join(rows)
-
-
-def _digits(seconds: float) -> str:
-    """Return the seconds with three significant digits."""
-    return f"{seconds:.{max(0, 2 - math.floor(math.log10(seconds)))}f}"
