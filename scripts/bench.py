@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, pieces, record_ages, scaling_table, series_charts
+from benchmarks import bmu_chart, charts, figures, pieces, record_ages, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from gpuops.extras import install
 
@@ -84,7 +84,7 @@ def main() -> None:
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
     gallery = parsers.add_parser("gallery", description="Draw the charts of docs/gallery from their records.")
-    gallery.add_argument("--out", type=Path, default=charts.GALLERY, help="folder; default: docs/gallery")
+    gallery.add_argument("--out", type=Path, default=figures.GALLERY, help="folder; default: docs/gallery")
     every = parsers.add_parser("all", description=pieces.__doc__)
     every.formatter_class = argparse.RawDescriptionHelpFormatter
     every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=SUITES)
