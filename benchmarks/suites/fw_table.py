@@ -32,8 +32,7 @@ CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches a
 
 PUBLISHED_SIZES = tuple(STAGED_LOAD.published)
 SIZES = (*PUBLISHED_SIZES, 32768, 65536)
-QUICK_SIZES = (1024, 4096, 16384, 32768)
-LONGEST = 30.0  # seconds, default: a generation is not run at sizes where it would take longer
+LONGEST = 30.0  # seconds: a generation is not run at sizes where it would take longer
 ONCE = 2.0  # seconds; a longer run is not repeated
 EVERY = (*GENERATIONS, *VARIANTS)
 SLAB = 1024  # rows that are made or compared at a time
@@ -41,14 +40,12 @@ SLAB = 1024  # rows that are made or compared at a time
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help=f"only {', '.join(map(str, QUICK_SIZES))} vertices")
     sizes.add_argument("--sizes", type=int, nargs="+", metavar="N", help="multiples of 256, for all generations")
     sizes.add_argument("--published", action="store_true", help="only the cells of the paper's table, and the variants")
-    parser.add_argument("--longest", type=float, default=LONGEST, metavar="S", help="leave out runs of more than S s")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
-    sizes = sorted(args.sizes or (QUICK_SIZES if args.quick else PUBLISHED_SIZES if args.published else SIZES))
+    sizes = sorted(args.sizes or (PUBLISHED_SIZES if args.published else SIZES))
     if any(n < 256 or n % 256 for n in sizes):
         raise SystemExit(f"--sizes {sizes}: each must be a multiple of 256")
     measure_issue_rates(bench, ("float32",))
@@ -56,7 +53,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     facts = {g.name: _diagnosed(g) for g in EVERY if g.kernel is not None}
     seconds: dict[str, dict[int, float]] = {generation.name: {} for generation in EVERY}
     for n in sizes:
-        due = [g for g in EVERY if _is_due(g, n, args) and _predicted(seconds[g.name], n) <= args.longest]
+        due = [g for g in EVERY if _is_due(g, n, args) and _predicted(seconds[g.name], n) <= LONGEST]
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds, facts)

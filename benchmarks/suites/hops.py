@@ -28,11 +28,9 @@ CONVENTION = (
     "the graph and the dictionary of the result included, as NetworkX calls the backend"
 )
 SEED = 1
-CASES = ("betweenness", "distances", "networkx")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--vertices", type=int, default=10_000, help="of the graphs that igraph and SciPy get")
     parser.add_argument("--edges", type=int, default=40_000)
     parser.add_argument("--sources", type=int, default=600, help="of distances")
@@ -41,13 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
     lines = ["| case | other | other, s | tilepath, s | times |", "|---|---|---:|---:|---:|"]
-    if "betweenness" in args.cases:
-        lines.append(_betweenness(bench, args))
-    if "distances" in args.cases:
-        lines.append(_distances(bench, args))
-    if "networkx" in args.cases:
-        lines.append(_networkx(bench, args))
-    return "\n".join(lines)
+    return "\n".join([*lines, _betweenness(bench, args), _distances(bench, args), _networkx(bench, args)])
 
 
 def _betweenness(bench: Bench, args: argparse.Namespace) -> str:

@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sizes", type=int, nargs="+", metavar="N", help="arrays of 2^N; default 10 .. 28, CPU 10 .. 24"
     )
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="textbook graphs of 2^N; default 10 12 13")
-    parser.add_argument("--rounds", type=int, nargs="+", metavar="N", help="more graphs for gpuops; default 16 18 20")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -54,7 +53,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             for threads in IN_BLOCKS:
                 _time_blocks(bench, size, threads)
     textbook = args.scales or [10, 12, 13]
-    for scale in sorted({*textbook, *(args.rounds or ([16, 18, 20] if bench.gpu else [16]))}):
+    for scale in sorted({*textbook, *([16, 18, 20] if bench.gpu else [16])}):
         _time_dijkstra(bench, scale, scale in textbook)
 
 
