@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.figures import GALLERY, OTHERS, OURS, new_figure, read_records, saved
 
 UNITS = "40000 units"
-WAYS = ("serial loop", "article, ", "matrix product", "thread per unit", "shared-memory minima")
+WAYS = ("serial loop", "article, ", "matrix product")
 
 
 def draw(results: Sequence[Path], out: Path | None = None) -> Path:
