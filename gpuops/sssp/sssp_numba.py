@@ -13,7 +13,8 @@ from gpuops.numbers import outside_infinity
 from gpuops.sssp import bellman_ford_numba
 from gpuops.sssp.batched_numba import batch as batch
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.search_numba import Search, pull, pull_rows
+from gpuops.sssp.pulls_numba import pull
+from gpuops.sssp.search_numba import Search
 from gpuops.sssp.tree_numba import tree as tree
 from gpuops.sssp.wheel_numba import suits, turn_wheel
 
@@ -89,7 +90,7 @@ def _relax(graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit:
         return turn_wheel(graph, distances, pending, limit)
     search = Search(graph, distances, pending, limit)
     if search.push():
-        search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last, search.late))
+        search.go_on_from(*pull(graph, distances, search.floor, search.last, search.late))
         search.push()
     if search.gave_up:
         return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, graph.through)
