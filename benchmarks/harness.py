@@ -17,7 +17,7 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 from gpuops import SearchGraph, edge_expansion, shortest_distances
 from gpuops.arrays import on_host
 from gpuops.numbers import infinity, outside_infinity
+from pipelines import generate, import_graph
 from pipelines.stores.graph import Graph
 from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import duration, with_prefix
@@ -160,6 +161,13 @@ def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
     distances = shortest_distances(graph, [int(graph.order[most])])
     reached = distances < outside_infinity(graph.dtype)
     return np.random.default_rng(seed).choice(np.flatnonzero(on_host(reached)), count)
+
+
+def named_network(name: str, made: Mapping[str, Any], path: Path) -> Graph:
+    """Write the streets of Rome for the name "rome", else the graph of a generator in `made`."""
+    if name == "rome":
+        return import_graph(ROOT / "scripts" / "data" / "rome99.gr", path)
+    return generate(made[name], path, progress=False)
 
 
 def random_graph(path: Path, n: int, dtype: str = "float32") -> Graph:

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from distributed import get_task_stream
 
-from benchmarks.harness import ROOT, Bench, check_closed, computing_seconds, random_graph, scipy_matrix
+from benchmarks.harness import Bench, check_closed, computing_seconds, named_network, random_graph, scipy_matrix
 from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
@@ -37,7 +37,6 @@ CONVENTION = (
     "the pipeline writes a new store, synced to the disk"
 )
 STAGES = "dependent-", "publish-", "list of tasks-", "finish-"  # in the keys of the tasks of the arithmetic
-ROME = ROOT / "scripts" / "data" / "rome99.gr"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,7 +218,7 @@ def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
 
 
 def _graphs(bench: Bench, folder: Path, files: list[str]) -> Iterator[Graph]:
-    yield import_graph(ROME, folder / "rome99.zarr")
+    yield named_network("rome", {}, folder / "rome99.zarr")
     for file in files:
         yield open_graph(file) if Path(file).is_dir() else import_graph(file, folder / f"{Path(file).stem}.zarr")
     if bench.gpu:

@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
 
 
-def run(bench: Bench, args: argparse.Namespace) -> str:
-    lines = ["| graph | case | SciPy | ours | times |", "|---|---|---:|---:|---:|"]
+def run(bench: Bench, args: argparse.Namespace) -> None:
     for n in args.n:
         graphs = {signed: random_graph(n, DEGREE, signed) for signed in (False, True)}
         for case, (name, signed, options) in (ALL | ONE).items():
@@ -61,12 +60,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                 continue
             if case in ALL and _steps(name, n, graphs[signed].nnz) > args.steps:
                 continue
-            graph = f"n = {n:,}, degree {DEGREE}"
-            seconds = _compare(bench, f"{graph}: {case}", name, graphs[signed], options, args)
-            ratio = min(seconds["SciPy"]) / min(seconds["tilepath"])
-            times = (f"{min(seconds[who]) * 1e3:.3f} ms" for who in ("SciPy", "tilepath"))
-            lines.append(f"| {graph} | {case} | {' | '.join(times)} | {ratio:.1f} |")
-    return "\n".join(lines)
+            _compare(bench, f"n = {n:,}, degree {DEGREE}: {case}", name, graphs[signed], options, args)
 
 
 def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
@@ -88,9 +82,7 @@ def _steps(name: str, n: int, m: int) -> float:
     return {"bellman_ford": n * n * m, "floyd_warshall": n**3}.get(name, 10 * n * (m + n * math.log2(n)))
 
 
-def _compare(
-    bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], args: argparse.Namespace
-) -> dict[str, list[float]]:
+def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], args: argparse.Namespace) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "SciPy": lambda: getattr(theirs, name)(graph, **options),
         "tilepath": lambda: getattr(ours, name)(graph, **options, device=args.device),
@@ -113,4 +105,3 @@ def _compare(
         sizes = {"n": graph.shape[0], "m": int(graph.nnz), "sources": rows}
         work = rows * graph.nnz, "arcs"
         bench.record(f"{case}: {who}", taken, work=work, verified="equal to SciPy's up to rounding", sizes=sizes)
-    return seconds

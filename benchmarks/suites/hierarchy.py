@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench, scipy_matrix
+from benchmarks.harness import Bench, named_network, scipy_matrix
 from gpuops import (
     Hierarchy,
     close_hierarchy,
@@ -30,8 +30,6 @@ from gpuops import (
 from gpuops.arrays import on_host
 from gpuops.hierarchy.climbing import climb_from
 from gpuops.numbers import outside_infinity
-from pipelines import generate
-from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, Road
 from pipelines.routes.paths import Walker
 from pipelines.stores.graph import Graph
@@ -62,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(bench: Bench, args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only or GROUPS[:4]:
-            path = Path(folder) / f"{name}.zarr"
-            if name == "rome":
-                graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", path)
-            else:
-                graph = generate(NETWORKS[name], path, progress=False)
+            graph = named_network(name, NETWORKS, Path(folder) / f"{name}.zarr")
             _bench_network(bench, name, graph, np.dtype(args.dtype), args.thorough)
 
 
