@@ -19,7 +19,7 @@ import numpy as np
 from gpuops._atomics import exchange, lower, store
 from gpuops._compiled_numba import entry, inner
 from gpuops.sssp.passes_numba import new_counters, next_range, passes_done
-from gpuops.sssp.search_numba import pull, pull_rows
+from gpuops.sssp.pulls_numba import pull, pull_rows
 
 _WORD = 8  # marks that are read at once
 _RANGES = 128

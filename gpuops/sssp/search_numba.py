@@ -29,17 +29,14 @@ pull: V. Chakaravarthy et al., "Scalable single source shortest path algorithms 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._atomics import prefetch
-from gpuops._compiled_numba import entry, inner
-from gpuops._threads import for_all, threads_for
+from gpuops._compiled_numba import entry
 from gpuops.numbers import outside_infinity
-from gpuops.sssp.passes_numba import new_counters, next_range, passes_done
 from gpuops.sssp.profile_numba import less, never, profile
+from gpuops.sssp.pulls_numba import LATE
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
 _PATIENCE = 8  # windows before windows may widen: at the beginning of a search they have little work in any graph
@@ -50,17 +47,8 @@ _PULL = 1 / 4
 
 _LET_GO = 1 / 512  # share of all arcs that are relaxed before pulls, however heavy, so that pulls read fewer arcs
 _NEAREST = 255  # of the vertices that wait, the nearest that are sorted at first: few hold back as many arcs
-_FEW = 1 / 256  # pulls end when a smaller share of the unsettled vertices changes
-_GATHER = 256  # cost of a random access, in relaxations of a dense matrix
 
 _MOST, _NO_LIMIT = 32, 2**62  # a search with potentials gives up after it has read all arcs _MOST times
-_PASSES = 64  # most passes of pulls
-_ROUNDING = 2.0**-48  # relative error of a few sums in float64
-_LATE = 2  # mark of a late vertex
-_BLOCK = 64  # vertices of a pull whose rows are prefetched together
-
-
-# --- Push -------------------------------------------------------------------------------------------------------------
 
 
 class Room(NamedTuple):
@@ -279,130 +267,4 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
             known = distances[head]
             distances[head] = nearer if nearer < known else known  # a branch here would often be mispredicted
             if potentials is not None and nearer < known and less(nearer, head, potentials) <= last:
-                late[head] = _LATE
-
-
-# --- Pull -------------------------------------------------------------------------------------------------------------
-
-
-def pull(
-    graph: Any,
-    rows: Callable[..., Any],
-    distances: np.ndarray,
-    floor: Any,
-    last: Any,
-    late: np.ndarray | None = None,
-    *more: Any,
-) -> tuple[np.ndarray, int]:
-    """Let unsettled vertices look for nearer tails, pass by pass, until few vertices find one.
-
-    Parameters
-    ----------
-    graph : SearchGraph
-    rows : the function of each thread, which pulls ranges of vertices: `pull_rows`, or one with the same signature
-    distances : changed in place
-    floor : no tail with a smaller key can improve a distance
-    last : distances with keys up to `last` are final, except the distances of late vertices
-    late : (n,) uint8, the late vertices, as `Search.late`; changed in place
-    more : further arguments of `rows`
-
-    Returns
-    -------
-    changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; other vertices improve no distance
-    passes : the number of passes
-    """
-    given, infinity = profile(graph), outside_infinity(graph.dtype)
-    through = np.ones(graph.n, bool) if graph.through is None else graph.through
-    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, given.in_lightest, through
-    changed = np.zeros(graph.n, np.uint8) if late is None else late
-    rounding = 0
-    if graph.potentials is not None:
-        rounding = _ROUNDING * (given.magnitude + abs(floor) + abs(last))
-        floor, last = floor - rounding, last - rounding
-    floors = np.stack([floor, last - rounding])  # from the second pass on, tails with final distances have been read
-    counters, relaxations = new_counters(), _GATHER * graph.n
-
-    def work(_: int) -> None:
-        rows(*arrays, distances, changed, floors, last, infinity, given.cuts, counters, _FEW, _PASSES, *more)
-
-    for_all(work, range(threads_for(relaxations)), relaxations)
-    return changed, passes_done(counters)
-
-
-@entry
-def _plus(weight, tail, potentials):
-    return weight if potentials is None else np.float64(weight) + potentials[tail]
-
-
-@entry
-def pull_rows(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, last, infinity,
-    cuts, counters, few, most,
-):  # fmt: skip
-    """Pull ranges of vertices, pass by pass, with other threads that do the same.
-
-    The rows of a block of vertices are prefetched together, and then the distances of their first tails.
-    """
-    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
-    heads = np.empty(_BLOCK, np.int32)
-    while True:
-        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
-        if number < 0:
-            return
-        place, floor = number % ranges, floors[min(number // ranges, 1)]
-        unsettled, nearer = 0, 0
-        for start in range(cuts[place], cuts[place + 1], _BLOCK):
-            end = min(start + _BLOCK, cuts[place + 1])
-            more, count = _find(in_lightest, potentials, distances, changed, floor, last, start, end, heads)
-            unsettled += more
-            nearer += _pull(
-                in_indptr, in_indices, in_weights, potentials, through, distances, changed, floor, last, infinity,
-                heads, count,
-            )  # fmt: skip
-
-
-@inner
-def _find(in_lightest, potentials, distances, changed, floor, last, start, end, heads):
-    """List the vertices that may come nearer; return the number of unsettled vertices, and that of listed ones."""
-    unsettled, count = 0, 0
-    for head in range(start, end):
-        known = distances[head]
-        if changed[head] != _LATE:
-            changed[head] = 0
-        is_open = less(known, head, potentials) > last
-        unsettled += is_open
-        heads[count] = head
-        count += is_open & (floor + in_lightest[head] < known)
-    return unsettled, count
-
-
-@inner
-def _pull(
-    in_indptr, in_indices, in_weights, potentials, through, distances, changed, floor, last, infinity, heads, count
-):  # fmt: skip
-    """Pull the listed vertices, which all have arcs; return the number that came nearer."""
-    nearer = 0
-    for i in range(count):
-        row = in_indptr[heads[i]]
-        prefetch(in_indices, row)
-        prefetch(in_weights, row)
-    for i in range(count):
-        prefetch(distances, in_indices[in_indptr[heads[i]]])
-    for i in range(count):
-        head = heads[i]
-        best = known = distances[head]
-        for arc in range(in_indptr[head], in_indptr[head + 1]):
-            weight, tail = in_weights[arc], in_indices[arc]
-            if floor + _plus(weight, tail, potentials) >= best:
-                break
-            distance = distances[tail] + weight
-            if potentials is not None and distances[tail] == infinity:
-                continue  # the int32 infinity plus a negative weight is not a distance
-            if distance < best and through[tail]:
-                best = distance
-        if best < known:
-            distances[head] = best
-            late = potentials is not None and less(best, head, potentials) <= last
-            changed[head] = _LATE if late else max(changed[head], np.uint8(1))
-            nearer += 1
-    return nearer
+                late[head] = LATE

@@ -14,7 +14,8 @@ from gpuops.sssp import bellman_ford_numba
 from gpuops.sssp.batched_numba import batch as batch
 from gpuops.sssp.finish_numba import finish
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.search_numba import Search, pull, pull_rows
+from gpuops.sssp.pulls_numba import pull, pull_rows
+from gpuops.sssp.search_numba import Search
 from gpuops.sssp.tree_numba import tree as tree
 from gpuops.sssp.wheel_numba import suits, turn_wheel
 

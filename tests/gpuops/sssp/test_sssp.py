@@ -22,7 +22,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import buckets_numba, profile_numba, search_numba, sssp_numba, tree_numba, wheel_numba
+from gpuops.sssp import buckets_numba, profile_numba, pulls_numba, search_numba, sssp_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -494,7 +494,7 @@ def skewed(dtype, seed=3, scale=9):
 def pulled_early(monkeypatch):
     """Pulls begin as soon as there is something to pull, and go on until the end; many vertices are let go."""
     for name, value in {"_MANY": 0, "_PULL": 1 / 64, "_LET_GO": 1 / 64, "_FEW": 1 / 2000, "_NEAREST": 1}.items():
-        monkeypatch.setattr(search_numba, name, value)
+        monkeypatch.setattr(pulls_numba if name == "_FEW" else search_numba, name, value)
 
 
 @dtypes
@@ -508,9 +508,7 @@ def test_negative_weights_are_hardly_read(dtype):
     assert reduced.min() >= 0
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
-    changed, passes = search_numba.pull(
-        graph, search_numba.pull_rows, search.distances, search.floor, search.last, search.late
-    )
+    changed, passes = pulls_numba.pull(graph, search.distances, search.floor, search.last, search.late)
     assert passes < 8
     search.go_on_from(changed, passes)
     assert not search.push()
@@ -535,8 +533,8 @@ def test_distances_that_rounding_brings_back_behind_the_window(pulled_early, mon
     late = []
 
     def pull(*arguments):
-        changed, passes = search_numba.pull(*arguments)
-        late.append(np.count_nonzero(changed == search_numba._LATE))
+        changed, passes = pulls_numba.pull(*arguments)
+        late.append(np.count_nonzero(changed == pulls_numba.LATE))
         return changed, passes
 
     monkeypatch.setattr(sssp_numba, "pull", pull)
@@ -807,7 +805,7 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
     assert search.touched < 0.1 * graph.m
-    changed, passes = search_numba.pull(graph, search_numba.pull_rows, search.distances, search.floor, search.last)
+    changed, passes = pulls_numba.pull(graph, search.distances, search.floor, search.last)
     assert passes < 6
     search.go_on_from(changed, passes)
     assert not search.push()
@@ -833,7 +831,7 @@ def test_memory_of_a_search_serves_the_next():
         search, pulls = search_on_cpu(graph, source, room=room)
         assert pulls
         distances = search.distances
-        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, distances, search.floor, search.last))
         search.push()
         np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
 
@@ -902,7 +900,7 @@ def by_windows(graph, sources, limit=None):
     distances[graph.rank[sources]] = 0
     search = search_numba.Search(graph, distances, None, limit)
     if search.push():
-        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, distances, search.floor, search.last))
         search.push()
     return distances[graph.rank]
 
