@@ -180,9 +180,6 @@ class Graph(NamedRows, OpenedStore):
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
-
     @property
     def original(self) -> Graph:
         """The graph before changes in memory (`with_weights`): places are moved to the same vertices after a change."""
