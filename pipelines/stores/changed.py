@@ -24,61 +24,42 @@ from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.lines import Lines, points_along
+from pipelines.stores.lines import points_along
 from pipelines.stores.named_roads import NamedRoads, ends_of
 from pipelines.stores.named_weights import Weights
 from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_arcs, warn_of_parallel_roads, with_lines
-from pipelines.stores.road_classes import RoadClasses
+from pipelines.stores.road_network import GraphInMemory, with_arrays
 from pipelines.stores.schema import counted
 from pipelines.stores.vertex_names import Positions
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ChangedGraph(Graph):
+class ChangedGraph(GraphInMemory):
     """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
 
-    It has the vertices, names and coordinates of the store at `path`. Arcs are sorted by head within a row.
+    It has the vertices, names and coordinates of the store at `path`. Its `origin` is the graph whose arcs and weights
+    were taken.
 
     Attributes
     ----------
-    arrays : indptr, indices and weights
-    along : the lines of the arcs and the classes of their roads, each None if not known
-    left_out : the graph whose arcs and weights were taken, and the numbers of its closed arcs in `rows`
+    closed : the numbers of the closed arcs in the rows of `origin`
     before : the graph before all changes
     """
 
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
-    along: tuple[Lines | None, RoadClasses | None]
-    left_out: tuple[Graph, np.ndarray]
+    closed: np.ndarray
     before: Graph
 
     @property
     def original(self) -> Graph:
         return self.before
 
-    def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
-
-    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[1][start:stop].copy()
-
-    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[2][start:stop].copy()
-
-    def lines(self) -> Lines | None:
-        return self.along[0]
-
-    def classes(self) -> RoadClasses | None:
-        return self.along[1]
-
     def _with(self, weights: Weights) -> Graph:
         """Return the graph with other weights of the store that its arcs were taken from; closed arcs stay closed."""
         if weights.name == self.weight_name:
             return self
-        origin, closed = self.left_out
-        chosen = origin.weighted_by(weights.name)
-        kept = np.ones(origin.m, bool)
-        kept[closed] = False
+        chosen = self.origin.weighted_by(weights.name)
+        kept = np.ones(chosen.m, bool)
+        kept[self.closed] = False
         return _changed(self, chosen.rows(), kept, chosen, weights.unit, weights.name)
 
 
@@ -158,29 +139,19 @@ def _changed(
     found = hashlib.blake2b(graph.digest.encode(), digest_size=16)
     for array in arrays:
         found.update(np.ascontiguousarray(array).data)
-    low, high = (float(arrays[2].min()), float(arrays[2].max())) if len(arrays[2]) else (np.inf, -np.inf)
-    parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
-    parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
-    parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
+    parts = with_arrays(graph, arrays) | {"weight_unit": unit, "weighted": True}
     choices = tuple(each for each in origin.choices if each.name)
     array = next((each.array for each in choices if each.name == name), "")
-    parts |= {"choices": choices, "weight_name": name, "weight_array": array}
-    left_out = origin, np.flatnonzero(~kept)
-    along = _along(origin, kept)
-    return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original, left_out=left_out)
-
-
-def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
-    """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
-    arcs, lines, classes = graph.stored_positions()[kept], graph.lines(), graph.classes()
-    return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
+    parts |= {"digest": f"changed {found.hexdigest()}", "choices": choices, "weight_name": name, "weight_array": array}
+    arcs, closed = origin.stored_positions()[kept], np.flatnonzero(~kept)
+    return ChangedGraph(**parts, origin=origin, arcs=arcs, closed=closed, before=graph.original)
 
 
 def closed_lines(graph: Graph) -> list[np.ndarray]:
     """Return the lines (k, 2) of the arcs that were closed in a changed graph; other graphs have none."""
     if not isinstance(graph, ChangedGraph):
         return []
-    origin, closed = graph.left_out
+    origin, closed = graph.origin, graph.closed
     coordinates = origin.coordinates()
     if coordinates is None or not len(closed):
         return closed_lines(origin)
