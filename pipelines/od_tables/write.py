@@ -74,7 +74,7 @@ def write_od_table(
     source : HierarchyStore or Graph
         A hierarchy store answers from its tables; a graph is searched.
     origins, destinations : Points
-        Points as `pipelines.places.points.read_points` reads them. If `reduce` adds up a column, destinations need
+        Points as `pipelines.places.points.points_from` returns them. If `reduce` adds up a column, destinations need
         this column.
     out : path of the file or store; the suffix chooses the format:
 

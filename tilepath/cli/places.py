@@ -64,13 +64,13 @@ class AtPlaces:
         """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
         from pipelines.files.tables import DELIMITERS, PARQUET, has_column
-        from pipelines.places.points import read_points
+        from pipelines.places.points import points_from
         from pipelines.stores.schema import counted
 
         table = file.lower().endswith((*DELIMITERS, *PARQUET))
         if not table or not any(has_column(file, a) and has_column(file, b) for a, b in (("lon", "lat"), ("x", "y"))):
             return vertices_in_file(self.graph, what, file)
-        points = read_points(file, self.graph, what, snapping=self._snapping)
+        points = points_from(file, self.graph, what, snapping=self._snapping)
         found = list(dict.fromkeys(points.vertices.tolist()))
         self._say(points, file, f" to {counted(len(found), 'vertex', 'vertices')}")
         return found
