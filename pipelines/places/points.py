@@ -25,16 +25,7 @@ from pipelines.files.tables import (
     vertex_names,
 )
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import (
-    INDEX,
-    by_index,
-    names_as,
-    numbered,
-    repeated,
-    row_names,
-    text_of,
-    with_index,
-)
+from pipelines.places.row_names import INDEX, by_index, names_as, numbered, repeated, row_names, text_of, with_index
 from pipelines.places.single import are_places, as_layer, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import (
     Network,

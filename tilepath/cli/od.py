@@ -57,9 +57,7 @@ from tilepath.cli.weights import chosen_weight
     "default, the unit of the network.",
 )
 @click.option(
-    "--paths",
-    is_flag=True,
-    help="Add the vertices along a shortest path, and its length along the lines of the roads.",
+    "--paths", is_flag=True, help="Add the vertices along a shortest path, and its length along the lines of the roads."
 )
 @CRS
 @SNAP_LIMIT
