@@ -7,8 +7,7 @@ import json
 import click
 
 from tilepath.cli.help_pages import page
-from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE, chosen_weight
 
 
 @page(example="tilepath info distances.zarr --verify")
