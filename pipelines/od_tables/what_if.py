@@ -31,7 +31,7 @@ from pipelines.places.points import Points
 from pipelines.places.row_names import numbered, text_of
 from pipelines.places.single import are_rows
 from pipelines.routes.pairs import read_pairs
-from pipelines.stores.changed import arcs_of
+from pipelines.stores.arcs_of_roads import arcs_of
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_roads import NamedRoads, ends_of
