@@ -84,19 +84,9 @@ def write_od_table(
         - ``.npy`` file, or ``.zarr`` store (`pipelines.stores.matrix`): the matrix, with a row for each origin.
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
-    within : leave out pairs that are farther apart, or unreachable; a number, or a text such as "2min"
-    nearest : keep only this number of destinations of each origin, the nearest first; an origin without any has a row
-        whose destination is null
-    reduce, decay : write one value for each origin, as `parse_reduction` reads them; several reductions, and several
-        limits of `within`, give a column each
-    also : names of other weights of the network, or for each name of a column other weights; the column has their sum
-        along the path
-        (`pipelines.routes.along.read_along`)
-    unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
+    within, nearest, reduce, decay, also, unit : as for `pipelines.od`
+    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, its length
     pairs : whether origin i goes to destination i only, with one row for each such pair
-    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
-        path along the lines of the roads: in metres if the coordinate system is known (in text to a tenth), else in
-        units of the coordinates
     graph : graph of the store `source`, if it was moved
     client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
         needs a hierarchy store, and `reduce`. By default this process makes the table
