@@ -53,7 +53,7 @@ from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.origin import OfGraph, recorded
 from pipelines.stores.resuming import FinishedStore, StoreWriter
-from pipelines.stores.schema import counted, number, open_store, remove_leftovers
+from pipelines.stores.schema import attribute, counted, number, open_store, remove_leftovers
 
 BATCH_BYTES = 64 << 20  # bytes of rows computed at a time
 TOGETHER = 16  # fewest rows of a batch: rows of very large graphs share tables that are computed for each batch
@@ -61,7 +61,8 @@ STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
 LINKS = ("leaving", "entering", "beside")
 
 
-def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    attribute(path, group, "seal")  # tables are read from a store with the same seal only
     if found["finished"] != ("out" in found["arrays"]):
         raise ValueError("`done` and `complete` contradict each other")
     return {}
