@@ -151,7 +151,7 @@ def _is_cold() -> bool:
     return is_cold()
 
 
-def _with_dashboard(client: Any, told: bool) -> Any:
-    if told:
+def _with_dashboard(client: Any, shown: bool) -> Any:
+    if shown:
         click.echo(f"Dashboard: {client.dashboard_link}", err=True)
     return client
