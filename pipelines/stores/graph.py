@@ -474,8 +474,7 @@ class Graph(NamedRows, OpenedStore):
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
             array = self._array("indices" if name == "indices" or not self.weighted else self.weight_array)
-            for start in range(0, self.m, array.chunks[0]):
-                stop = min(start + array.chunks[0], self.m)
+            for start, stop in array.ranges():
                 piece = self.indices(start, stop) if name == "indices" else self.weights(start, stop)
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))
