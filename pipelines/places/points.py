@@ -14,12 +14,12 @@ import pyarrow as pa
 from pipelines.files.coordinate_systems import crs_named
 from pipelines.files.layers import READ, is_layer, read_layer
 from pipelines.files.tables import (
-    DELIMITERS,
-    PARQUET,
+    SUFFIXES,
     column_names,
     column_numbers,
     column_vertices,
     frame_table,
+    is_table,
     read_columns,
     select_columns,
     vertex_names,
@@ -209,9 +209,9 @@ def _points_in_file(
 ) -> Points:
     """Return the points in a file of a table."""
     name = os.fspath(path)
-    if not name.lower().endswith((*DELIMITERS, *PARQUET)):
+    if not is_table(path):
         raise ValueError(
-            f"{path}: {what}s are read from tables ({', '.join((*DELIMITERS, *PARQUET))}) and layers"
+            f"{path}: {what}s are read from tables ({', '.join(SUFFIXES)}) and layers"
             f" ({', '.join(READ)}); choose one of these suffixes, or give a list of names: [{name!r}]"
         )
     table = read_columns(path, (*_known(what), *columns), _optional(what, columns))

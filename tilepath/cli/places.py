@@ -63,12 +63,12 @@ class AtPlaces:
     def in_file(self, file: str, what: str) -> list[int]:
         """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
-        from pipelines.files.tables import DELIMITERS, PARQUET, has_column
+        from pipelines.files.tables import has_column, is_table
         from pipelines.places.points import points_from
         from pipelines.stores.schema import counted
 
-        table = file.lower().endswith((*DELIMITERS, *PARQUET))
-        if not table or not any(has_column(file, a) and has_column(file, b) for a, b in (("lon", "lat"), ("x", "y"))):
+        axes = ("lon", "lat"), ("x", "y")
+        if not is_table(file) or not any(has_column(file, a) and has_column(file, b) for a, b in axes):
             return vertices_in_file(self.graph, what, file)
         points = points_from(file, self.graph, what, snapping=self._snapping)
         found = list(dict.fromkeys(points.vertices.tolist()))
