@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.files.output_file import check_free, growing_file, is_growing
 from pipelines.files.tables import check_suffix
-from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.blocks import DistancesTo
 from pipelines.od_tables.disk import matrix_disk, state_disk, table_disk
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, limits_of, plan_table, rows_in_block
@@ -132,7 +132,7 @@ def write_od_table(
         | ({"decay": decay, "unit": unit, "pairs": pairs, "also": asked.digest()} if asked.more else {}),
     }
     if suffix == ".zarr":
-        rows_of = Distances(source, destinations.vertices)
+        rows_of = DistancesTo(source, destinations.vertices)
         return _write_matrix(rows_of, source, opened, points, out, about, asked, resume, overwrite, progress)
     refuse_both(resume, overwrite)
     if resume and os.path.exists(out) and not is_growing(out):
@@ -180,7 +180,7 @@ def refuse_workers(source: HierarchyStore | Graph, reduce: str | Sequence[str] |
 
 
 def _write_matrix(
-    rows_of: Distances,
+    rows_of: DistancesTo,
     source: HierarchyStore | Graph,
     graph: Graph,
     points: tuple[Points, Points],

@@ -20,7 +20,7 @@ from pyproj import Geod
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
 from pipelines.od_tables import forms, on_workers, plan
-from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
+from pipelines.od_tables.blocks import DistancesTo, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
@@ -400,7 +400,7 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
     calm.parent.mkdir()
     count = write_od_table(source, *points, calm, **options)
     assert write_od_table(source, *points, calm, **options, resume=True) is None
-    asked, init = [], Distances.__init__
+    asked, init = [], DistancesTo.__init__
 
     def begin(self, *arguments):
         init(self, *arguments)
@@ -422,7 +422,7 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
             raise RuntimeError("stopped")
         return reached(self, sources)
 
-    monkeypatch.setattr(Distances, "__init__", begin)
+    monkeypatch.setattr(DistancesTo, "__init__", begin)
     monkeypatch.setattr(Near, "_reached", reach)
     with pytest.raises(RuntimeError, match="stopped"):
         write_od_table(source, *points, out, **options)
