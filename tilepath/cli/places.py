@@ -32,16 +32,11 @@ def protected(arguments: list[str]) -> list[str]:
 
 
 class AtPlaces:
-    """Turns places into vertices of one graph. Other names stay as they are; a text that is also a label is a label.
+    """Turns places into vertices of one graph. Other names stay as they are; a text that is also a label is a label."""
 
-    Parameters
-    ----------
-    graph : Graph
-    snapping : the vertices sorted by place, if this was done already
-    """
-
-    def __init__(self, graph: Any, snapping: Any = None):
-        self.graph, self._snapping = graph, snapping
+    def __init__(self, graph: Any):
+        self.graph = graph
+        self._snapping: Any = None  # the vertices sorted by place, from the first place on
 
     def __call__(self, name: Any, what: str = "place") -> Any:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
