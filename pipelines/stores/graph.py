@@ -180,9 +180,6 @@ class Graph(NamedRows, OpenedStore):
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
-
     @property
     def original(self) -> Graph:
         """The graph before changes in memory (`with_weights`): places are moved to the same vertices after a change."""
@@ -476,8 +473,7 @@ class Graph(NamedRows, OpenedStore):
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
             array = self._array("indices" if name == "indices" or not self.weighted else self.weight_array)
-            for start in range(0, self.m, array.chunks[0]):
-                stop = min(start + array.chunks[0], self.m)
+            for start, stop in array.ranges():
                 piece = self.indices(start, stop) if name == "indices" else self.weights(start, stop)
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cached_property
-from typing import Any
 
 from pipelines.stores.declared import recorded_origin
 from pipelines.stores.errors import StoreError
@@ -46,9 +45,6 @@ class OfGraph:
     def named(self) -> Graph:
         """The graph of the store, opened once, to look up names of vertices."""
         return self.graph()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "named"}
 
     def graph(self, moved_to: Graph | str | os.PathLike[str] | None = None) -> Graph:
         """Open the graph that the store was computed from; give it, or its path, if it was moved.

@@ -10,8 +10,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
-from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE, chosen_weight
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "

@@ -8,8 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
-from tilepath.cli.shared_options import OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import OVERWRITE, chosen_weight
 
 
 @page(example="tilepath betweenness roads.zarr betweenness.csv")

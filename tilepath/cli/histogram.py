@@ -6,8 +6,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, chosen_weight, point_options
 
 
 @page(example="tilepath histogram roads.zarr lengths.csv --width 5 --unit min")

@@ -11,8 +11,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import BACKGROUND, CRS, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import BACKGROUND, CRS, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE, chosen_weight
 
 SAID = 3  # up to this many places, the command says how far each place was moved
 

@@ -18,7 +18,7 @@ from pipelines import StoreError, build_hierarchy, generate, od, positions
 from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
 from pipelines.od_tables.write import write_od_table
-from pipelines.places.points import read_points
+from pipelines.places.points import points_from
 from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
@@ -54,8 +54,8 @@ def test_a_frame_has_the_rows_of_the_file(roads, tmp_path, monkeypatch, network,
     for name, frame in ("homes", HOMES), ("schools", SCHOOLS):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     read = [
-        read_points(tmp_path / "homes.parquet", graph, "origin"),
-        read_points(tmp_path / "schools.parquet", graph, "destination", ["seats"]),
+        points_from(tmp_path / "homes.parquet", graph, "origin"),
+        points_from(tmp_path / "schools.parquet", graph, "destination", ["seats"]),
     ]
     opened = graph if network == "graph" else pipelines.open_hierarchy(roads / "hierarchy")
     write_od_table(opened, *read, tmp_path / "od.parquet", **options)
