@@ -355,6 +355,7 @@ def test_what_cannot_be_reached(cross, tmp_path):
         ({"within": [None]}, r"within \(--within\) is \[None\]; give numbers"),
         ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
         ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
+        ({"concavity": 0.3, "kind": "convex"}, r"concavity \(--concavity\) goes with concave hulls, not with convex"),
         ({"width": 0}, r"width \(--width\) is 0"),
         ({"width": 5}, r"width \(--width\) goes with buffers, not with concave"),
         ({"sources": (500.0, 0.0), "snap_limit": 10}, "more than the limit"),
