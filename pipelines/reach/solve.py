@@ -52,7 +52,7 @@ class Reach:
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
         _, opened, snapping = open_network(network, graph, crs)
-        self.limits: Limits = parse_limits(within, opened.weight_unit)
+        self.limits: Limits = parse_limits(within, opened.unit)
         places = opened.coordinates()
         if places is None:
             raise ValueError(
