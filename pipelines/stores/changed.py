@@ -21,7 +21,7 @@ from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
 from pipelines.stores.errors import StoreError
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import Lines, points_along
@@ -161,7 +161,7 @@ def _changed(
     low, high = (float(arrays[2].min()), float(arrays[2].max())) if len(arrays[2]) else (np.inf, -np.inf)
     parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
     parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
-    parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
+    parts |= {"weight_unit": unit, "digest": f"{CHANGED}{found.hexdigest()}", "sorted_rows": True, "weighted": True}
     choices = tuple(each for each in origin.choices if each.name)
     array = next((each.array for each in choices if each.name == name), "")
     parts |= {"choices": choices, "weight_name": name, "weight_array": array}

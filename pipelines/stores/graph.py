@@ -79,6 +79,7 @@ LINES = ("arc_lines", "line_offsets", "line_points")
 CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
 OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
+CHANGED = "changed "  # begins the digest of a graph that with_weights changed in memory
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 
 
