@@ -75,7 +75,7 @@ def distance_histogram(
     opened = open_network(network, graph, crs)
     given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     return as_frame(histogram_table(given, value, width, progress=progress), given, value.unit)
 
 

@@ -87,7 +87,7 @@ def asked_of(
     pairs: bool,
 ) -> Asked:
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
-    value = measured(graph.weight_unit, unit)
+    value = measured(graph.unit, unit)
     limits = limits_of(within, value, several=reduce is not None)
     if nearest is not None:
         whole("nearest", nearest, 1)

@@ -101,7 +101,7 @@ def changes(
     opened = open_network(network, graph, crs)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     return as_frame(change_table(given, after, value, pairs=pairs is not None, also=also), given, value.unit)
 
 
@@ -262,7 +262,7 @@ def criticality(
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
     given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     own = systems_for((roads, origins, destinations), crs)[0]
     table = criticality_table(given, roads, value, groups, one_way=one_way, crs=own, progress=progress)
     frame = as_frame(table, given, value.unit)

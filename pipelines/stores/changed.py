@@ -22,7 +22,7 @@ from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
 from pipelines.stores.arcs_of_roads import arcs_between, closed_arcs, in_ranges, refuse_missing, road_rows
 from pipelines.stores.errors import StoreError
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.lines import points_along
@@ -142,7 +142,7 @@ def _changed(
     parts = with_arrays(graph, arrays) | {"weight_unit": unit, "weighted": True}
     choices = tuple(each for each in origin.choices if each.name)
     array = next((each.array for each in choices if each.name == name), "")
-    parts |= {"digest": f"changed {found.hexdigest()}", "choices": choices, "weight_name": name, "weight_array": array}
+    parts |= {"digest": f"{CHANGED}{found.hexdigest()}", "choices": choices, "weight_name": name, "weight_array": array}
     arcs, closed = origin.stored_positions()[kept], np.flatnonzero(~kept)
     return ChangedGraph(**parts, origin=origin, arcs=arcs, closed=closed, before=graph.original)
 

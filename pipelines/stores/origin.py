@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pipelines.stores.declared import recorded_origin
 from pipelines.stores.errors import StoreError
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import open_store
@@ -60,6 +60,11 @@ class OfGraph:
             if each.digest == self.graph_digest != graph.digest:
                 graph = graph.weighted_by(each.name)
         if graph.digest != self.graph_digest:
+            if self.graph_digest.startswith(CHANGED):
+                raise StoreError(
+                    f"{self.path} was computed from a graph that with_weights had changed in memory; make the same "
+                    "change to the graph again, and pass the changed graph (graph=)"
+                )
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
         origin, names = recorded_origin(self.path, open_store(self.path), "graph"), recorded(graph, "labels")
         if origin.get("names", names) != names:

@@ -74,5 +74,5 @@ def flows(graph: str, demand: str, out: str, open_client: OpenClient, **options:
     check_output(out, options["overwrite"], demand)
     with open_client() as client:
         found = link_flows(client, opened, demand, out, progress=True, **options)
-    cost, unit = number(float(found.schema.metadata[b"cost"])), f" {opened.weight_unit}" if opened.weight_unit else ""
+    cost, unit = number(float(found.schema.metadata[b"cost"])), f" {opened.unit}" if opened.unit else ""
     click.echo(f"{out}: flows of {counted(found.num_rows, 'arc')}; amounts times distances add up to {cost}{unit}")

@@ -59,7 +59,7 @@ def histogram(
     refuse_inputs(out, [path for path in (origins, destinations) if path])
     check_output(out, overwrite)
     network = open_network(store, graph, crs)
-    value = measured(network.graph.weight_unit, unit)
+    value = measured(network.graph.unit, unit)
     given = given_or_everywhere(network, origins, destinations, snap_limit, every_destination=True)
     for warning in given.warnings:
         say(warning, err=True)

@@ -140,7 +140,7 @@ def od(
         return
     counts = f"{counted(len(begins.vertices), 'origin')}, {counted(len(ends.vertices), 'destination')}"
     counts = counted(len(begins.vertices), "pair") if pairs else counts
-    unit = options["unit"] or given.graph.weight_unit
+    unit = options["unit"] or given.graph.unit
     unit = f", distances in {unit}" if unit else ""
     click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {with_prefix(written.pairs / seconds)} pairs/s")
 

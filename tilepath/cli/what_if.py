@@ -101,7 +101,7 @@ def what_if(
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
     network = open_network(store, graph, crs)
-    value = measured(network.graph.weight_unit, unit)
+    value = measured(network.graph.unit, unit)
     if each:
         assert closed is not None
         groups = None if together is None else groups_in(closed, together)
