@@ -62,7 +62,7 @@ LONG = [pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow) for name i
 
 def enter_folder(page, root, monkeypatch):
     """Go to the folder of the checkout that the page tells the reader to make or to use; else to its root."""
-    named = re.search(r"`mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
+    named = re.search(r"mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
     folder = root / (named[1] or named[2] if named else ".")
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)

@@ -52,7 +52,6 @@ WORDS = {
             *("comparison", "comparison with other libraries", "compare", "SciPy speed"),
         ],
     },
-    "how-to": {"How-to": ["FAQ", "frequently asked questions"]},
     "index": {"What you can rely on": ["precision", "accuracy", "exact"]},
     "install": {
         "Cite": ["BibTeX", "citation"],
