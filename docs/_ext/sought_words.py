@@ -13,19 +13,6 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "choose": {
-        "Special cases": [
-            *(
-                "integer overflow",
-                "overflow",
-                "int32",
-                "semiring",
-                "widest path",
-                "bottleneck path",
-                "negative weights",
-            ),
-        ],
-    },
     "clusters": {"Five ways to a cluster": ["MPI", "mpirun", "NCCL"]},
     "closures": {
         "Closed roads": ["road closures", "what if"],
@@ -55,13 +42,33 @@ WORDS = {
     "index": {"What you can rely on": ["precision", "accuracy", "exact"]},
     "install": {
         "Cite": ["BibTeX", "citation"],
-        "GPUs and CUDA": ["driver", "compute capability", "AMD", "ROCm"],
+        "GPUs and CUDA": ["driver", "compute capability"],
         "Install": ["conda", "pip", "PyPI", "Windows", "macOS"],
         "Report a bug": ["bug report", "bug", "issue", "contact"],
         "Versions and compatibility": [
             *("stability", "API stability", "compatibility", "backward compatibility", "backwards compatibility"),
             *("semantic versioning", "semver", "deprecation", "deprecated", "breaking changes"),
             *("dependencies", "requirements", "Python version", "NumPy version", "first use", "compile"),
+        ],
+    },
+    "limits": {
+        "Limits and troubleshooting": ["troubleshooting", "problem", "FAQ", "frequently asked questions"],
+        "Nothing is printed": ["hangs", "slow start", "heartbeat"],
+        "Special cases": [
+            *(
+                "integer overflow",
+                "overflow",
+                "int32",
+                "semiring",
+                "widest path",
+                "bottleneck path",
+                "negative weights",
+            ),
+            *("billion edges", "larger than memory graph"),
+        ],
+        "What tilepath does not have": [
+            *("GTFS", "transit", "public transport", "timetable", "street names", "minimum spanning tree", "PageRank"),
+            *("categorical", "column weights", "AMD", "ROCm", "contraction hierarchies", "UMAP"),
         ],
     },
     "map-python": {
@@ -72,7 +79,7 @@ WORDS = {
     "maps": {
         "Choosing a size": ["map size", "number of units"],
         "How many epochs": ["epochs"],
-        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN", "categorical", "categories"],
+        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
         "Train a map of a table": ["U-matrix"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
         "The same map again": ["random seed", "seed", "random_state"],
@@ -125,8 +132,11 @@ WORDS = {
         "From origins to destinations": [
             *("travel times", "travel time matrix", "travel time table", "table of travel times"),
             *("OD matrix", "nearest facility", "closest facility", "nearest facilities", "k nearest"),
-            *("GTFS", "transit", "public transport"),
         ],
+    },
+    "tutorials/start": {
+        "Ten minutes in Python": ["quickstart", "getting started", "first steps", "concepts"],
+        "Which function takes what": ["client", "main guard"],
     },
 }
 
