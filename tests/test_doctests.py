@@ -72,3 +72,19 @@ def test_every_public_function_has_an_example():
         functions[name] = getattr(tilepath, name)
     assert len(functions) > 110
     assert [name for name, value in functions.items() if ">>> " not in inspect.getdoc(value)] == []
+
+
+def test_docstrings_of_public_names_send_readers_to_public_names():
+    places = {}
+    for name in tilepath.__all__:
+        value = getattr(tilepath, name)
+        places[name] = value
+        if inspect.isclass(value):
+            places |= {f"{name}.{member}": found for member, found in vars(value).items() if member[0] != "_"}
+    operations = "|".join(gpuops.__all__)
+    private = re.compile(
+        rf"`gpuops\.(?!(?:{operations})`)|`pipelines\.|^ *pipelines\.|^ *gpuops\.errors|`[A-Z]{{4,}}`|\+SKIP", re.M
+    )
+    found = {name: re.findall(private, inspect.getdoc(value) or "", re.M) for name, value in places.items()}
+    assert len(found) > 200
+    assert {name: what for name, what in found.items() if what} == {}

@@ -91,7 +91,7 @@ class Measures:
 
         Parameters
         ----------
-        component : int (n), the component of each vertex (`pipelines.analysis.structure.component_numbers`)
+        component : int (n), the component of each vertex, numbered from 0
         """
         vertices, of_row = np.bincount(component), component[self.sources]
         diameter, radius = np.zeros(len(vertices)), np.full(len(vertices), np.inf)
@@ -110,11 +110,11 @@ class Measures:
         component: np.ndarray | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Write the columns vertex, eccentricity, closeness and reached to a table (`pipelines.files.tables`).
+        """Write the columns vertex, eccentricity, closeness and reached to a table.
 
         Parameters
         ----------
-        out : path of the file, with a suffix that `pipelines.files.tables` knows
+        out : path of the new table (.csv, .tsv, .csv.gz, .tsv.gz, .parquet)
         names : (n) names of the vertices, such as `Graph.labels`; by default their positions
         component : int (n), the component of each vertex, for the column component; by default there is no such column
         overwrite : replace an existing file at `out`

@@ -74,22 +74,22 @@ def all_pairs_shortest_paths(
         the graph has no labels, as text or int; or by position, as "#17" or ``positions([17])``. (Floyd-Warshall
         computes all rows.)
     method : {"auto", "floyd-warshall", "batched", "hierarchy", "out-of-core"}
-        "batched" searches from every source, many at a time (`pipelines.apsp.batched`), which pays for sparse graphs.
-        "hierarchy" takes rows from a hierarchy (`pipelines.apsp.hierarchy`), which pays for road networks and grids.
+        "batched" searches from every source, many at a time, which pays for sparse graphs.
+        "hierarchy" takes rows from a hierarchy, which pays for road networks and grids.
         "out-of-core" is Floyd-Warshall on bands of a matrix that is larger than the memory of a GPU, or than the memory
-        of the host (`pipelines.apsp.out_of_core`). "auto" estimates the time of each method and prints the comparison;
+        of the host. "auto" estimates the time of each method and prints the comparison;
         a run that is resumed with "auto" keeps the method `out` was begun with. The last bits of float distances depend
         on the method, but "floyd-warshall" and "out-of-core" give the same bits.
     block : int, optional
         Width of a pivot block of Floyd-Warshall, 1 or more. It decides how float sums are bracketed.
     workers : int, optional
         How many of the client's workers Floyd-Warshall uses, 1 or more. By default all workers of a CPU cluster, and as
-        many GPUs as make the run faster (`pipelines.apsp.in_memory.plan`); that number is printed. The bits do not
+        many GPUs as make the run faster; that number is printed. The bits do not
         depend on the number of workers.
     coordination : {"scheduler", "signals"}, optional
         Who coordinates the tasks of Floyd-Warshall in memory: "scheduler" is Dask's scheduler, and every task is a task
         of Dask; "signals" are counters that the workers of one host show each other. By default the scheduler, unless
-        workers would wait for it for more than 5% of a stage (`pipelines.apsp.in_memory.plan`). The bits do not depend
+        workers would wait for it for more than 5% of a stage. The bits do not depend
         on the coordination.
     resume : bool
         Continue after the last commit of an unfinished store `out`; begin if there is no store; return a finished store
@@ -99,7 +99,7 @@ def all_pairs_shortest_paths(
         Replace a distances store at `out`, once the new store is complete. Until then the new store grows next to it,
         with ``.new`` added to its name; `resume` continues the new store there.
     verify : bool
-        Prove sampled rows of the result by certificates (`pipelines.validation.distances`).
+        Prove sampled rows of the result by certificates.
     progress : bool, optional
         Show progress on standard error; by default if standard error is a terminal.
     commit_seconds : float or None
@@ -119,9 +119,9 @@ def all_pairs_shortest_paths(
     ------
     gpuops.NegativeCycleError
         The graph has a cycle of negative weight; the error names the vertices of one. `out` is not created.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         The distances do not fit `dtype`.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

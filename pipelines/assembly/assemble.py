@@ -71,7 +71,7 @@ def assemble(
     k : number of letters in a k-mer, odd, 3 to 31. A repeat of k letters or more ends contigs, and each error of a read
         makes about k wrong k-mers
     min_coverage : leave out k-mers that occur fewer times than this in the reads, on both strands together
-    tip_letters : leave out tips of fewer letters than this (`pipelines.assembly.contigs.tips`); 0 keeps all
+    tip_letters : leave out tips of fewer letters than this; 0 keeps all
     gfa : file for the contigs and the links between them, in GFA 1
     graph : graph store for the de Bruijn graph of both strands; weights are counts, labels are words of k - 1 letters
     overwrite : replace existing files and an existing store

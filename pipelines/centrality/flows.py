@@ -77,7 +77,7 @@ def link_flows(
     ------
     gpuops.VerificationError
         Flows are not conserved at a vertex, or do not cost what shortest paths cost.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The memory of the workers is too small.
     StoreError
         The graph store is missing, foreign or damaged.

@@ -79,7 +79,7 @@ def betweenness(
     ------
     gpuops.VerificationError
         The betweenness of all vertices or edges does not add up to the number of vertices or arcs of shortest paths.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The memory of the workers is too small.
     StoreError
         The graph store is missing, foreign or damaged.

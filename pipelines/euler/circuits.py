@@ -82,7 +82,7 @@ def euler_circuits(
         instead, if there is one.
     gpuops.VerificationError
         The walk is not correct.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small; no store is written.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

@@ -77,7 +77,7 @@ def _vertices(circuits: Circuits, graph: Graph, indptr: np.ndarray, start: int, 
 def write_walks(circuits: Circuits, graph: Graph, out: str | os.PathLike[str], overwrite: bool = False) -> int:
     """Write a table of all walks, with one row for each arc in walking order; return the number of rows.
 
-    The table has the columns of `pipelines.export_store`: `circuit` from 0, `position` in the circuit, `arc` as its
+    The table has the columns of `tilepath.export_store`: `circuit` from 0, `position` in the circuit, `arc` as its
     position in the graph store, and `source` and `target`, the labels of its tail and head.
 
     Raises

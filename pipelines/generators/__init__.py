@@ -2,7 +2,7 @@
 
 An edge is a function of the seed and the number of the edge (`counter_random`). So a graph is the same however it is
 cut into pieces, and wherever the pieces are generated. A graph is first a description; then it is stored
-(`pipelines.generate`), laid out in memory (`csr`), or generated in ranges of edges (`arcs`)::
+(`tilepath.generate`), laid out in memory (`csr`), or generated in ranges of edges (`arcs`)::
 
     generate(RMat(20, seed=1), "rmat20.zarr")
     indptr, indices, weights = csr(Grid(2048, weights="integers"))
@@ -49,7 +49,7 @@ def synthetic_graph(kind: str, *, scale: int | None = None, **options: Any) -> A
 
     Parameters
     ----------
-    kind : a key of `KINDS`
+    kind : {"rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "euler-shallow"}
     scale : the graph has 2^scale vertices; a grid has an equal number of rows and columns, or twice the columns
     options : attributes of the kind's class
 

@@ -53,7 +53,8 @@ class PointCloud:
 
     Attributes
     ----------
-    kind : one of `KINDS`
+    kind : "blobs", "uniform", "chainlink", "hepta", "tetra", "target", "two-diamonds", "wing-nut", "atom", "engy-time"
+        or "golf-ball"
     n : number of points
     seed : 0 to 2^64 - 1
     d : dimensions of blobs and of uniform points (from the unit cube); the dimensions of other kinds are fixed

@@ -80,10 +80,10 @@ def build_hierarchy(
     ------
     gpuops.NegativeCycleError
         The graph has a cycle of negative weight; the error has its vertices, and `out` is not created.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small. The exact cost is known after the second step: `out` then keeps the order, for
         `resume`. Or searches are faster by far; then nothing is written.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         The distances do not fit `dtype`.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

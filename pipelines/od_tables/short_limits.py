@@ -19,7 +19,7 @@ FEW = 0.01  # share of the pairs of different vertices; if fewer are within the 
 def short_limit(given: Given, within: float | str | Sequence[float | str] | None, unit: str | None) -> str | None:
     """Return what to say of a short limit without a unit, within which hardly any destination is; None otherwise.
 
-    `within` and `unit` are the options of `pipelines.od`, which were checked.
+    `within` and `unit` are the options of `tilepath.od`, which were checked.
     """
     value = measured(given.graph.weight_unit, unit)
     numbers, own = ([], "") if within is None else read_numbers(within, "within")

@@ -115,7 +115,7 @@ def write_od_table(
     ValueError
         An option has a wrong value, or does not go with another option, with `out` or with `client`; or `out` was begun
         with other options.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The disk is smaller than the least that the result takes, or the memory of the workers is too small.
     FileExistsError
         `out` exists.

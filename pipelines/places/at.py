@@ -55,7 +55,7 @@ def vertices_at(
     network : HierarchyStore or Graph, or path of such a store
     places : (lon, lat), or (k, 2) array or list, or data frame or file with such columns
         Longitudes and latitudes, or x and y; for tables, and for `crs`, see `tilepath.od`.
-    snap_limit, crs, graph : as for `pipelines.od`
+    snap_limit, crs, graph : as for `tilepath.od`
 
     Returns
     -------
@@ -69,9 +69,9 @@ def vertices_at(
 
     Examples
     --------
-    >>> import tilepath
-    >>> here = tilepath.vertices_at("roads.zarr", (13.37, 52.52))  # doctest: +SKIP
-    >>> tilepath.shortest_path("roads.zarr", here.vertices, "17")  # doctest: +SKIP
+    >>> at = tilepath.vertices_at(hierarchy, [(0, 0), (3, 4)]).vertices
+    >>> tilepath.distances_between(hierarchy, at, at).shape
+    (2, 2)
     """
     _, opened, snapping = open_network(network, graph, crs)
     single = isinstance(places, tuple) and np.ndim(places) == 1

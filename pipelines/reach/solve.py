@@ -296,13 +296,13 @@ def write_isochrones(
     out : path of the file: .gpkg, .geojson, .geoparquet or .parquet; or a map of the areas over the network, with rings
         around the sources: .html, .svg, .png or .pdf
     kind, concavity, width : as for `isochrones`
-    title, background : of a map, as for `pipelines.picture_graph`
+    title, background : of a map, as for `tilepath.picture_graph`
     overwrite : replace `out` if it exists
 
     Raises
     ------
     ValueError, FileExistsError, ImportError
-        As `pipelines.files.layers.write_layers`, or `pipelines.picture_graph`; or a map shall have edges.
+        As `pipelines.files.layers.write_layers`, or `tilepath.picture_graph`; or a map shall have edges.
     """
     check_kind(kind, concavity, width)
     suffix = check_isochrones(out, kind, overwrite)

@@ -54,9 +54,9 @@ class SearchedDistances:
     NegativeCycleError
         A loop has a negative weight. Methods that search also raise it if a source reaches a negative cycle. The
         message has the labels of the vertices of the cycle.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         A weight does not fit int32. Methods that search raise it for a distance.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The memory of this process is too small for the graph.
     """
 
@@ -168,9 +168,9 @@ def distances_between(
     ------
     StoreError
         A vertex does not exist, the store has no row of a source, or the graph store is missing.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         A distance does not fit the dtype of a hierarchy store.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The searches of a graph need more memory than there is, or would take too long.
     ValueError
         `sources` or `targets` are not a list of names, or the store holds no distances.

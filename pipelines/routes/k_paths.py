@@ -45,7 +45,7 @@ def k_shortest_paths(
         A vertex does not exist, or the graph store is missing or damaged.
     ValueError
         A weight is negative, or `k` is not positive.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         Weights are integers, and a path could be 2^53 or longer.
 
     Examples

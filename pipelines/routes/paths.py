@@ -284,7 +284,7 @@ def paths_of_pairs(
     distances, graph : as for `PathFinder`
     pairs : array or list (P, 2) of names, as text or ints, or `tilepath.positions` of such an array; or table or file
         (.csv, .tsv, .csv.gz, .tsv.gz, .parquet) with the columns `source` and `target`. An entry names a vertex as on
-        the command line (`pipelines.stores.vertex_names`), whether it is text or a whole number
+        the command line, whether it is text or a whole number
     out : path of a table to write (.csv, .tsv, .csv.gz, .tsv.gz, .parquet)
     overwrite : replace an existing file at `out`
 
@@ -304,7 +304,7 @@ def paths_of_pairs(
         `out` exists already.
     VerificationError
         The distances do not belong to the graph.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         `distances` is a graph, and there are too many sources to search from; the message says what to do.
 
     Examples

@@ -36,7 +36,7 @@ def tree_path(
     Parameters
     ----------
     paths : the store or its path
-    source, target : vertices as for `routes.paths.shortest_path`. If the store has one row, with the paths from the
+    source, target : vertices as for `tilepath.shortest_path`. If the store has one row, with the paths from the
         nearest of several sources, `source` may be None: the path begins at the nearest source
     graph : the graph or its path; by default the graph recorded in the store
 
@@ -86,19 +86,19 @@ def tree_paths_of_pairs(
     Parameters
     ----------
     paths, graph : as for `tree_path`
-    pairs, out, overwrite : as for `routes.paths.paths_of_pairs`. If the store has the paths from the nearest of all
+    pairs, out, overwrite : as for `tilepath.paths_of_pairs`. If the store has the paths from the nearest of all
         sources, the column `source` may be left out
 
     Returns
     -------
     pyarrow.Table
-        The columns of `routes.paths.paths_of_pairs`. Without a column `source` in `pairs`, `source` is the first
+        The columns of `tilepath.paths_of_pairs`. Without a column `source` in `pairs`, `source` is the first
         vertex of the path.
 
     Raises
     ------
     ValueError, FileExistsError
-        As for `routes.paths.paths_of_pairs`; or a path begins at another source than the pair names, as the store has
+        As for `tilepath.paths_of_pairs`; or a path begins at another source than the pair names, as the store has
         only paths from the nearest source.
 
     Examples

@@ -26,12 +26,14 @@ def cluster_map(
     samples: Samples | str | os.PathLike[str] | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """Return the cluster of every unit of a codebook store; `pipelines.som.clusters` describes the methods.
+    """Return the cluster of every unit of a codebook store.
 
     Parameters
     ----------
     codebook : Codebook or path of its store
     method : {"agglomerative", "kmeans", "watershed", "immersion"}
+        "agglomerative" merges the nearest units. "kmeans" finds units around means; every unit counts the same.
+        "watershed" cuts the U-matrix along its walls. "immersion" is U*C, which follows the density of samples, too.
     clusters : int, optional
         Number of clusters; may be left out for watershed and immersion.
     linkage : {"ward", "average"}, optional

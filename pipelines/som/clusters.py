@@ -60,7 +60,7 @@ def cluster_units(
     metric : {"euclidean", "taxicab", "cosine"}
     samples : (N, d) array, optional
         Samples on the scale of the units, without missing values (immersion).
-    method, clusters, linkage, adjacent, seed : as for `pipelines.cluster_map`, which also lists the errors
+    method, clusters, linkage, adjacent, seed : as for `tilepath.cluster_map`, which also lists the errors
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose {', '.join(METHODS)}")

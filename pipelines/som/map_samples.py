@@ -64,16 +64,16 @@ def map_samples(
         The samples the map was trained with, or other samples with the same columns and dtype. If they are scaled in
         another way or not at all, their values are converted to the scaling that the map has recorded.
     out : path of the new mapping store
-    overwrite, resume, progress : as for `pipelines.train_som`
+    overwrite, resume, progress : as for `tilepath.train_som`
 
     Returns
     -------
     Mapping
-        The finished store, opened; `pipelines.mapping_quality` computes its errors.
+        The finished store, opened; `tilepath.mapping_quality` computes its errors.
 
     Raises
     ------
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small; nothing is written.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

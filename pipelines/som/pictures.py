@@ -93,7 +93,7 @@ def picture_map(
     ----------
     codebook : the map, or the path of its store
     path : path of the new file (.png, .pdf, .svg); by default no file is written
-    kind : one of `KINDS`
+    kind : {"umatrix", "pmatrix", "ustar", "hits", "planes", "clusters", "labels", "pies", "tree", "curve"}
     columns : names of the columns to show (planes); all by default
     scaled : show values as they were trained, on a scale that the colour bars name (planes)
     mapping : mapping of samples, for labels, trajectories and hits (by default, hits of the training)

@@ -53,7 +53,7 @@ def predict_labels(
         samples have; of equally frequent labels, the first. A unit without labelled samples gets the label of the
         nearest unit with labelled samples.
     path : .csv, .tsv (or .csv.gz, .tsv.gz) or .parquet
-        The columns that `pipelines.export_map` writes for units, then ``predicted`` and ``purity``: the share
+        The columns that `tilepath.export_map` writes for units, then ``predicted`` and ``purity``: the share
         of the unit's labelled voters that had the label, empty for a unit without labelled voters.
     codebook, samples : the map, and the samples of `mapping`, if they were moved
     overwrite : bool

@@ -134,7 +134,7 @@ def train_som(
 
     Raises
     ------
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small; nothing is written.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

@@ -61,7 +61,7 @@ def single_source_shortest_paths(
         Of any cluster; one task at a time per worker. Workers with the Dask resource ``GPU`` compute on their GPU.
     graph : Graph or path of a graph store, or description or name of a graph to be generated
         n vertices, m arcs. Weights may be negative. A generated graph such as ``RMat(28)``, or ``"rmat:28"``, is never
-        stored: workers generate the arcs that they hold (`pipelines.generators.generated_graph`).
+        stored: workers generate the arcs that they hold.
     out : path of the new paths store
     sources : sequence or array of int or str, `tilepath.positions`, or "all"
         The result has a row for each source. Each source is named once: by its label, or by its position if the graph
@@ -91,7 +91,7 @@ def single_source_shortest_paths(
         Compute the rows that an unfinished store `out` lacks; begin if there is no store; return a finished store as
         it is. The store must have been begun with the same options, except `spread` and `piece_arcs`.
     verify : bool
-        Prove that rows of the result are right (`pipelines.validation.certificates`): all rows, or 16 of many. The
+        Prove that rows of the result are right by certificates: all rows, or 16 of many. The
         proof needs predecessors, unless the graph is generated.
     progress : bool, optional
         Show progress on standard error; by default if standard error is a terminal.
@@ -106,9 +106,9 @@ def single_source_shortest_paths(
     ------
     gpuops.NegativeCycleError
         A negative cycle can be reached from a source; the error has its vertices and its weight.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory or disk is too small; nothing is written.
-    gpuops.errors.WeightRangeError
+    tilepath.WeightRangeError
         The distances do not fit `dtype`.
     StoreError
         A store is missing, foreign or damaged, `out` exists, or the disk is full.

@@ -337,7 +337,7 @@ class Graph(NamedRows, OpenedStore):
         return self.n if junctions is None else junctions.n
 
     def find(self, names: Sequence[str] | pa.Array) -> np.ndarray:
-        """Return the vertices that names mean (`pipelines.stores.vertex_names`), int64.
+        """Return the vertices that names mean, int64; `vertex` says what a name means.
 
         An entry is negative if its name means no vertex, or more than one.
         """
@@ -346,8 +346,7 @@ class Graph(NamedRows, OpenedStore):
     def vertex(self, name: VertexName, what: str = "vertex") -> int:
         """Return the position of the vertex that `name` means: text, an int or `tilepath.positions`.
 
-        An int means the label with the same digits, or a position if the graph has no labels
-        (`pipelines.stores.vertex_names`).
+        An int means the label with the same digits, or a position if the graph has no labels.
 
         Raises
         ------
@@ -508,7 +507,7 @@ class Graph(NamedRows, OpenedStore):
 def open_graph(store: Graph | str | os.PathLike[str], weight: str | None = None) -> Graph:
     """Open a graph store and check its schema, shapes and dtypes, or return an opened one.
 
-    A name such as ``rmat:28`` opens a graph that is generated and not stored (`pipelines.stores.graph_names`).
+    A name such as ``rmat:28`` opens a graph that is generated and not stored (`tilepath.synthetic_graph`).
 
     Parameters
     ----------

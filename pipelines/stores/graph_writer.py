@@ -327,7 +327,7 @@ def write_graph(
     StoreError
         The path exists, or the disk is full.
     TypeError, ValueError
-        The arrays do not make up a graph (`gpuops.csr.check_csr`), or a weight is NaN or infinite.
+        The arrays do not make up a graph, or a weight is NaN or infinite.
 
     Examples
     --------

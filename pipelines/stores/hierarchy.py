@@ -129,8 +129,8 @@ class Division(NamedTuple):
 class HierarchyStore(FinishedStore, OfGraph):
     """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
 
-    Rows are read by the same methods as from a `pipelines.stores.distances.Distances`, but each call computes them. The
-    methods take and return positions of vertices; `pipelines.distances_between` takes names. The store pickles as its
+    Rows are read by the same methods as from `tilepath.Distances`, but each call computes them. The
+    methods take and return positions of vertices; `tilepath.distances_between` takes names. The store pickles as its
     path, and maps its tables when they are first used.
 
     Attributes
@@ -225,7 +225,7 @@ class HierarchyStore(FinishedStore, OfGraph):
 
         Raises
         ------
-        gpuops.errors.WeightRangeError
+        tilepath.WeightRangeError
             A distance does not fit the dtype of the store.
         """
         return self._between(self.hierarchy, sources, targets)

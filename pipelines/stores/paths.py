@@ -243,7 +243,7 @@ def create_paths(
     ----------
     chunk : rows of a chunk, which are written together
     predecessors : whether to store predecessors
-    others : as in `pipelines.single_source_shortest_paths`
+    others : as in `tilepath.single_source_shortest_paths`
     """
     dtype, n = np.dtype(dtype), graph.n
     rows = 1 if together else len(sources)

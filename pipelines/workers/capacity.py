@@ -43,7 +43,7 @@ class DoesNotFitError(ValueError):
 
     Attributes
     ----------
-    plan : pipelines.Plan or None
+    plan : tilepath.Plan or None
         The plan of the refused run; None if the run was refused before it had a plan.
     """
 

@@ -127,7 +127,7 @@ def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     ------
     ValueError
         The function states no plan, or `resume` is given.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         The run does not fit; the attribute `plan` of the error is the plan of the refused run.
     Exception
         Any other error that the function raises before it states its plan.

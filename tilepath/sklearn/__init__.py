@@ -1,6 +1,6 @@
 """Self-organizing maps of samples in memory, as estimators of scikit-learn (the extra `sklearn`).
 
-`pipelines.train_som` trains a map with stores and workers; these estimators train it with an array on one device. Both
+`tilepath.train_som` trains a map with stores and workers; these estimators train it with an array on one device. Both
 use the same functions for the steps (`pipelines.som.start`, `pipelines.som.epoch`), so the same samples and options
 yield the same codebook, bit by bit.
 

@@ -38,7 +38,7 @@ class SelfOrganizingMapClassifier(ClassifierMixin, SelfOrganizingMap):
         The classes.
     unit_classes_ : (M,) int64 array
         The position in `classes_` of the class of every unit.
-    vote_ : pipelines.som.classes.Vote
+    vote_ : named tuple
         How the samples of the units voted.
     unit_shares_ : (M, L) float64 array
         The share of each class among the samples of every unit.

@@ -98,7 +98,7 @@ class SelfOrganizingMap(TrainedMap):
         The number of samples of each unit. After `fit` only.
     unit_clusters_ : (M,) int32 array
         The cluster of each unit. After `cluster` only.
-    scaling_ : pipelines.stores.scaling.Scaling or None
+    scaling_ : object or None
         How `load`'s map scales samples; None without a scaling.
     n_features_in_ : int
     feature_names_in_ : (d,) array of str

@@ -1,4 +1,4 @@
-"""Save maps to codebook stores, as `pipelines.train_som` writes them, and load them.
+"""Save maps to codebook stores, as `tilepath.train_som` writes them, and load them.
 
 Functions import the stores when they are called: most users of the estimators have no stores, and zarr takes long.
 """
@@ -123,7 +123,7 @@ def _write(som: Any, path: str | os.PathLike[str], overwrite: bool) -> None:
 
 
 def _options(som: Any) -> dict[str, Any]:
-    """Return the options of the training as `pipelines.train_som` records them."""
+    """Return the options of the training as `tilepath.train_som` records them."""
     seed = int(som.random_state) if isinstance(som.random_state, int | np.integer) else 0
     initial: dict[str, Any] = {"kind": som.initial} if isinstance(som.initial, str) else {"kind": "given"}
     if initial["kind"] == "random":

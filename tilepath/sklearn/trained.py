@@ -131,7 +131,7 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """Cluster the units. Returns the cluster of each unit, (M,) int32, and keeps it as `unit_clusters_`.
 
         For the clusters of samples, write ``som.unit_clusters_[som.predict(X)]``. Parameters and errors are those of
-        `pipelines.cluster_map`; `X` are samples for the method "immersion".
+        `tilepath.cluster_map`; `X` are samples for the method "immersion".
         """
         from pipelines.som.clusters import cluster_units  # its messages import zarr
 
@@ -176,7 +176,7 @@ class TrainedMap(StoredMap, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             The label of every sample, for "labels" and "pies", and optionally for "tree". A sample whose label is
             missing, as NaN or None, does not vote. The classifier has labels.
         text, title, scaled, size, cmap
-            As for `pipelines.picture_map`; "plane" takes what "planes" takes.
+            As for `tilepath.picture_map`; "plane" takes what "planes" takes.
 
         Returns
         -------

@@ -98,14 +98,17 @@ def import_graph(
 
     Parameters
     ----------
-    source : path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
+    source : path or object
+        Path of a DIMACS `.gr`, Matrix Market, TNTP, edge list, GraphML, Parquet or adjacency file (text may be
         gzip'd), or of a file with a layer of lines (GeoPackage, GeoJSON, GeoParquet, `.fgb`, `.shp`), or of
         OpenStreetMap (`.osm.pbf`, `.osm`); or a GeoDataFrame of lines, a SciPy sparse matrix, or a graph of NetworkX,
         OSMnx or igraph, or a data frame of edges, or a vector of integers, for a graph of one arc from each v to
         ``source[v]``; or a list or iterator of lines ``"a -> b, c"``, or of ``(tail, head)`` or
         ``(tail, head, weight)``; or a dict of neighbours, ``{"a": ["b", "c"]}`` or ``{"a": {"b": 1.5}}``
     path : path of the new store
-    format : a key of `FORMATS`; default by the suffix. A `.txt` file whose first line has an arrow is "adjacency".
+    format : str, optional
+        "gr", "mtx", "tntp", "edges", "parquet", "adjacency", "graphml", "layers" or "osm"; default by the suffix. A
+        `.txt` file whose first line has an arrow is "adjacency"
     weight : column (edge list, Parquet, data frame, and TNTP, with the default ``free_flow_time``) or edge attribute
         (GraphML, NetworkX, igraph); of OpenStreetMap "time" (default) or "length"
     also : further columns or attributes with weights, as a list or as text such as "length,toll", which the store keeps
@@ -113,7 +116,10 @@ def import_graph(
         as in "length:m"; default: the name of the column. The source is read once for each. The store of a network of
         OpenStreetMap always has both its weights
     columns : tail, head and optionally weight (edge list, Parquet, data frame, layer)
-    layer, oneway : layer of a file, and column of the directions of lines or of rows of a data frame; see `read_layers`
+    layer : str, optional
+        Name of the layer of a file; by default the only layer of lines
+    oneway : str, optional
+        Column of the directions of lines or of rows of a data frame; by default, the column `oneway` if there is one
     crs : coordinate system of the coordinates, such as "EPSG:25833", if the source does not record it; geographic
         coordinates are longitude and latitude, in this order. Coordinates of Web Mercator (EPSG:3857), whose metres are
         not true, become longitudes and latitudes
@@ -121,7 +127,14 @@ def import_graph(
         have "© OpenStreetMap contributors" by default, and "" leaves it out
     profile : who uses the roads of OpenStreetMap: "car" (default), "bike", "foot", or the path of a changed copy of
         such a profile (`.toml`)
-    delimiter, comment, header : see `read_edge_list`
+    delimiter : str, optional
+        Character between the fields of an edge list; "" for runs of blanks; default: "," in `.csv`, tab in `.tsv`, else
+        blanks
+    comment : str, optional
+        Lines of an edge list that begin with one of these characters are skipped; default "#%"
+    header : bool, optional
+        True if the first line of an edge list names the columns; default: True if `columns` or `weight` are names, or
+        if the first line looks like names
     base : number of the first vertex (edge list, Parquet, pairs, dict); default 0. Without `base` and `vertices`, some
         edge must have vertex 0. Formats that count from 1 need no `base`.
     vertices : number of vertices if vertices are numbers (edge list, Parquet, pairs, dict); default: implied by the

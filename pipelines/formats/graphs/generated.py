@@ -54,7 +54,7 @@ def generate(
     ------
     StoreError
         `path` exists, or the disk is full.
-    pipelines.workers.capacity.DoesNotFitError
+    tilepath.DoesNotFitError
         Memory is too small for the vertices, or the disk for sorting the arcs.
     ValueError
         `simplify` with ``sorted_rows=False``, as simplified rows are sorted; or `simplify` with a graph that has an

@@ -90,7 +90,20 @@ def import_samples(
     decimal : decimal mark of a text file, "." by default, or ","
     compensate : undo the spillover between the detectors of a cytometer, with the matrix in the FCS file
     layer : name of the layer of an .h5ad file to read; default X
-    dtype, missing, scaling, cofactor, transforms, overwrite : as for `pipelines.stores.samples.new_samples`
+    dtype : {"float32", "float64"}, optional
+        Default float32
+    missing : bool
+        Whether NaN and empty fields stand for missing values; if False, they are refused
+    scaling : {"none", "zscore", "minmax", "arcsinh"}, optional
+        Brings all columns to one scale; it is computed from all rows. "arcsinh" replaces x by arcsinh(x / `cofactor`).
+        Default "none", or the scaling of `like`
+    cofactor : float
+        Divisor of values before arcsinh
+    transforms : mapping, optional
+        Transforms of single columns before the scaling, by name or by pattern, such as ``{"FL*": "arcsinh:150"}``:
+        "arcsinh:COFACTOR", "log" (the decimal logarithm) or "logicle:T:W:M:A"
+    overwrite : bool
+        Replace an existing samples store at `path`
     like : a samples or a codebook store, or its path: take columns, compensation, transforms, scaling, dtype and
         `missing` from this store, for new samples that will be compared with its samples
     piece_bytes : bytes of values, in float64, that are read at a time; text is read in blocks of a fourth of it
@@ -114,7 +127,7 @@ def import_samples(
     Warns
     -----
     UserWarning
-        As for `pipelines.stores.samples.new_samples`.
+        A value cannot be stored, or a column is empty; the message names the row or the columns.
 
     Examples
     --------
