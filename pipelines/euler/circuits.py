@@ -128,8 +128,8 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
         )
     if directed and not graph.directed:
         notes.append(
-            "the graph is undirected: each edge is walked in both directions; to walk it once, add --undirected (in "
-            "Python, directed=False)"
+            "the graph is undirected: each edge is walked in both directions; pass directed=False (--undirected) to "
+            "walk it once"
         )
     return notes
 

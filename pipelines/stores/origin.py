@@ -62,8 +62,8 @@ class OfGraph:
         if graph.digest != self.graph_digest:
             if self.graph_digest.startswith(CHANGED):
                 raise StoreError(
-                    f"{self.path} was computed from a graph that with_weights had changed in memory; make the same "
-                    "change to the graph again, and pass the changed graph (graph=)"
+                    f"{self.path} was computed from a graph that was changed in memory, which no store holds; in "
+                    "Python, make the same change again and pass the changed graph"
                 )
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
         origin, names = recorded_origin(self.path, open_store(self.path), "graph"), recorded(graph, "labels")
