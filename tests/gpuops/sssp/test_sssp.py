@@ -508,7 +508,9 @@ def test_negative_weights_are_hardly_read(dtype):
     assert reduced.min() >= 0
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
-    changed, passes = pulls_numba.pull(graph, search.distances, search.floor, search.last, search.late)
+    changed, passes = pulls_numba.pull(
+        graph, pulls_numba.pull_rows, search.distances, search.floor, search.last, search.late
+    )
     assert passes < 8
     search.go_on_from(changed, passes)
     assert not search.push()
@@ -805,7 +807,7 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
     assert search.touched < 0.1 * graph.m
-    changed, passes = pulls_numba.pull(graph, search.distances, search.floor, search.last)
+    changed, passes = pulls_numba.pull(graph, pulls_numba.pull_rows, search.distances, search.floor, search.last)
     assert passes < 6
     search.go_on_from(changed, passes)
     assert not search.push()
