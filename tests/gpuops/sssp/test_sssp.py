@@ -833,7 +833,7 @@ def test_memory_of_a_search_serves_the_next():
         search, pulls = search_on_cpu(graph, source, room=room)
         assert pulls
         distances = search.distances
-        search.go_on_from(*pulls_numba.pull(graph, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, pulls_numba.pull_rows, distances, search.floor, search.last))
         search.push()
         np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
 
@@ -902,7 +902,7 @@ def by_windows(graph, sources, limit=None):
     distances[graph.rank[sources]] = 0
     search = search_numba.Search(graph, distances, None, limit)
     if search.push():
-        search.go_on_from(*pulls_numba.pull(graph, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, pulls_numba.pull_rows, distances, search.floor, search.last))
         search.push()
     return distances[graph.rank]
 
