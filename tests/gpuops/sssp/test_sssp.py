@@ -1004,7 +1004,7 @@ def test_threads_that_pull_and_push_find_what_windows_find(dtype, few, share, fo
     graph = laid_out(np, (indptr, heads, weights), "directed", through)
     sources = np.flatnonzero(np.diff(indptr) > 9)[::150]
     expected = [by_windows(graph, [source]) for source in sources]
-    monkeypatch.setattr(search_numba, "_FEW", few)
+    monkeypatch.setattr(pulls_numba, "_FEW", few)
     monkeypatch.setattr(search_numba.Search, "go_on_from", None)  # no windows after the pulls
     for source, distances in zip(sources, expected, strict=True):
         np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
