@@ -46,7 +46,7 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
     assert {*re.findall(r"gallery/graphs/(.*?)\)", "".join(texts))} == {*drawn}
 
 
-OWN = ["flows", "graph-measures", "graph-pictures", "graphs", "map-clustering", "map-python", "maps"]
+OWN = ["euler-circuits", "flows", "graph-measures", "graph-pictures", "graphs", "map-clustering", "map-python", "maps", "sequences"]
 
 
 @pytest.mark.parametrize("name", [f"{name}.md" for name in OWN])
@@ -59,7 +59,7 @@ LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for p
 LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md"), Path("docs/routes.md")]
 LONG = [
     pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow)
-    for name in ("closures", "hierarchy", "start", "tables")
+    for name in ("closures", "hierarchy", "start", "tables", "weights")
 ]
 
 
