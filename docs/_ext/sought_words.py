@@ -25,6 +25,10 @@ WORDS = {
         "Measured": ["OSMnx speed", "pandana speed"],
         "The network": ["load OSMnx", "load OSMnx graph"],
     },
+    "euler-circuits": {
+        "Euler circuits": ["Eulerian", "Euler path", "Hierholzer", "postman"],
+        "From a file to a circuit": ["Euler circuit input", "input format of Euler circuits"],
+    },
     "gpus": {
         "Several GPUs of one machine": [
             *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
