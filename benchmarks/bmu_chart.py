@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.charts import GALLERY, _figure, _read
-from benchmarks.line_labels import OTHERS, OURS
+from benchmarks.figures import GALLERY, OTHERS, OURS, new_figure, read_records, saved
 
 UNITS = "40000 units"
-WAYS = ("serial loop", "article, ", "matrix product", "thread per unit", "shared-memory minima")
+WAYS = ("serial loop", "article, ", "matrix product")
 
 
 def draw(results: Sequence[Path], out: Path | None = None) -> Path:
@@ -32,10 +31,10 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     ValueError
         A file is not a file of results, or no file has the workload of the article.
     """
-    figure, axes, settings = _figure()
+    figure, axes = new_figure()
     groups: dict[str, list[tuple[float, str]]] = {}
     for result in results:
-        device, records = _read(result)
+        device, records = read_records(result)
         for record in records:
             way, _, rest = record["case"].rpartition(f", {UNITS}")[0].rpartition(", ")
             if record["case"].startswith(WAYS) and rest.endswith(" x 12"):
@@ -66,8 +65,4 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     axes.set_ylim(place + 0.8, 0.9)
     axes.set(xscale="log", xlabel="microseconds a sample, lower is better")
     axes.set_title("Best matching units, 12 dimensions, 40,000 units", fontsize=10, loc="left")
-    out = GALLERY / "bmu.svg" if out is None else out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with settings({"svg.hashsalt": "tilepath"}):
-        figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
-    return out
+    return saved(figure, out or GALLERY / "bmu.svg")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import ROOT
-from benchmarks.line_labels import OTHERS, colour_of, name_ends
+from benchmarks.figures import GALLERY, OTHERS, colour_of, name_ends, new_figure, read_records, saved
 from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
-from gpuops.extras import install
 
-GALLERY = ROOT / "docs" / "gallery"
 Points = list[tuple[float, float]]
 # The published deep graph: most arcs out of a vertex; number of vertices, in units of 2^20.
 DEEP_K, PUBLISHED_AT = 7, 10
@@ -40,14 +36,14 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     ValueError
         A file is not a file of results, or no file has the series of k = 5.
     """
-    figure, axes, settings = _figure()
+    figure, axes = new_figure()
     from matplotlib.ticker import MultipleLocator
 
     drawn = False
     colours: dict[str, str] = {}
     ends: list[tuple[str, float, float, str]] = []
     for result in results:
-        device, records = _read(result)
+        device, records = read_records(result)
         for what in ("in all", "Hierholzer, one core"):
             points = _series(records, what, SERIES_K)
             drawn = drawn or bool(points)
@@ -70,23 +66,14 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
         label = f"published 2016: {name}, {seconds:.1f} s, k = {DEEP_K}"
         axes.plot([PUBLISHED_AT], [seconds], marker, color=OTHERS[1], markerfacecolor="none")
         ends.append((label, PUBLISHED_AT, seconds, OTHERS[1]))
-    axes.set(
-        xlabel="vertices, in units of 2²⁰",
-        ylabel="seconds",
-        yscale="log",
-    )
+    axes.set(xlabel="vertices, in units of 2²⁰", ylabel="seconds", yscale="log")
     axes.set_title(f"Euler circuits of deep graphs, up to k = {SERIES_K} arcs out of a vertex", fontsize=10, loc="left")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MultipleLocator(5))
     axes.grid(which="major", alpha=0.3)
     figure.set_size_inches(9, 4.8)
     name_ends(axes, ends)
-    out = GALLERY / "eulergpu.svg" if out is None else out
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # Leave out the date and random names, so that the same times give the same file.
-    with settings({"svg.hashsalt": "tilepath"}):
-        figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
-    return out
+    return saved(figure, out or GALLERY / "eulergpu.svg")
 
 
 CHARTS = {"eulergpu": euler}
@@ -104,28 +91,3 @@ def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:
 def _on_gpu(records: list[dict[str, Any]]) -> bool:
     """Return whether the records are of a GPU. Only these have its clock."""
     return any("sm_clock_mhz" in record for record in records)
-
-
-def _read(result: Path) -> tuple[str, list[dict[str, Any]]]:
-    """Return the device and the records of a file of results."""
-    try:
-        found = json.loads(result.read_text())
-        return found["device"], found["records"]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{result}: is not a file of results of scripts/bench.py ({error!r})") from error
-
-
-def _figure() -> tuple[Any, Any, Any]:
-    """Return a figure, its axes, and matplotlib's context manager for settings."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(f"charts need matplotlib: {install('plot')}") from error
-
-    figure = Figure(figsize=(7.2, 4.8), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes, rc_context

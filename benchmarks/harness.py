@@ -17,15 +17,19 @@ import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpuops import SearchGraph, shortest_distances
+from gpuops import SearchGraph, edge_expansion, shortest_distances
+from gpuops.arrays import on_host
 from gpuops.numbers import infinity, outside_infinity
+from pipelines import generate, import_graph
+from pipelines.stores.graph import Graph
+from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import duration, with_prefix
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,21 +69,20 @@ class Bench:
         seconds: list[float],
         *,
         verified: str,
-        relaxations: int = 0,
-        bytes_moved: int = 0,
+        work: tuple[float, str] = (1, "calls"),
         rate_of: tuple[float, str] | None = None,
         limit: str | None = None,
         **facts: Any,
     ) -> float:
-        """Keep and print a record of timed calls. Returns the rate per second, of `rate_of`, relaxations or bytes."""
+        """Keep and print a record of timed calls. Returns the rate per second.
+
+        The rate is the `work` of a call, with its unit, over the median; `rate_of` gives another rate, with its unit.
+        """
         median = statistics.median(seconds)
-        if rate_of is not None:
-            rate, unit = rate_of
-        else:
-            rate, unit = (relaxations / median, "relaxations") if relaxations else (bytes_moved / median, "bytes")
+        rate, unit = rate_of or (work[0] / median, work[1])
         record = {
             "case": case,
-            "seconds": {"median": median, "min": min(seconds), "max": max(seconds), "repeats": len(seconds)},
+            "seconds": {**spread(seconds), "repeats": len(seconds)},
             f"{unit}_per_second": rate,
             "verified": verified,
             **facts,
@@ -157,8 +160,59 @@ def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:
     most = int((graph.indptr[1:] - graph.indptr[:-1]).argmax())
     distances = shortest_distances(graph, [int(graph.order[most])])
     reached = distances < outside_infinity(graph.dtype)
-    vertices = np.flatnonzero(reached if isinstance(reached, np.ndarray) else reached.get())
-    return np.random.default_rng(seed).choice(vertices, count)
+    return np.random.default_rng(seed).choice(np.flatnonzero(on_host(reached)), count)
+
+
+def named_network(name: str, made: Mapping[str, Any], path: Path) -> Graph:
+    """Write the streets of Rome for the name "rome", else the graph of a generator in `made`."""
+    if name == "rome":
+        return import_graph(ROOT / "scripts" / "data" / "rome99.gr", path)
+    return generate(made[name], path, progress=False)
+
+
+def random_graph(path: Path, n: int, dtype: str = "float32") -> Graph:
+    """Write a graph with 16 random arcs out of every vertex, of lengths from 0.01 to 1.01, or 100 to 10,100."""
+    rng = np.random.default_rng(n)
+    weights = rng.random(16 * n, dtype="float32") + np.float32(0.01)
+    if dtype == "int32":
+        weights = (weights * 10_000).astype("int32")
+    return write_graph(path, np.arange(0, 16 * n + 1, 16), rng.integers(0, n, 16 * n), weights)
+
+
+def scipy_matrix(graph: Graph) -> Any:
+    """Return a matrix for SciPy, float64, with the lightest of parallel arcs, because SciPy would add their weights."""
+    from scipy.sparse import csr_array
+
+    indptr, indices, weights = graph.rows()
+    tails = edge_expansion(indptr, indices)
+    order = np.lexsort((weights, indices, tails))
+    tails, heads = tails[order], indices[order]
+    first = np.flatnonzero((np.diff(tails, prepend=-1) != 0) | (np.diff(heads, prepend=-1) != 0))
+    return csr_array((weights[order][first].astype(float), (tails[first], heads[first])), shape=(graph.n, graph.n))
+
+
+def computing_seconds(tasks: Iterable[dict[str, Any]], *names: str) -> float:
+    """Return the seconds from the start of the first task of Dask with a name in its key to the end of the last one."""
+    periods = [
+        period
+        for task in tasks
+        if any(name in str(task["key"]) for name in names)
+        for period in task["startstops"]
+        if period["action"] == "compute"
+    ]
+    return float(max(period["stop"] for period in periods) - min(period["start"] for period in periods))
+
+
+def taken(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Return the result of a call, its wall seconds, and its CPU seconds in all threads of this process."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    return result, time.perf_counter() - wall, time.process_time() - cpu
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the median, the minimum and the maximum."""
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
 def check_closed(xp: Any, weights: Any, matrix: Any, *, exact: bool = False) -> None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.charts import GALLERY, _figure, _read
-from benchmarks.line_labels import OTHERS, colour_of, name_ends
+from benchmarks.figures import GALLERY, OTHERS, colour_of, name_ends, new_figure, read_records, saved
 
 Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
 Series = dict[str, list[Point]]
@@ -64,8 +63,8 @@ class Chart:
         ValueError
             A file is not a file of results, or no file has records for this chart.
         """
-        figure, axes, settings = _figure()
-        read = [_read(result) for result in results]
+        figure, axes = new_figure()
+        read = [read_records(result) for result in results]
         ends: list[tuple[str, float, float, str]] = []
         if not self._draw_lines(axes, read, ends):
             raise ValueError(
@@ -86,12 +85,7 @@ class Chart:
         if self.bars:
             axes.text(0.02, 0.97, self.bars, transform=axes.transAxes, va="top", fontsize=7, color=OTHERS[1])
         name_ends(axes, ends)
-        out = GALLERY / f"{name}.svg" if out is None else out
-        out.parent.mkdir(parents=True, exist_ok=True)
-        # Leave out the date and random names, so that the same times give the same file.
-        with settings({"svg.hashsalt": "tilepath"}):
-            figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
-        return out
+        return saved(figure, out or GALLERY / f"{name}.svg")
 
     def _draw_lines(
         self, axes: Any, read: list[tuple[str, Records]], ends: list[tuple[str, float, float, str]]

@@ -56,7 +56,7 @@ def _time_chain(bench: Bench, attempt: Attempt, name: str, workers: list[int]) -
     bench.record(
         f"{name}: a task that waits for one on {where}",
         seconds,
-        rate_of=(1 / median, f"{name}s"),
+        work=(1, f"{name}s"),
         verified="each has what the one before returned",
     )
     return median
@@ -72,7 +72,7 @@ def _time_signals(bench: Bench, attempt: Attempt) -> list[str]:
     bench.record(
         "signal: a counter that another worker waits for",
         seconds,
-        rate_of=(1 / median, "signals"),
+        work=(1, "signals"),
         verified="each waits for the number of the one before",
     )
     return [f"SIGNAL = {median:.2g} s"]
@@ -82,7 +82,9 @@ def _time_closing(bench: Bench, attempt: Attempt) -> list[str]:
     lines = []
     for block in BLOCKS if bench.gpu else BLOCKS[:1]:
         (seconds,) = attempt.results([attempt.submit(_close_block, 0, block, stateless=True)])
-        bench.record(f"closing a block of {block}", seconds, relaxations=block**3, verified="all distances are 0 or 1")
+        bench.record(
+            f"closing a block of {block}", seconds, work=(block**3, "relaxations"), verified="all distances are 0 or 1"
+        )
         lines.append(f"CLOSE = {statistics.median(seconds) / block:.2g} s for each row of a block of {block:,}")
     return lines
 
@@ -100,7 +102,7 @@ def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
         ((seconds, right),) = attempt.results([attempt.submit(_pull, 1, tokens, 20)])
         assert right, "what was pulled is not what was offered"
         case = f"pull of {mebibytes} MiB"
-        rate = bench.record(case, seconds, bytes_moved=count, verified="its values", sizes={"bytes": count})
+        rate = bench.record(case, seconds, work=(count, "bytes"), verified="its values", sizes={"bytes": count})
         lines.append(f"PULL = {rate:.3g} bytes/s of {mebibytes:,} MiB")
         attempt.wait([attempt.submit(_close, w) for w in (1, 0)])
     return lines
@@ -119,7 +121,7 @@ def _time_dask(bench: Bench, attempt: Attempt, hop: float) -> list[str]:
             lines.append(f"DASK: {mebibytes} MiB take no longer than the hops")
             continue
         case = f"{mebibytes} MiB through Dask"
-        rate = bench.record(case, seconds, bytes_moved=count, verified="they arrive", sizes={"bytes": count})
+        rate = bench.record(case, seconds, work=(count, "bytes"), verified="they arrive", sizes={"bytes": count})
         lines.append(f"DASK = {rate:.3g} bytes/s of {mebibytes:,} MiB")
     return lines
 

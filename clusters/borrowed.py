@@ -220,12 +220,12 @@ def _users(dask_scheduler: Any, mine: set[str]) -> str:
     known = mine | (borrowed.connected if borrowed else set()) | {FIRE_AND_FORGET}
     others = sorted(set(dask_scheduler.clients) - known)
     tasks = len([task for task in dask_scheduler.tasks.values() if task.state in ("processing", "queued", "no-worker")])
-    told = []
+    found = []
     if others:
-        told.append(f"{len(others)} other client{'s' if len(others) > 1 else ''}: {', '.join(others[:3])}")
+        found.append(f"{len(others)} other client{'s' if len(others) > 1 else ''}: {', '.join(others[:3])}")
     if tasks and not (borrowed and borrowed.connected):
-        told.append(f"{tasks} task{'s' if tasks > 1 else ''} under way")
-    return "; ".join(told)
+        found.append(f"{tasks} task{'s' if tasks > 1 else ''} under way")
+    return "; ".join(found)
 
 
 async def _borrow(dask_scheduler: Any, client: str, settings: dict[str, Any], one_task: bytes) -> None:

@@ -171,7 +171,7 @@ def start(
     _serve_http(dashboard, options)
     if options["worker_class"] is TidyNanny:
         options["start_timeout"] = timeout  # constructing the cluster waits for the worker processes
-    with in_force({"NUMBA_NUM_THREADS": max(1, CPU_COUNT // count)}):
+    with in_force({"NUMBA_NUM_THREADS": max(1, CPU_COUNT // count)}, use_gpus or bool(processes)):
         return _connect(_construct(build, options, timeout), count, timeout)
 
 

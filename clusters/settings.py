@@ -18,7 +18,7 @@ import dask.config
 CONFIG_FILE = Path(__file__).with_name("dask.yaml")
 
 
-def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
+def in_force(environ: Mapping[str, object], processes: bool) -> AbstractContextManager[Any]:
     """Return a context manager that puts the settings in force while a cluster is constructed.
 
     Parameters
@@ -26,6 +26,9 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
     environ : mapping of str
         Environment variables of the worker processes. They are set before the processes are spawned, since libraries
         read their number of threads at import. A variable that is set in this process takes precedence.
+    processes : bool
+        Whether workers are processes. A worker within this process cannot be lost: it is silent only if the whole
+        process was suspended or is short of processor time.
 
     Returns
     -------
@@ -39,7 +42,10 @@ def in_force(environ: Mapping[str, object]) -> AbstractContextManager[Any]:
     exit, and the restarted worker would run with different settings.
     """
     spawn = {"nanny": {"pre-spawn-environ": dict(environ)}}
-    return dask.config.set({"distributed": dask.config.merge(dask.config.get("distributed"), from_file(), spawn)})
+    whole = dask.config.merge(dask.config.get("distributed"), from_file(), spawn)
+    if not processes:
+        whole["scheduler"]["worker-ttl"] = None
+    return dask.config.set({"distributed": whole})
 
 
 def from_file() -> dict[str, Any]:

@@ -70,24 +70,29 @@ def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 @intrinsic
 def add(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
     """Add to ``array[index]``, an integer, and return its value before."""
-    return array.dtype(array, index, value), _update("add", "acq_rel")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature, args)
+        return builder.atomic_rmw("add", pointer, _value(context, builder, signature, args, 2), "acq_rel")
+
+    return array.dtype(array, index, value), build
 
 
 @intrinsic
 def lower(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Set ``array[index]``, a signed integer, to the minimum of itself and the value; return its value before.
+    """Set ``array[index]`` to the minimum of itself and the value; return its value before.
 
-    This orders no other reads and writes.
+    Floats must not be negative: then their bits have the same order. This orders no other reads and writes.
     """
-    return array.dtype(array, index, value), _update("min", "monotonic")
 
-
-def _update(operation: str, ordering: str) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = _pointer(context, builder, signature, args)
-        return builder.atomic_rmw(operation, pointer, _value(context, builder, signature, args, 2), ordering)
+        bits = ir.IntType(array.dtype.bitwidth)
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), bits.as_pointer())
+        value = _value(context, builder, signature, args, 2)
+        before = builder.atomic_rmw("min", pointer, builder.bitcast(value, bits), "monotonic")
+        return builder.bitcast(before, value.type)
 
-    return build
+    return array.dtype(array, index, value), build
 
 
 @intrinsic

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuops._arithmetic import ARITHMETIC_NAMES
 from gpuops._cuda import Program, multiprocessors
 
 WORDS = 4  # words of a row that one thread computes
@@ -45,11 +46,4 @@ class Shape(NamedTuple):
         return (strips, math.ceil(turns / of_block)), np.int32(of_block)
 
 
-SHAPES = {
-    "Float32": Shape(16, 256, 2),
-    "NonnegativeFloat32": Shape(16, 256, 2),
-    "Float64": Shape(8, 128, 3),
-    "Int32": Shape(16, 256, 2),
-    "Int16": Shape(16, 256, 2),
-    "NonnegativeInt16": Shape(16, 256, 2),
-}
+SHAPES = dict.fromkeys(ARITHMETIC_NAMES, Shape(16, 256, 2)) | {"Float64": Shape(8, 128, 3)}

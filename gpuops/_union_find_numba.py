@@ -14,34 +14,8 @@ J. Jaiganesh, M. Burtscher, "A high-performance connected components implementat
 
 from __future__ import annotations
 
-from typing import Any
-
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
+from gpuops._atomics import exchange
 from gpuops._compiled_numba import entry, inner
-
-
-@intrinsic
-def _compare_and_swap(typing: Any, parents: Any, x: Any, expected: Any, value: Any) -> Any:
-    """Store `value` in parents[x] if it holds `expected`, and return the previous parents[x]; one atomic step."""
-    if not (isinstance(parents, types.Array) and isinstance(x, types.Integer)):
-        return None
-    word = parents.dtype
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, index, old, new = arguments
-        old, new = (
-            context.cast(builder, value, kind, word) for value, kind in zip((old, new), signature.args[2:], strict=True)
-        )
-        array = context.make_array(parents)(context, builder, array)
-        index = context.cast(builder, index, signature.args[1], types.intp)
-        place = cgutils.get_item_pointer(context, builder, parents, array, [index])
-        swap = builder.cmpxchg(place, old, new, "acq_rel", "acquire")
-        return builder.extract_value(swap, 0)
-
-    return word(parents, x, expected, value), build
 
 
 @inner
@@ -63,10 +37,9 @@ def unite(parents, a, b):
     while a != b:
         if a < b:
             a, b = b, a
-        seen = _compare_and_swap(parents, a, a, b)
-        if seen == a:
+        if exchange(parents, a, a, b):
             return True
-        a = find(parents, seen)
+        a = find(parents, a)  # another thread has made this root point elsewhere
     return False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 from pathlib import Path
 from types import CellType, FunctionType
@@ -17,7 +18,7 @@ from typing import Any
 
 _ROOT = Path(__file__).parents[1]
 # Statements of a module's own level. Functions import at a later time, and their imports are never compiled.
-_IMPORT = re.compile(r"^from ((?:gpuops|pipelines)[.\w]*) import (\([^)]*\)|.*)", re.M)
+_IMPORT = re.compile(r"\nfrom ((?:gpuops|pipelines)[.\w]*) import (\([^)]*\)|.*)")
 
 
 def recompiled_with_imports(function: Any) -> Any:
@@ -34,20 +35,25 @@ def recompiled_with_imports(function: Any) -> Any:
 @functools.cache
 def _digest(module: str) -> str:
     """Return a digest of a module and of all modules that it imports, and that these import."""
-    texts: dict[str, str] = {}
+    digests: dict[str, str] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name not in texts:
-            texts[name] = _text(name)
-            for package, names in _IMPORT.findall(texts[name]):
-                waiting += [package, *(f"{package}.{each}" for each in re.findall(r"\w+", names))]
-    return hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()
+        if name not in digests:
+            digests[name], imported = _read(name)
+            waiting += imported
+    return hashlib.sha256("".join(digests[name] for name in sorted(digests)).encode()).hexdigest()
 
 
 @functools.cache
-def _text(module: str) -> str:
-    """Return the text of a module; "" if this is the name of something else, such as a function."""
-    path = _ROOT.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return file.read_text() if file.exists() else ""
+def _read(module: str) -> tuple[str, tuple[str, ...]]:
+    """Return a digest of the text of one module, and the names that it imports; "" and () if it is not a module."""
+    path = f"{_ROOT}/{module.replace('.', '/')}"
+    file = f"{path}/__init__.py" if os.path.isdir(path) else f"{path}.py"
+    if not os.path.exists(file):
+        return "", ()
+    with open(file, encoding="utf-8") as opened:
+        text = f"\n{opened.read()}"
+    imported = [f"{package}.{name}" for package, names in _IMPORT.findall(text) for name in re.findall(r"\w+", names)]
+    packages = [name.rpartition(".")[0] for name in imported]
+    return hashlib.sha256(text.encode()).hexdigest(), (*packages, *imported)

@@ -1,37 +1,6 @@
 #!/usr/bin/env python3
 """Run a benchmark suite: warm up, verify, repeat. Each case is one JSON record with median, minimum and maximum.
 
-    scripts/bench.py apsp        products, Floyd-Warshall and the pipeline on this machine's device
-    scripts/bench.py choice      all pairs of several networks by each method, and by auto
-    scripts/bench.py cores       layouts, searches, Floyd-Warshall, imports with 1, 2, 4, ... threads of a CPU
-    scripts/bench.py csgraph     tilepath.csgraph and SciPy's csgraph, in the same run
-    scripts/bench.py scaling     all pairs on one worker and on several workers of one host; pulls between two workers
-    scripts/bench.py fw-table    generations of Floyd-Warshall on one GPU, with the seconds published in 2010
-    scripts/bench.py sssp        shortest paths from single sources, from many at once, with negative weights
-    scripts/bench.py sssp-table  published sweeps of Bellman-Ford, in a race and with atomicMin, tilepath, SciPy
-    scripts/bench.py euler       Euler circuits stage by stage, with the published times
-    scripts/bench.py reduction   minima one by one and by butterfly, and Dijkstra's algorithm with each reduction
-    scripts/bench.py graphs      edge expansion, reverse graph, weak components, spanning forest
-    scripts/bench.py hierarchy   road networks by a hierarchy: order, structure, closing, rows, blocks, all pairs
-    scripts/bench.py hierarchy-commands  road networks of 24 million vertices by commands, with the peak of memory
-    scripts/bench.py imports     edge lists, .gr and Matrix Market to stores, on a CPU
-    scripts/bench.py distinct    distinct values, compaction, prefix sums, with the published times
-    scripts/bench.py sequences   look-and-say, cyclic spectra, permutations, with the published variants
-    scripts/bench.py som         best matching units and epochs of self-organizing maps
-    scripts/bench.py som-commands  cells from FCS files to clusters by commands, or by FlowSOM, with the peak of memory
-    scripts/bench.py som-training  epochs of the pipeline: one worker and all workers, resident and streamed
-    scripts/bench.py sources     shortest distances from many sources, on one worker and on several workers of one host
-    scripts/bench.py od-tables   a reduced table of origins and destinations, on one worker and on several of one host
-    scripts/bench.py large-tables  tables of the sizes at which users of r5py, OSRM and Valhalla report trouble
-    scripts/bench.py preparation  a layer of roads to what answers questions, by tilepath, OSMnx and pandana by turns
-    scripts/bench.py plans       memory, disk and time that runs state before they begin, and what they take
-    scripts/bench.py out-of-core Floyd-Warshall within a memory budget, and in memory
-    scripts/bench.py hops        betweenness and distances by hops, beside igraph, SciPy and NetworkX
-    scripts/bench.py hops-gpu    distances by hops and betweenness on a GPU
-    scripts/bench.py networkx    functions of NetworkX without and with the backend, conversion included
-    scripts/bench.py minisom     maps by MiniSom and by the estimator, in turns
-    scripts/bench.py limits      limits of this GPU at its present clock: relaxations per second, bandwidth
-
 scripts/bench.py SUITE --help shows the options of a suite. The records are written to
 benchmarks/results/SUITE-DEVICE.json. scripts/bench.py all runs every suite, in pieces of at most ten minutes.
 scripts/bench.py records lists the records: their commits, and what has changed in their kernels since.
@@ -42,6 +11,7 @@ docs/gallery again, each from the records that it is of.
 from __future__ import annotations
 
 import argparse
+import ast
 import math
 import signal
 import sys
@@ -51,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, pieces, record_ages, scaling_table, series_charts
+from benchmarks import bmu_chart, charts, figures, pieces, record_ages, scaling_table, series_charts
 from benchmarks.harness import ROOT, Bench
 from gpuops.extras import install
 
@@ -84,14 +54,28 @@ def suite_of(name: str) -> Any:
     return import_module(f"benchmarks.suites.{name.replace('-', '_')}")
 
 
+def title_of(name: str) -> str:
+    """Return what a suite measures: the first line of its docstring, which is read without an import."""
+    file = ROOT / "benchmarks" / "suites" / f"{name.replace('-', '_')}.py"
+    text = ast.get_docstring(ast.parse(file.read_text())) or ""
+    return text.partition("\n")[0].partition(": ")[2].rstrip(".")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parsers = parser.add_subparsers(dest="suite", required=True, metavar="SUITE")
     for name in SUITES:
-        options = parsers.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter)
+        options = parsers.add_parser(
+            name,
+            help=title_of(name),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            conflict_handler="resolve",  # some suites have an option --device of their own
+        )
         if sys.argv[1:2] == [name]:
             suite = suite_of(name)
             options.description = suite.__doc__
+            devices = {"any": ["auto", "cpu", "gpu"]}.get(pieces.SPLITS[name].device, [pieces.SPLITS[name].device])
+            options.add_argument("--device", choices=devices, default=devices[0])
             options.add_argument("--repeats", type=int, default=5)
             options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
             suite.add_arguments(options)
@@ -100,7 +84,7 @@ def main() -> None:
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
     gallery = parsers.add_parser("gallery", description="Draw the charts of docs/gallery from their records.")
-    gallery.add_argument("--out", type=Path, default=charts.GALLERY, help="folder; default: docs/gallery")
+    gallery.add_argument("--out", type=Path, default=figures.GALLERY, help="folder; default: docs/gallery")
     every = parsers.add_parser("all", description=pieces.__doc__)
     every.formatter_class = argparse.RawDescriptionHelpFormatter
     every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=SUITES)
@@ -123,9 +107,8 @@ def main() -> None:
         print(*record_ages.describe(args.results or RESULTS.glob("*.json"), args.files), sep="\n")
         return
 
-    device = getattr(args, "device", "gpu")
-    xp = _array_library(device)
-    if device == "gpu" and xp is np:
+    xp = _array_library(args.device)
+    if args.device == "gpu" and xp is np:
         sys.exit(f"no GPU, or CuPy is not installed: {install('cuda13')}")
     bench = Bench(args.suite, xp, args.repeats)
     path = bench.keep(args.out, suite.CONVENTION)

@@ -11,6 +11,7 @@ pivot blocks) are made small.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import sys
@@ -96,25 +97,15 @@ def of_multiprocessors(count: int) -> Iterator[None]:
     product._tiling.cache_clear()
 
 
-@operation("minplus/product.cu", "minplus/shallow.cu")
-def products_by_large_tiles(xp: Any) -> None:
-    with of_multiprocessors(1):
+def products(xp: Any, count: int) -> None:
+    with of_multiprocessors(count):
         multiply(xp, 0)
         multiply(xp, -50)
 
 
-@operation("minplus/product.cu", "minplus/shallow.cu")
-def products_by_middle_tiles(xp: Any) -> None:
-    with of_multiprocessors(2):
-        multiply(xp, 0)
-        multiply(xp, -50)
-
-
-@operation("minplus/product.cu", "minplus/shallow.cu")
-def products_by_small_tiles(xp: Any) -> None:
-    with of_multiprocessors(10**6):
-        multiply(xp, 0)
-        multiply(xp, -50)
+for tiles, count in ("large", 1), ("middle", 2), ("small", 10**6):
+    files = ("minplus/product.cu", "minplus/shallow.cu")
+    OPERATIONS[f"products-by-{tiles}-tiles"] = Operation(functools.partial(products, count=count), files)
 
 
 @operation("minplus/small_closure.cu", "minplus/lengths.cu", "minplus/product.cu")

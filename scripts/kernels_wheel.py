@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Build the wheel of compiled kernels for the installed version of CUDA's compiler; no GPU is needed.
 
-    python scripts/kernels_wheel.py dist [--architecture sm_90 ...]
+    python scripts/kernels_wheel.py dist [--architecture sm_90 sm_100 ...]
 
 The wheel holds binaries alone. `gpuops/_binaries.py` finds a binary by the text of its kernel, so that a wheel of other
 kernels than those installed is never used.
@@ -48,7 +48,7 @@ def main() -> None:
     """Compile all programs for all architectures, and pack the binaries into a wheel."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the wheel is written")
-    parser.add_argument("--architecture", action="append", help=f"by default {', '.join(ARCHITECTURES)}")
+    parser.add_argument("--architecture", nargs="+", help=f"by default {', '.join(ARCHITECTURES)}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         write_project(Path(work), arguments.architecture or ARCHITECTURES)

@@ -169,14 +169,6 @@ def test_how_fast_says_which_program_is_faster_and_how_many_times():
     assert rows > 20
 
 
-def test_home_quotes_how_fast():
-    quoted = [*figures((ROOT / "docs/index.md").read_text())]
-    assert len(quoted) == 3
-    pages = "docs/how-fast.md", "docs/coming-from/osmnx-pandana.md"
-    compared = "".join(table for page in pages for table, _ in tables(page))
-    assert {*quoted} - {*figures(compared)} == set()
-
-
 def interval(number: str, unit: str) -> tuple[float, float]:
     """Return the least and the largest value, in seconds, that rounds to a figure."""
     value, half = float(number.replace(",", "")), 0.5 * 10 ** -len(number.partition(".")[2])

@@ -60,13 +60,13 @@ LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for p
 LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md"), Path("docs/routes.md")]
 LONG = [
     pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow)
-    for name in ("closures", "hierarchy", "start", "tables", "weights")
+    for name in ("closures", "hierarchy", "tables", "weights")
 ]
 
 
 def enter_folder(page, root, monkeypatch):
     """Go to the folder of the checkout that the page tells the reader to make or to use; else to its root."""
-    named = re.search(r"`mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
+    named = re.search(r"mkdir -p\s(\S+) &&\scd|the\sfolder\s`(\S+)`\sof", page.read_text())
     folder = root / (named[1] or named[2] if named else ".")
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)

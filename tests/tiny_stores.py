@@ -99,7 +99,7 @@ def _paths(path, graph, done, sources=(4, 1, 3), **options):
 
 
 def _hierarchy(path, graph):
-    run = create_hierarchy(path, graph, dtype=np.dtype("float64"), options={})
+    run = create_hierarchy(path, graph, dtype=np.dtype("float32"), options={})
     order = np.arange(5, dtype=np.int32)[::-1].copy()
     run.commit_order(order, (order[1:], order[:1]))
     through = np.array([True, True, True, True, False])
@@ -107,7 +107,7 @@ def _hierarchy(path, graph):
     structure, cost = hierarchy_structure(indptr, indices, order, through)
     run.commit_structure(structure, cost)
     if "part" not in path.name:
-        run.complete(close_hierarchy(structure, indptr, indices, weights.astype("float64")))
+        run.complete(close_hierarchy(structure, indptr, indices, weights.astype("float32")))
 
 
 def _matrix(path, graph, done):

@@ -13,8 +13,7 @@ and the last of the four. All edges that R-MAT draws are kept, loops and paralle
 arcs as in the article's table.
 
 This is the host side of benchmarks/kernels/edge_sweep.cu, which names the article. On a CPU, one thread does the same
-sweeps, without a read-only path. The graph is R-MAT as pipelines.generators makes it; on a GPU,
-benchmarks/kernels/rmat.cu makes the same graph.
+sweeps, without a read-only path. The graph is R-MAT as pipelines.generators makes it.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from numba import njit
 
 from benchmarks.harness import KERNELS
 from gpuops._cuda import Program
+from gpuops.rmat import rmat_edges as drawn_edges
 from pipelines.generators import RMat
-from pipelines.generators.counter_random import scrambler
 
 THREADS = 256
 SWEEPS = ("sweep", "sweep_read_only", "sweep_atomic", "sweep_atomic_read_only")
 PROGRAMS = {
     "float32": Program("edge_sweep.cu", SWEEPS, ("NUMBER=float",), threads=THREADS, folder=KERNELS),
     "float64": Program("edge_sweep.cu", SWEEPS, ("NUMBER=double",), threads=THREADS, folder=KERNELS),
-    "rmat": Program("rmat.cu", ("rmat_edges",), threads=THREADS, folder=KERNELS),
 }
 
 SEGMENTS = tuple(1 << p for p in range(12, 22))  # distances in a segment
@@ -90,11 +88,8 @@ class Edges:
 
 def rmat_edges(xp: Any, graph: RMat) -> Edges:
     """Make all edges that an R-MAT graph draws, loops and parallel edges too, sorted by start, then by end."""
-    if xp is np:
-        tails, heads, weights = graph.arcs()
-        starts, ends = np.minimum(tails, heads).astype(np.int32), np.maximum(tails, heads).astype(np.int32)
-    else:
-        starts, ends, weights = _made_on_gpu(xp, graph)
+    tails, heads, weights = graph.arcs() if xp is np else drawn_edges(graph.drawing(), 0, graph.ids)
+    starts, ends = xp.minimum(tails, heads).astype(np.int32), xp.maximum(tails, heads).astype(np.int32)
     order = _stable_order(xp, starts.astype(np.int64) * graph.n + ends)
     return Edges(graph.n, starts, ends, weights).in_order(order)
 
@@ -105,21 +100,6 @@ def distinct_arcs(edges: Edges) -> int:
     counted = starts != ends
     counted[1:] &= (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
     return 2 * int(counted.sum())
-
-
-def _made_on_gpu(xp: Any, graph: RMat) -> tuple[Any, Any, Any]:
-    if graph.weights != "uniform" or graph.dtype != "float32" or graph.shift or graph.directed or not graph.scrambled:
-        raise ValueError(f"rmat.cu makes undirected, scrambled graphs with uniform float32 weights, not {graph}")
-    count = graph.ids
-    starts, ends = xp.empty((count,), np.int32), xp.empty((count,), np.int32)
-    weights = xp.empty((count,), np.float32)
-    sums = np.minimum(np.cumsum([graph.a, graph.b, graph.c]), 1)
-    limits = xp.asarray(np.round(sums * 2.0**32).astype(np.uint64))
-    constants = xp.asarray(scrambler(graph.seed, graph.n))
-    sizes = (np.int64(0), np.int64(count), np.uint64(graph.seed), np.int32(graph.scale))
-    arguments = (starts, ends, weights, *sizes, limits, constants, np.int32(len(constants)))
-    PROGRAMS["rmat"].launch("rmat_edges", -(-count // THREADS), arguments)
-    return starts, ends, weights
 
 
 def _stable_order(xp: Any, keys: Any) -> Any:

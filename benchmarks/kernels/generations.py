@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,6 @@ PROGRAMS = {
 class Paper:
     """The paper's figures of the kernel that does nearly all tasks (relaxations). None: not in the paper."""
 
-    tasks_per_second: float | None = None
-    bound: float | None = None  # tasks per second that memory bandwidth allows
-    bytes_per_second: float | None = None
     shared_bytes: int | None = None
     blocks: int | None = None  # on a multiprocessor
 
@@ -73,36 +71,13 @@ def _close_harish_narayanan(w: Any) -> None:
         relax_all((n, n // THREADS), (THREADS,), (w, np.int32(n), np.int32(k)))
 
 
-def _close_katz_kider(w: Any) -> None:
-    _close_by_tiles(PROGRAMS["katz_kider"], w, THREADS)
+def _close_blocked(name: str, alone: bool, w: Any) -> None:
+    program = PROGRAMS[name]
+    _close_by_tiles(program, w, THREADS, spare_shared_bytes(program) if alone else 0)
 
 
-def _close_optimized_blocked(w: Any) -> None:
-    _close_by_tiles(PROGRAMS["optimized_blocked"], w, THREADS)
-
-
-def _close_alone(w: Any) -> None:
-    _close_by_tiles(PROGRAMS["optimized_blocked"], w, THREADS, spare_shared_bytes(PROGRAMS["optimized_blocked"]))
-
-
-def _close_registers(w: Any) -> None:
-    _close_by_tiles(PROGRAMS["registers"], w, THREADS)
-
-
-def _close_registers_alone(w: Any) -> None:
-    _close_by_tiles(PROGRAMS["registers"], w, THREADS, spare_shared_bytes(PROGRAMS["registers"]))
-
-
-def _close_staged_load(w: Any) -> None:
-    _close_staged(PROGRAMS["staged_load"], w)
-
-
-def _close_staged_without_skew(w: Any) -> None:
-    _close_staged(PROGRAMS["staged_without_skew"], w)
-
-
-def _close_staged(program: Program, w: Any) -> None:
-    tiles, tiled = len(w) // TILE, w.copy()
+def _close_staged(name: str, w: Any) -> None:
+    program, tiles, tiled = PROGRAMS[name], len(w) // TILE, w.copy()
     program.launch("to_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
     _close_by_tiles(program, tiled, 64)
     program.launch("from_tiles", (tiles, tiles), (w, tiled, np.int32(len(w))))
@@ -148,38 +123,37 @@ HARISH_NARAYANAN = Generation(
     {1024: 0.408, 2048: 3.212, 3072: 10.99, 4096: 26.05, 5120: 50.87, 6144: 87.9, 8192: 208.6},
     kernel=("relax_all", THREADS),
     bytes_per_task=16,
-    paper=Paper(2.6e9, 4.8e9, 42e9),
 )
 # fmt: off
 KATZ_KIDER = Generation(
     "katz_kider",
     "Katz & Kider",
-    _close_katz_kider,
+    partial(_close_blocked, "katz_kider", False),
     {1024: 0.108, 2048: 0.65, 3072: 2.01, 4096: 4.62, 5120: 8.84, 6144: 15.09, 7168: 23.82, 8192: 35.37, 9216: 50.24,
      10240: 68.67, 11264: 91.08, 16384: 277.8},
     kernel=("doubly_dependent", THREADS),
     bytes_per_task=16 / TILE,
-    paper=Paper(14.9e9, 154e9, None, 12320, 1),
+    paper=Paper(12320, 1),
 )
 OPTIMIZED_BLOCKED = Generation(
     "optimized_blocked",
     "optimized and blocked",
-    _close_optimized_blocked,
+    partial(_close_blocked, "optimized_blocked", False),
     {1024: 0.0428, 2048: 0.282, 3072: 0.653, 4096: 2.06, 5120: 4.02, 6144: 6.89, 7168: 10.9, 8192: 16.39, 9216: 23.05,
      10240: 31.52, 11264: 41.82, 12288: 54.05, 13312: 68.56, 14336: 85.56, 16384: 126.9},
     kernel=("doubly_dependent", THREADS),
     bytes_per_task=16 / TILE,
-    paper=Paper(shared_bytes=12320, blocks=1),
+    paper=Paper(12320, 1),
 )
 STAGED_LOAD = Generation(
     "staged_load",
     "staged load (Lund & Smith)",
-    _close_staged_load,
+    partial(_close_staged, "staged_load"),
     {1024: 0.0274, 2048: 0.14, 3072: 0.401, 4096: 0.934, 5120: 1.76, 6144: 2.98, 7168: 4.65, 8192: 6.88, 9216: 9.71,
      10240: 13.22, 11264: 17.48, 12288: 22.67, 13312: 28.63, 14336: 36.7, 15360: 43.74, 16384: 53.02, 17408: 63.4},
     kernel=("doubly_dependent", 64),
     bytes_per_task=16 / TILE,
-    paper=Paper(73.6e9, None, 46e9, 1056, 15),
+    paper=Paper(1056, 15),
 )
 # fmt: on
 TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})
@@ -187,38 +161,38 @@ TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})
 ALONE = Generation(
     "alone",
     "optimized and blocked, one block a multiprocessor",
-    _close_alone,
+    partial(_close_blocked, "optimized_blocked", True),
     {},
     kernel=("doubly_dependent", THREADS),
     bytes_per_task=16 / TILE,
     program="optimized_blocked",
     alone=True,
-    paper=Paper(shared_bytes=12320, blocks=1),
+    paper=Paper(12320, 1),
 )
 REGISTERS = Generation(
     "registers",
     "tile in registers, without stages",
-    _close_registers,
+    partial(_close_blocked, "registers", False),
     {},
     kernel=("doubly_dependent", THREADS),
     bytes_per_task=16 / TILE,
-    paper=Paper(shared_bytes=8224, blocks=1),
+    paper=Paper(8224, 1),
 )
 REGISTERS_ALONE = Generation(
     "registers_alone",
     "tile in registers, one block a multiprocessor",
-    _close_registers_alone,
+    partial(_close_blocked, "registers", True),
     {},
     kernel=("doubly_dependent", THREADS),
     bytes_per_task=16 / TILE,
     program="registers",
     alone=True,
-    paper=Paper(shared_bytes=8224, blocks=1),
+    paper=Paper(8224, 1),
 )
 WITHOUT_SKEW = Generation(
     "staged_without_skew",
     "staged load without the skew",
-    _close_staged_without_skew,
+    partial(_close_staged, "staged_without_skew"),
     {},
     kernel=("doubly_dependent", 64),
     bytes_per_task=16 / TILE,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import statistics
 import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,10 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import shapely
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench
+from benchmarks.harness import ROOT, Bench, scipy_matrix
 from clusters import start
 from pipelines import build_hierarchy, criticality, generate, import_graph, isochrones, od, open_hierarchy, positions
 from pipelines.generators import Road
@@ -96,7 +94,7 @@ class Town:
             self.bench.record(
                 case,
                 each,
-                rate_of=(counts[name] / statistics.median(each), "rows"),
+                work=(counts[name], "rows"),
                 verified="SciPy's Dijkstra from every vertex" if ours else "NetworkX's Dijkstra from every school",
                 sizes=self.sizes,
                 **facts,
@@ -141,11 +139,10 @@ class Town:
             growths = (_all_distances(closed, homes) - self.distances[homes])[:, schools]
             growths = growths[np.isfinite(growths) & (growths > 1e-3)]
             np.testing.assert_allclose(found["total"][row], growths.sum(), rtol=1e-3, atol=0.1)
-        seconds = [self.bench.seconds(run) for _ in range(self.bench.repeats)]
-        self.bench.record(
+        self.bench.time(
             f"criticality of {ROADS} roads for {len(self.homes)} x {len(self.schools)}",
-            seconds,
-            rate_of=(ROADS / statistics.median(seconds), "roads"),
+            run,
+            work=(ROADS, "roads"),
             verified=f"{COMPARED} roads closed in the graph, SciPy's Dijkstra",
             sizes=self.sizes,
         )
@@ -185,8 +182,7 @@ def _network(folder: Path, name: str, side: int) -> tuple[Graph, HierarchyStore]
 
 
 def _all_distances(graph: Graph, sources: np.ndarray | None) -> np.ndarray:
-    indptr, heads, weights = graph.rows()
-    return dijkstra(csr_array((weights.astype(float), heads, indptr), shape=(graph.n, graph.n)), indices=sources)
+    return dijkstra(scipy_matrix(graph), indices=sources)
 
 
 def _snapped(store: HierarchyStore, places: Any) -> np.ndarray:
@@ -209,11 +205,10 @@ def _large(bench: Bench, folder: Path) -> None:
     found = run().reshape(ROWS, COLUMNS)
     expected = _all_distances(graph, origins[:COMPARED])[:, destinations]
     np.testing.assert_allclose(found[:COMPARED], expected, rtol=1e-5)
-    seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-    bench.record(
+    bench.time(
         f"table {ROWS:,} x {COLUMNS:,}, a generated road network of {LARGE} x {LARGE} crossings",
-        seconds,
-        rate_of=(ROWS * COLUMNS / statistics.median(seconds), "rows"),
+        run,
+        work=(ROWS * COLUMNS, "rows"),
         verified=f"{COMPARED} origins by SciPy's Dijkstra",
         sizes={"n": graph.n, "m": graph.m, "origins": ROWS, "destinations": COLUMNS},
     )
@@ -236,7 +231,7 @@ def _largest(bench: Bench, folder: Path) -> None:
     bench.record(
         f"nearest {K} of {PLACES:,} for every vertex, a generated graph of {LARGEST:,} x {LARGEST:,} crossings",
         seconds,
-        rate_of=(graph.n / statistics.median(seconds), "vertices"),
+        work=(graph.n, "vertices"),
         verified=f"{COMPARED} vertices by SciPy's Dijkstra",
         sizes={"n": graph.n, "m": graph.m, "places": PLACES},
     )

@@ -18,18 +18,17 @@ import numba
 import numpy as np
 from distributed import get_task_stream
 
-from benchmarks.harness import ROOT, Bench, check_closed
+from benchmarks.harness import Bench, check_closed, computing_seconds, named_network, random_graph, scipy_matrix
 from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
-from gpuops import csr, floyd_warshall, minplus_update
+from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus import ROWS, packed_columns, relax_register_tile
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
 from pipelines.stores.durable import sync_file
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.whole_chunks import WRITERS
 from pipelines.validation.distances import verify_distances
 
@@ -37,11 +36,10 @@ CONVENTION = (
     "n^3 relaxations (m n p for a product), nothing skipped; wall seconds, device synchronized; "
     "the pipeline writes a new store, synced to the disk"
 )
-ROME = ROOT / "scripts" / "data" / "rome99.gr"
+STAGES = "dependent-", "publish-", "list of tasks-", "finish-"  # in the keys of the tasks of the arithmetic
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["product", "floyd-warshall", "pipeline"], action="append")
     parser.add_argument(
         "--graph", action="append", default=[], metavar="FILE", help="more graphs, any format `tilepath import` reads"
@@ -85,7 +83,7 @@ def bench_product(bench: Bench) -> None:
         bench.time(
             f"product {m} x {m} x {p} {dtype} {sign}",
             lambda a=a, b=b, c=c, flag=nonnegative: minplus_update(c, a, b, out=c, nonnegative=flag),
-            relaxations=m * m * p,
+            work=(m * m * p, "relaxations"),
             verified="4 rows equal a broadcast product",
             limit=dtype if nonnegative else f"{dtype} signed",
             dtype=dtype,
@@ -118,7 +116,7 @@ def bench_limit(bench: Bench) -> None:
             rate = bench.time(
                 f"limit: one tile in the first-level cache, {dtype}",
                 run,
-                relaxations=threads * times * depth * ROWS * columns,
+                work=(threads * times * depth * ROWS * columns, "relaxations"),
                 verified="no result",
                 dtype=dtype,
             )
@@ -143,7 +141,7 @@ def bench_floyd_warshall(bench: Bench) -> None:
         bench.time(
             f"floyd_warshall n = {n} {dtype}",
             run,
-            relaxations=n**3,
+            work=(n**3, "relaxations"),
             verified="equals min over u of d[s, u] + w[u, v] on 8 rows",
             limit=dtype,
             dtype=dtype,
@@ -175,11 +173,11 @@ def bench_pipeline(bench: Bench, files: list[str]) -> None:
             bench.record(
                 f"pipeline {name}, n = {graph.n}, m = {graph.m}, store to store",
                 [run_seconds for run_seconds, _ in turns],
-                relaxations=graph.n**2 * int(graph.through().sum()),
+                work=(graph.n**2 * int(graph.through().sum()), "relaxations"),
                 verified=f"certificate of {certificate.rows} rows",
                 sizes={"n": graph.n, "m": graph.m},
                 peak_memory_growth_over_matrix=grown / (graph.n**2 * 4),
-                arithmetic_seconds=arithmetic_seconds(tasks.data),
+                arithmetic_seconds=computing_seconds(tasks.data, *STAGES),
                 files=len(sizes),
                 bytes=sum(sizes),
                 plain_seconds=statistics.median(plain for _, plain in turns),
@@ -207,31 +205,12 @@ def plain_seconds(folder: Path, sizes: Sequence[int]) -> float:
     return seconds
 
 
-def arithmetic_seconds(tasks: Sequence[dict[str, Any]]) -> float:
-    """Return the seconds from the start of the first stage on any worker until all devices end the last stage."""
-    names = "dependent-", "publish-", "list of tasks-", "finish-"
-    stages = [
-        period
-        for task in tasks
-        if any(name in str(task["key"]) for name in names)
-        for period in task["startstops"]
-        if period["action"] == "compute"
-    ]
-    return max(period["stop"] for period in stages) - min(period["start"] for period in stages)
-
-
 def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
-    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
     from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
-    indptr, indices, weights = graph.rows()
-    tails = csr.tails(indptr, graph.m, np.int64)
-    arcs = np.lexsort((weights, indices, tails))
-    tails = tails[arcs]
-    first = np.flatnonzero(np.r_[True, (np.diff(tails) != 0) | (np.diff(indices[arcs]) != 0)])
-    matrix = csr_array((weights[arcs][first].astype(float), (tails[first], indices[arcs][first])))
-    facts = {"relaxations": graph.n**3, "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
+    matrix = scipy_matrix(graph)
+    facts = {"work": (graph.n**3, "relaxations"), "sizes": {"n": graph.n, "m": graph.m}, "peer": "SciPy"}
     once, bench.repeats = bench.repeats, 1
     bench.time(f"SciPy floyd_warshall {name}", lambda: scipy_floyd_warshall(matrix), verified="peer", **facts)
     bench.repeats = once
@@ -239,16 +218,12 @@ def _bench_scipy(bench: Bench, graph: Graph, name: str) -> None:
 
 
 def _graphs(bench: Bench, folder: Path, files: list[str]) -> Iterator[Graph]:
-    yield import_graph(ROME, folder / "rome99.zarr")
+    yield named_network("rome", {}, folder / "rome99.zarr")
     for file in files:
         yield open_graph(file) if Path(file).is_dir() else import_graph(file, folder / f"{Path(file).stem}.zarr")
     if bench.gpu:
         for n in (16384, 32768):
-            rng = np.random.default_rng(n)
-            degrees = np.full(n, 16)
-            indptr = np.concatenate([[0], np.cumsum(degrees)])
-            weights = rng.random(16 * n, dtype="float32") + np.float32(0.01)
-            yield write_graph(folder / f"random-{n}.zarr", indptr, rng.integers(0, n, 16 * n), weights)
+            yield random_graph(folder / f"random-{n}.zarr", n)
 
 
 def _random_matrix(xp: Any, n: int, dtype: str) -> Any:

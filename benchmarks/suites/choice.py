@@ -18,9 +18,8 @@ from typing import Any
 
 from distributed import Client
 
-from benchmarks.harness import ROOT, Bench, OverTime, time_limit
+from benchmarks.harness import Bench, OverTime, named_network, time_limit
 from clusters import start
-from pipelines import generate
 from pipelines.apsp.methods import Job, Obstacle, Request, choose
 from pipelines.apsp.solve import METHODS, all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph
@@ -49,7 +48,6 @@ NETWORKS: dict[str, Any] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["rome", *NETWORKS], action="append", help="default: all")
     parser.add_argument("--file", action="append", default=[], help="another network to import; repeatable")
 
@@ -62,10 +60,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder, closing(workers):
         for name in names:
             place = Path(folder) / name
-            if name == "rome":
-                graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", place)
-            else:
-                graph = generate(NETWORKS[name], place, progress=False)
+            graph = named_network(name, NETWORKS, place)
             lines.append(bench_network(bench, workers, name, graph, Path(folder)))
         for file in args.file:
             graph = import_graph(file, Path(folder) / Path(file).stem)

@@ -30,7 +30,6 @@ CHUNK = 1024  # rows and columns of a chunk, of 4 MiB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--bytes", type=int, nargs="+", default=[1 << 30, 1 << 32], help="default 1 GiB and 4 GiB")
     parser.add_argument("--folder", type=Path, help="on the disk to measure; by default the folder of temporary files")
 
@@ -59,7 +58,7 @@ def measure(bench: Bench, folder: Path, n: int) -> None:
         bench.record(
             f"commit of {4 * n * n / 2**30:.3g} GiB, {how}",
             times,
-            bytes_moved=4 * n * n,
+            work=(4 * n * n, "bytes"),
             verified="the rows of a band, read back",
             sizes={"n": n, "bytes": 4 * n * n},
         )

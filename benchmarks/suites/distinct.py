@@ -33,7 +33,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N", help="default: the four published ones")
     parser.add_argument("--others", type=int, metavar="N", help="of other arrays; default 100,000,000, CPU 10,000,000")
 
@@ -82,7 +81,9 @@ def _any_values(bench: Bench, n: int, dtype: str) -> None:
         call = lambda options=options: distinct(x, **options)  # noqa: E731
         assert len(call().values) == len(expected)
         name = " ".join(f"{key}={value}" for key, value in options.items())
-        bench.time(f"distinct {name} {title}", call, bytes_moved=x.nbytes, verified="as many values", sizes={"n": n})
+        bench.time(
+            f"distinct {name} {title}", call, work=(x.nbytes, "bytes"), verified="as many values", sizes={"n": n}
+        )
     sort = lambda: xp.unique(x, return_counts=True)[0]  # noqa: E731
     _time(bench, n, f"{xp.__name__}.unique with counts {title}", sort, expected, x.nbytes, peer=True)
     _time(bench, n, f"{xp.__name__}.sort {title}", lambda: xp.sort(x), np.sort(host), x.nbytes, peer=True)
@@ -116,4 +117,4 @@ def _time(
     del found
     peer = facts.get("peer")
     verified = "equals NumPy's" if peer is None else "equals ours and NumPy's"
-    bench.time(case, run, bytes_moved=bytes_moved, verified=verified, sizes={"n": n}, **facts)
+    bench.time(case, run, work=(bytes_moved, "bytes"), verified=verified, sizes={"n": n}, **facts)

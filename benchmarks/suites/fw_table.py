@@ -10,11 +10,11 @@ paper's GPU.
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 import numpy as np
 
+from benchmarks import document_tables
 from benchmarks.harness import Bench, check_closed
 from benchmarks.kernels.diagnosis import diagnose
 from benchmarks.kernels.generations import (
@@ -32,8 +32,7 @@ CONVENTION = "n^3 relaxations, nothing skipped; wall seconds with all launches a
 
 PUBLISHED_SIZES = tuple(STAGED_LOAD.published)
 SIZES = (*PUBLISHED_SIZES, 32768, 65536)
-QUICK_SIZES = (1024, 4096, 16384, 32768)
-LONGEST = 30.0  # seconds, default: a generation is not run at sizes where it would take longer
+LONGEST = 30.0  # seconds: a generation is not run at sizes where it would take longer
 ONCE = 2.0  # seconds; a longer run is not repeated
 EVERY = (*GENERATIONS, *VARIANTS)
 SLAB = 1024  # rows that are made or compared at a time
@@ -41,14 +40,12 @@ SLAB = 1024  # rows that are made or compared at a time
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help=f"only {', '.join(map(str, QUICK_SIZES))} vertices")
     sizes.add_argument("--sizes", type=int, nargs="+", metavar="N", help="multiples of 256, for all generations")
     sizes.add_argument("--published", action="store_true", help="only the cells of the paper's table, and the variants")
-    parser.add_argument("--longest", type=float, default=LONGEST, metavar="S", help="leave out runs of more than S s")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
-    sizes = sorted(args.sizes or (QUICK_SIZES if args.quick else PUBLISHED_SIZES if args.published else SIZES))
+    sizes = sorted(args.sizes or (PUBLISHED_SIZES if args.published else SIZES))
     if any(n < 256 or n % 256 for n in sizes):
         raise SystemExit(f"--sizes {sizes}: each must be a multiple of 256")
     measure_issue_rates(bench, ("float32",))
@@ -56,11 +53,11 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     facts = {g.name: _diagnosed(g) for g in EVERY if g.kernel is not None}
     seconds: dict[str, dict[int, float]] = {generation.name: {} for generation in EVERY}
     for n in sizes:
-        due = [g for g in EVERY if _is_due(g, n, args) and _predicted(seconds[g.name], n) <= args.longest]
+        due = [g for g in EVERY if _is_due(g, n, args) and _predicted(seconds[g.name], n) <= LONGEST]
         if TILEPATH not in due or not _fits(bench, n, due):
             break
         _time_all(bench, n, due, seconds, facts)
-    return f"{_table(bench, seconds)}\n\n{_kernels(seconds, facts)}"
+    return f"{document_tables.fw_table_1(bench.records)}\n{document_tables.fw_variants(bench.records)}"
 
 
 def _is_due(generation: Generation, n: int, args: argparse.Namespace) -> bool:
@@ -80,39 +77,6 @@ def _traffic(generation: Generation, n: int, seconds: list[float]) -> dict[str, 
     """Return the bytes over the memory bus, counted as in the paper."""
     each = generation.bytes_per_task
     return {} if each is None else {"bytes_per_task": each, "bytes_per_second": each * n**3 / float(np.median(seconds))}
-
-
-def _kernels(seconds: dict[str, dict[int, float]], facts: dict[str, dict[str, Any]]) -> str:
-    """Return a table of the main kernel of each generation: its rates and resources at its largest timed size."""
-    rows = [
-        "The kernel of each generation that does nearly all tasks. In brackets: the paper's figures on a Tesla C1060,\n"
-        "with its bound of tasks per second by memory bandwidth. Bytes over the bus are counted as in the paper,\n"
-        "without caches.\n",
-        "| generation | n | G tasks/s | bytes a task | GB/s | registers | shared bytes | blocks an SM | bound, paper |",
-        "|---|" + "---:|" * 8,
-    ]
-    for generation in EVERY:
-        times, fact, paper = seconds.get(generation.name), facts.get(generation.name), generation.paper
-        if fact is None or generation.bytes_per_task is None or not times:
-            continue
-        n = max(times)
-        tasks = n**3 / times[n]
-        cells = [
-            f"{n:,}",
-            _beside(tasks / 1e9, paper.tasks_per_second and paper.tasks_per_second / 1e9),
-            f"{generation.bytes_per_task:g}",
-            _beside(tasks * generation.bytes_per_task / 1e9, paper.bytes_per_second and paper.bytes_per_second / 1e9),
-            str(fact["registers"]),
-            _beside(fact["shared_bytes"], paper.shared_bytes),
-            _beside(fact["blocks_per_multiprocessor"], paper.blocks),
-            f"{paper.bound / 1e9:g}" if paper.bound else "",
-        ]
-        rows.append(f"| {generation.title} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def _beside(here: float, paper: float | None) -> str:
-    return f"{here:,.4g}" + (f" ({paper:g})" if paper else "")
 
 
 def _predicted(seconds: dict[int, float], n: int) -> float:
@@ -174,7 +138,7 @@ def _time_all(
         bench.record(
             f"{generation.title}, n = {n}",
             times,
-            relaxations=n**3,
+            work=(n**3, "relaxations"),
             verified=verified,
             limit="float32" if generation.on_gpu else None,
             generation=generation.name,
@@ -210,27 +174,3 @@ def ring_of_vertices(xp: Any, n: int) -> Any:
         factors = xp.floor(rng.random(steps.shape, dtype=xp.float32) * 500) + 1
         weights[first : first + SLAB] = xp.minimum(steps, n - steps) * factors
     return weights
-
-
-def _table(bench: Bench, seconds: dict[str, dict[int, float]]) -> str:
-    limit = bench.limits["float32"]
-    titles = [generation.title for generation in GENERATIONS]
-    rows = [
-        f"Seconds on {bench.device}, medians; in brackets as published (Tesla C1060, Phenom 9950). The bound is n^3\n"
-        f"relaxations at {limit / 1e12:.1f} T/s, which this GPU reached in the same run with registers alone.\n",
-        f"| n | {' | '.join(titles)} | bound | tilepath, of the bound |",
-        "|---:" * (len(titles) + 3) + "|",
-    ]
-    for n, ours in seconds[TILEPATH.name].items():
-        cells = []
-        for generation in GENERATIONS:
-            here, published = seconds[generation.name].get(n), generation.published.get(n)
-            cells.append(" ".join([_digits(here) if here else "", f"({published:g})" if published else ""]).strip())
-        bound = n**3 / limit
-        rows.append(f"| {n:,} | {' | '.join(cells)} | {_digits(bound)} | {bound / ours:.0%} |")
-    return "\n".join(rows)
-
-
-def _digits(seconds: float) -> str:
-    """Return the seconds with three significant digits."""
-    return f"{seconds:.{max(0, 2 - math.floor(math.log10(seconds)))}f}"

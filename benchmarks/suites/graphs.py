@@ -34,11 +34,9 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--vertices", type=int, help=f"default {PUBLISHED[0]}, without a GPU {SMALL[0]}")
     parser.add_argument("--arcs", type=int, help=f"default {PUBLISHED[1]}, without a GPU {SMALL[1]}")
     parser.add_argument("--only", choices=["near", "random"], action="append")
-    parser.add_argument("--no-peers", action="store_true", help="do not time SciPy, which takes a minute at full size")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -50,14 +48,14 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         _measure_copy_on_host(bench)
     bench.limits["copy"] = bench.records[-1]["bytes_per_second"]
     for kind in args.only or ["near", "random"]:
-        Case(bench, kind, n, m, not args.no_peers).run()
+        Case(bench, kind, n, m).run()
 
 
 class Case:
     """A graph, in host memory and on the device."""
 
-    def __init__(self, bench: Bench, kind: str, n: int, m: int, peers: bool):
-        self.bench, self.kind, self.n, self.m, self.peers = bench, kind, n, m, peers
+    def __init__(self, bench: Bench, kind: str, n: int, m: int):
+        self.bench, self.kind, self.n, self.m = bench, kind, n, m
         self.host = _graph(kind, n, m)
         self.graph = tuple(bench.xp.asarray(x) for x in self.host)
         numbers = np.arange(1, m + 1, dtype=np.int32)  # not 0: SciPy takes 0 for no arc
@@ -78,7 +76,7 @@ class Case:
         facts = {} if published is None else {"published_seconds": published}
         self._time("edge expansion", edge_expansion, bytes_moved, "equals NumPy's repeat", CALLS, **facts)
         self._peer("edge expansion: NumPy's repeat", seconds, bytes_moved)
-        if self.bench.gpu and self.peers:
+        if self.bench.gpu:
             xp, (indptr, _) = self.bench.xp, self.graph
             find = lambda: xp.searchsorted(indptr[1:], xp.arange(self.m), side="right").astype(np.int32)  # noqa: E731
             self._same(find(), expected)
@@ -99,7 +97,7 @@ class Case:
         del found
         self._time("reverse", reverse, bytes_moved, "equals SciPy's tocsc")
         self._peer("reverse: SciPy's tocsc", seconds, bytes_moved)
-        if self.bench.gpu and self.peers:
+        if self.bench.gpu:
             self._cupyx_transpose(transposed, bytes_moved)
 
     def _cupyx_transpose(self, transposed: Any, bytes_moved: int) -> None:
@@ -121,7 +119,7 @@ class Case:
         self._same(weak_components(*self.graph), self.labels)
         self._time("weak components", weak_components, bytes_moved, "equals SciPy's connected_components")
         self._peer("weak components: SciPy's connected_components", seconds, bytes_moved)
-        if self.bench.gpu and self.peers:
+        if self.bench.gpu:
             self._cupyx_components(count, bytes_moved)
 
     def _cupyx_components(self, count: int, bytes_moved: int) -> None:
@@ -175,14 +173,13 @@ class Case:
         self._record(title, seconds, bytes_moved, verified=verified, calls=calls, **facts)
 
     def _peer(self, title: str, seconds: list[float], bytes_moved: int) -> None:
-        if self.peers:
-            self._record(title, seconds, bytes_moved, verified="equals ours", peer=True)
+        self._record(title, seconds, bytes_moved, verified="equals ours", peer=True)
 
     def _record(self, title: str, seconds: list[float], bytes_moved: int, **facts: Any) -> None:
         self.bench.record(
             f"{title}, {self.kind}",
             seconds,
-            bytes_moved=bytes_moved,
+            work=(bytes_moved, "bytes"),
             limit="copy",
             sizes={"n": self.n, "arcs": self.m},
             **facts,
@@ -191,7 +188,7 @@ class Case:
     def _timed(self, run: Callable[[], Any]) -> tuple[Any, list[float]]:
         """Return the result of a peer on the CPU, and the seconds of its runs: `repeats` runs, three at most."""
         found = run()
-        return found, [self.bench.seconds(run) for _ in range(min(self.bench.repeats, 3) if self.peers else 0)]
+        return found, [self.bench.seconds(run) for _ in range(min(self.bench.repeats, 3))]
 
     def _repeated(self, run: Callable[[], Any]) -> list[float]:
         return [self.bench.seconds(run) for _ in range(self.bench.repeats)]
@@ -215,6 +212,6 @@ def _measure_copy_on_host(bench: Bench) -> None:
     bench.time(
         "limit: memory, copy by one thread",
         lambda: np.copyto(target, source),
-        bytes_moved=2 * source.size,
+        work=(2 * source.size, "bytes"),
         verified="no result",
     )

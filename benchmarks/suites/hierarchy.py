@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench
+from benchmarks.harness import Bench, named_network, scipy_matrix
 from gpuops import (
     Hierarchy,
     close_hierarchy,
@@ -28,10 +27,9 @@ from gpuops import (
     hierarchy_structure,
     one_to_all,
 )
+from gpuops.arrays import on_host
 from gpuops.hierarchy.climbing import climb_from
 from gpuops.numbers import outside_infinity
-from pipelines import generate
-from pipelines.formats.graphs import import_graph
 from pipelines.generators import Grid, Road
 from pipelines.routes.paths import Walker
 from pipelines.stores.graph import Graph
@@ -54,7 +52,6 @@ GROUPS = ["rome", *NETWORKS]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="cpu")
     parser.add_argument("--only", choices=GROUPS, action="append", help="default: all of up to 115,600 vertices")
     parser.add_argument("--dtype", choices=["int32", "float32"], default="int32")
     parser.add_argument("--thorough", action="store_true", help="compute better elimination orders, which takes longer")
@@ -63,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(bench: Bench, args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only or GROUPS[:4]:
-            path = Path(folder) / f"{name}.zarr"
-            if name == "rome":
-                graph = import_graph(ROOT / "scripts" / "data" / "rome99.gr", path)
-            else:
-                graph = generate(NETWORKS[name], path, progress=False)
+            graph = named_network(name, NETWORKS, Path(folder) / f"{name}.zarr")
             _bench_network(bench, name, graph, np.dtype(args.dtype), args.thorough)
 
 
@@ -77,7 +70,7 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     order = hierarchy_order(indptr, indices, thorough=thorough)
     structure, cost = hierarchy_structure(indptr, indices, order)
     hierarchy = close_hierarchy(structure, indptr, indices, weights)
-    n, matrix = graph.n, _lightest(indptr, indices, weights)
+    n, matrix = graph.n, scipy_matrix(graph)
     rng = np.random.default_rng(1)
     sources = rng.integers(0, n, TOGETHER if bench.gpu or n < 10**7 else FEW)
     expected = _as_stored(dijkstra(matrix, indices=sources[:CHECKED]), dtype)
@@ -85,13 +78,10 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
         "verified": f"{CHECKED} rows equal SciPy's dijkstra",
         "sizes": {"n": n, "m": graph.m, "dtype": str(dtype), **vars(cost)},
         "table_bytes": cost.table_bytes(dtype, hierarchy.into is None),
-        "rate_of": None,
     }
 
     def time(case: str, run: Any, count: int, unit: str) -> None:
-        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-        once["rate_of"] = (count / float(np.median(seconds)), unit)
-        bench.record(f"{name}: {case}", seconds, **once)
+        bench.time(f"{name}: {case}", run, work=(count, unit), **once)
 
     time("order", lambda: hierarchy_order(indptr, indices, thorough=thorough), n, "vertices")
     time("structure", lambda: hierarchy_structure(indptr, indices, order), n, "vertices")
@@ -112,8 +102,8 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
 
 def _bench_rows(hierarchy: Hierarchy, sources: np.ndarray, expected: np.ndarray, time: Any) -> None:
     rows = distance_rows(hierarchy, sources)
-    assert np.array_equal(_on_host(rows[:CHECKED]), expected), "rows are wrong"
-    assert np.array_equal(_on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
+    assert np.array_equal(on_host(rows[:CHECKED]), expected), "rows are wrong"
+    assert np.array_equal(on_host(one_to_all(hierarchy, sources[0])), expected[0]), "a row alone is wrong"
     single = cycle(sources.tolist())
     time("one source alone", lambda: one_to_all(hierarchy, next(single)), rows.shape[1], "distances")
     time(f"{len(sources)} together", lambda: distance_rows(hierarchy, sources, out=rows), rows.size, "distances")
@@ -139,11 +129,11 @@ def _bench_routes(graph: Graph, hierarchy: Hierarchy, time: Any) -> None:
     )
 
 
-def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: csr_array, time: Any) -> None:
+def _bench_block(bench: Bench, hierarchy: Hierarchy, matrix: Any, time: Any) -> None:
     chosen = np.random.default_rng(2).integers(0, matrix.shape[0], (bench.repeats + 1, 2, OD))
     out = distance_block(hierarchy, *chosen[0])
     expected = _as_stored(dijkstra(matrix, indices=chosen[0][0][:CHECKED])[:, chosen[0][1]], hierarchy.dtype)
-    assert np.array_equal(_on_host(out[:CHECKED]), expected), "a block is wrong"
+    assert np.array_equal(on_host(out[:CHECKED]), expected), "a block is wrong"
     others = cycle(chosen[1:])
     time(
         f"OD {OD:,} x {OD:,}",
@@ -159,22 +149,8 @@ def _bench_all_pairs(bench: Bench, hierarchy: Hierarchy, sources: np.ndarray, ex
     bench.xp.get_default_memory_pool().free_all_blocks()
     everything, matrix = np.arange(n), bench.xp.empty((n, n), hierarchy.dtype)
     distance_rows(hierarchy, everything, out=matrix)
-    assert np.array_equal(_on_host(matrix[bench.xp.asarray(sources[:CHECKED])]), expected), "the matrix is wrong"
+    assert np.array_equal(on_host(matrix[bench.xp.asarray(sources[:CHECKED])]), expected), "the matrix is wrong"
     time("all distances into memory", lambda: distance_rows(hierarchy, everything, out=matrix), n * n, "distances")
-
-
-def _on_host(found: Any) -> np.ndarray:
-    return found if isinstance(found, np.ndarray) else found.get()
-
-
-def _lightest(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray) -> csr_array:
-    """Return a matrix for SciPy with the lightest of parallel arcs, because SciPy would add their weights."""
-    n = len(indptr) - 1
-    tails = np.repeat(np.arange(n), np.diff(indptr))
-    order = np.lexsort((weights, indices, tails))
-    tails, heads = tails[order], indices[order]
-    first = np.flatnonzero(np.diff(tails * n + heads, prepend=-1))
-    return csr_array((weights[order][first].astype(float), (tails[first], heads[first])), shape=(n, n))
 
 
 def _as_stored(found: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -9,29 +9,28 @@ that processes share counts once. Rows of the table are compared with searches o
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from benchmarks.commands import TILEPATH, measured
 from benchmarks.harness import Bench
 from benchmarks.suites.hierarchy import NETWORKS
 from pipelines import generate
 
-CONVENTION = "wall seconds of a command, one run, the start of Python included; peak_bytes of all its processes"
+CONVENTION = (
+    "wall seconds of a command, one run, the start of Python included; cpu_seconds and peak_bytes of all its processes"
+)
 PLACES, COMPARED = 10_000, 3
-SAMPLED = 0.1  # seconds between two looks at the memory
-TILEPATH = [sys.executable, "-c", "from tilepath.cli import main; main()"]
 ROW = "import sys; from pipelines import open_hierarchy; open_hierarchy(sys.argv[1]).row(0)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--only", choices=NETWORKS, action="append", help="default: the roads of 24 million vertices")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 4], help="numbers of workers; default 1 4")
     parser.add_argument("--folder", type=Path, help="keep files and stores here; steps whose store exists are left out")
@@ -72,23 +71,21 @@ class Commands:
 
     def _table(self, places: Path) -> None:
         table = self._od(self.hierarchy, "table.npy", places, "--overwrite")
-        seconds, peak = measured(table)
+        facts = measured(table)
         few = self.folder / "few.parquet"
         parquet.write_table(parquet.read_table(places).slice(0, COMPARED), few)
         measured([*self._od(self.graph, "few.npy", few, "--overwrite"), "--destinations", places])
         found, searched = (np.load(self.folder / file, mmap_mode="r") for file in ("table.npy", "few.npy"))
         assert np.array_equal(found[:COMPARED], searched), "the table is wrong"
-        self.record(f"od {PLACES:,} x {PLACES:,}", seconds, peak, f"{COMPARED} rows equal searches of the graph")
+        self.record(f"od {PLACES:,} x {PLACES:,}", facts, f"{COMPARED} rows equal searches of the graph")
 
     def measure(self, case: str, command: list, verified: str) -> None:
-        self.record(case, *measured(command), verified)
+        self.record(case, measured(command), verified)
 
-    def record(self, case: str, seconds: float, peak: int, verified: str) -> None:
-        sizes = {"n": NETWORKS[self.name].n}
-        rate = sizes["n"] / seconds, "vertices"
-        self.bench.record(
-            f"{self.name}: {case}", [seconds], rate_of=rate, verified=verified, sizes=sizes, peak_bytes=peak
-        )
+    def record(self, case: str, facts: dict[str, Any], verified: str) -> None:
+        seconds, n = [facts.pop("seconds")], NETWORKS[self.name].n
+        case = f"{self.name}: {case}"
+        self.bench.record(case, seconds, work=(n, "vertices"), verified=verified, sizes={"n": n}, **facts)
 
     def _od(self, store: Path, out: str, origins: Path, *options: str) -> list:
         return [*TILEPATH, "od", store, self.folder / out, "--origins", origins, *options]
@@ -109,36 +106,3 @@ class Commands:
         x, y = np.asarray(graph.coordinates()).T
         parquet.write_table(pa.table({"node": np.arange(graph.n), "x": x, "y": y}), nodes)
         return arcs, nodes
-
-
-def measured(command: list) -> tuple[float, int]:
-    """Run a command. Returns its wall seconds and the peak of its memory, in bytes, sampled every `SAMPLED` seconds."""
-    begin, peak = time.perf_counter(), 0
-    with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stderr=said, stdout=said) as child:
-        while True:
-            try:
-                code = child.wait(SAMPLED)
-                break
-            except subprocess.TimeoutExpired:
-                peak = max(peak, memory_of(child.pid))
-        seconds = time.perf_counter() - begin
-        if code:
-            said.seek(0)
-            raise RuntimeError(f"{command}: {said.read().decode()}")
-    return seconds, peak
-
-
-def memory_of(process: int) -> int:
-    """Return the bytes of memory of a process and its descendants, shared memory once."""
-    total, waiting = 0, [process]
-    while waiting:
-        folder = Path("/proc", str(waiting.pop()))
-        try:
-            total += next(
-                int(line.split()[1]) << 10 for line in (folder / "smaps_rollup").open() if line.startswith("Pss:")
-            )
-            for task in (folder / "task").iterdir():
-                waiting += map(int, (task / "children").read_text().split())
-        except (OSError, StopIteration):  # the process has ended
-            continue
-    return total

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -28,30 +27,22 @@ CONVENTION = (
     "the graph and the dictionary of the result included, as NetworkX calls the backend"
 )
 SEED = 1
-CASES = ("betweenness", "distances", "networkx")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--vertices", type=int, default=10_000, help="of the graphs that igraph and SciPy get")
     parser.add_argument("--edges", type=int, default=40_000)
     parser.add_argument("--sources", type=int, default=600, help="of distances")
     parser.add_argument("--nodes", type=int, default=1000, help="of the graph that NetworkX gets")
-    parser.set_defaults(device="cpu")
 
 
-def run(bench: Bench, args: argparse.Namespace) -> str:
-    lines = ["| case | other | other, s | tilepath, s | times |", "|---|---|---:|---:|---:|"]
-    if "betweenness" in args.cases:
-        lines.append(_betweenness(bench, args))
-    if "distances" in args.cases:
-        lines.append(_distances(bench, args))
-    if "networkx" in args.cases:
-        lines.append(_networkx(bench, args))
-    return "\n".join(lines)
+def run(bench: Bench, args: argparse.Namespace) -> None:
+    _betweenness(bench, args)
+    _distances(bench, args)
+    _networkx(bench, args)
 
 
-def _betweenness(bench: Bench, args: argparse.Namespace) -> str:
+def _betweenness(bench: Bench, args: argparse.Namespace) -> None:
     graph = nx.gnm_random_graph(args.vertices, args.edges, seed=SEED)
     theirs = igraph.Graph(args.vertices, list(graph.edges))
     rows = nx.to_scipy_sparse_array(graph, format="csr", weight=None)
@@ -61,10 +52,10 @@ def _betweenness(bench: Bench, args: argparse.Namespace) -> str:
     np.testing.assert_allclose(ours.vertices / 2, theirs.betweenness(), rtol=1e-9)
     sizes = {"n": args.vertices, "m": int(rows.nnz), "sources": args.vertices}
     calls = {"igraph": theirs.betweenness, "tilepath": lambda: gpuops.betweenness(*arrays, symmetric=True)}
-    return _compared(bench, "betweenness", calls, sizes, "equal to igraph's up to rounding")
+    _compared(bench, "betweenness", calls, sizes, "equal to igraph's up to rounding")
 
 
-def _distances(bench: Bench, args: argparse.Namespace) -> str:
+def _distances(bench: Bench, args: argparse.Namespace) -> None:
     rng = np.random.default_rng(SEED)
     ends = rng.integers(0, args.vertices, (2, args.edges))
     graph = sp.csr_array((np.ones(args.edges), tuple(ends)), shape=(args.vertices, args.vertices))
@@ -75,10 +66,10 @@ def _distances(bench: Bench, args: argparse.Namespace) -> str:
     }
     np.testing.assert_array_equal(calls["tilepath"](), calls["SciPy"]())
     sizes = {"n": args.vertices, "m": int(graph.nnz), "sources": args.sources}
-    return _compared(bench, "csgraph.dijkstra, unweighted", calls, sizes, "equals SciPy's")
+    _compared(bench, "csgraph.dijkstra, unweighted", calls, sizes, "equals SciPy's")
 
 
-def _networkx(bench: Bench, args: argparse.Namespace) -> str:
+def _networkx(bench: Bench, args: argparse.Namespace) -> None:
     graph = nx.gnm_random_graph(args.nodes, 4 * args.nodes, seed=SEED)
     calls = {
         "NetworkX": lambda: nx.betweenness_centrality(graph),
@@ -87,20 +78,17 @@ def _networkx(bench: Bench, args: argparse.Namespace) -> str:
     ours, theirs = calls["tilepath"](), calls["NetworkX"]()
     assert all(math.isclose(ours[node], theirs[node], rel_tol=1e-9, abs_tol=1e-15) for node in graph)
     sizes = {"n": args.nodes, "m": 8 * args.nodes, "sources": args.nodes}
-    return _compared(bench, "networkx.betweenness_centrality", calls, sizes, "equal to NetworkX's up to rounding")
+    _compared(bench, "networkx.betweenness_centrality", calls, sizes, "equal to NetworkX's up to rounding")
 
 
 def _compared(
     bench: Bench, case: str, calls: dict[str, Callable[[], Any]], sizes: dict[str, int], verified: str
-) -> str:
-    """Time both calls in turns, record them, and return a row of the table."""
+) -> None:
+    """Time both calls in turns, and record them."""
     seconds: dict[str, list[float]] = {who: [] for who in calls}
     for _ in range(bench.repeats):
         for who, call in calls.items():
             seconds[who].append(bench.seconds(call))
-    medians = {who: statistics.median(taken) for who, taken in seconds.items()}
     for who, taken in seconds.items():
-        rate = sizes["sources"] * sizes["m"] / medians[who], "arcs"
-        bench.record(f"{case}: {who}", taken, rate_of=rate, verified=verified, sizes=sizes)
-    other, own = medians
-    return f"| {case} | {other} | {medians[other]:.3f} | {medians[own]:.3f} | {medians[other] / medians[own]:.1f} |"
+        work = sizes["sources"] * sizes["m"], "arcs"
+        bench.record(f"{case}: {who}", taken, work=work, verified=verified, sizes=sizes)

@@ -8,7 +8,6 @@ its transpose, which is the same graph.
 from __future__ import annotations
 
 import argparse
-import statistics
 from typing import Any
 
 import numpy as np
@@ -68,11 +67,10 @@ def _rmat(bench: Bench, made: RMat, counts: list[int]) -> None:
             found = call()[0] if predecessors else call()
             np.testing.assert_array_equal(found[:compared].get(), expected[:compared])
             del found
-            seconds = [bench.seconds(call) for _ in range(bench.repeats)]
-            bench.record(
+            bench.time(
                 f"R-MAT {made.scale} by hops, {count:,} sources" + ", predecessors" * predecessors,
-                seconds,
-                rate_of=(count * len(indices) / statistics.median(seconds), "arcs"),
+                call,
+                work=(count * len(indices), "arcs"),
                 verified=f"{compared} rows equal those of the CPU",
                 sizes={"n": made.n, "m": len(indices), "sources": count},
             )
@@ -99,11 +97,10 @@ def _betweenness(
 
         sizes = {"sources": len(sources), "arcs": len(rows[1]), "symmetric": True, "endpoints": False}
         gpuops.verify_betweenness(call(), **sizes)
-        seconds = [bench.seconds(call) for _ in range(bench.repeats)]
-        bench.record(
+        bench.time(
             f"betweenness, {name}" + ", of edges too" * arcs,
-            seconds,
-            rate_of=(len(sources) * len(rows[1]) / statistics.median(seconds), "arcs"),
+            call,
+            work=(len(sources) * len(rows[1]), "arcs"),
             verified=f"{len(part)} sources {'have the bits of' if same else 'are close to'} the CPU's; certificate",
             sizes={"n": len(rows[0]) - 1, "m": len(rows[1]), "sources": len(sources)},
         )

@@ -60,7 +60,6 @@ class Source(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu", help=argparse.SUPPRESS)
     parser.add_argument("--arcs", type=int, default=15_000_000, help="of each graph (default 15,000,000)")
     parser.add_argument("--only", choices=[*SOURCES], nargs="+", help="default: all")
 
@@ -86,7 +85,7 @@ def measure(bench: Bench, source: Source, folder: Path) -> None:
     bench.record(
         source.title,
         seconds,
-        bytes_moved=file.stat().st_size,
+        work=(file.stat().st_size, "bytes"),
         verified="equals rows sorted by NumPy, and the names",
         processor_seconds=statistics.median(processor),
         peak_bytes=peak_memory(file, folder / "alone.zarr"),

@@ -10,16 +10,14 @@ Some rows are compared with SciPy's Dijkstra.
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, scipy_matrix
 from clusters import start
 from pipelines import build_hierarchy, distances_between, generate, od, positions
 from pipelines.generators import Road
@@ -31,22 +29,20 @@ LARGEST = {"Valhalla 2604": (12425, 12425)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--side", type=int, default=SIDE, help=f"of the road network; default {SIDE}")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
         graph = generate(Road(args.side, missing=MISSING, seed=2), Path(folder) / "road.zarr", progress=False)
-        indptr, heads, weights = graph.rows()
-        matrix = csr_array((weights.astype(float), heads, indptr), shape=(graph.n, graph.n))
+        matrix = scipy_matrix(graph)
         made: list[Any] = []
         with start(device="cpu", workers=1) as client:
             path = Path(folder) / "hierarchy.zarr"
             seconds = bench.seconds(lambda: made.append(build_hierarchy(client, graph, path, progress=False)))
         sizes = {"n": graph.n, "m": graph.m}
-        rate = (graph.n / seconds, "vertices")
-        bench.record("hierarchy", [seconds], rate_of=rate, verified="by the tables below", sizes=sizes)
+        work = graph.n, "vertices"
+        bench.record("hierarchy", [seconds], work=work, verified="by the tables below", sizes=sizes)
         (store,), rng = made, np.random.default_rng(4)
         for kind, cases in (("table", SIZES), ("matrix", LARGEST)):
             for issue, (rows, columns) in cases.items():
@@ -62,11 +58,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                 expected = dijkstra(matrix, indices=ends[0][:COMPARED])[:, ends[1]]
                 np.testing.assert_allclose(found[:COMPARED], expected, rtol=1e-5)
                 del found
-                taken = [bench.seconds(ask) for _ in range(bench.repeats)]
-                bench.record(
+                bench.time(
                     f"{kind} {rows:,} x {columns:,} ({issue})",
-                    taken,
-                    rate_of=(rows * columns / statistics.median(taken), "pairs"),
+                    ask,
+                    work=(rows * columns, "pairs"),
                     verified=f"{COMPARED} origins by SciPy's Dijkstra",
                     sizes=sizes | {"origins": rows, "destinations": columns},
                 )

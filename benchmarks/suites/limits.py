@@ -93,7 +93,7 @@ def measure_issue_rates(bench: Bench, dtypes: tuple[str, ...] | None = None) -> 
             mix.program,
             "issue",
             (seeds, np.int32(1), np.int32(STEPS), results),
-            relaxations=_blocks(bench) * THREADS * STEPS * mix.relaxations,
+            (_blocks(bench) * THREADS * STEPS * mix.relaxations, "relaxations"),
         )
         for limit in mix.limits:
             bench.limits[limit] = max(rate, bench.limits.get(limit, 0))
@@ -108,7 +108,7 @@ def measure_shared_memory(bench: Bench) -> None:
         PROGRAMS["Float32"],
         "load_shared",
         (np.int32(steps), results),
-        bytes_moved=_blocks(bench) * THREADS * steps * 16,
+        (_blocks(bench) * THREADS * steps * 16, "bytes"),
     )
 
 
@@ -120,10 +120,12 @@ def measure_copy(bench: Bench) -> None:
         target.data.copy_from_device_async(source.data, size)
 
     copy()
-    bench.time("limit: device memory, copy", copy, bytes_moved=2 * size, verified="no result")
+    bench.time("limit: device memory, copy", copy, work=(2 * size, "bytes"), verified="no result")
 
 
-def _measure(bench: Bench, case: str, program: Program, entry: str, arguments: tuple[Any, ...], **amount: int) -> float:
+def _measure(
+    bench: Bench, case: str, program: Program, entry: str, arguments: tuple[Any, ...], work: tuple[int, str]
+) -> float:
     """Launch on all multiprocessors until the clock has settled, then time and record the clock that the kernel saw."""
     clocks = bench.xp.zeros((_blocks(bench), 2), "int64")
 
@@ -136,14 +138,14 @@ def _measure(bench: Bench, case: str, program: Program, entry: str, arguments: t
     seconds = [bench.seconds(launch) for _ in range(bench.repeats)]
     cycles, nanoseconds = clocks.T.get().astype(float)
     hertz = statistics.median(cycles / nanoseconds) * 1e9
-    per_second = sum(amount.values()) / statistics.median(seconds)
+    per_second = work[0] / statistics.median(seconds)
     return bench.record(
         case,
         seconds,
         verified="no result",
         per_clock_per_sm=per_second / hertz / (_blocks(bench) // BLOCKS_PER_SM),
         clock_mhz=hertz / 1e6,
-        **amount,
+        work=work,
     )
 
 

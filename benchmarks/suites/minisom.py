@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,7 +21,7 @@ from minisom import MiniSom
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, spread, taken
 from tilepath import SelfOrganizingMap
 
 CONVENTION = (
@@ -37,7 +35,6 @@ MINISOM = f"MiniSom {importlib.metadata.version('minisom')}"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, default=20_000, help="of the blobs; default: 20,000")
     parser.add_argument("--flowsom", action="store_true", help="clusters of the blobs by FlowSOM and by the estimator")
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
@@ -126,18 +123,17 @@ def _in_turns(
     found = {}
     for _ in range(bench.repeats):
         for way, call in ways.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            found[way] = call()
-            times[way].append((time.perf_counter() - wall, time.process_time() - cpu))
+            found[way], wall, cpu = taken(call)
+            times[way].append((wall, cpu))
     for way, each in times.items():
         walls, cpus = map(list, zip(*each, strict=True))
         bench.record(
             f"{case}: {way}",
             walls,
-            rate_of=(sizes["samples"] * PASSES / statistics.median(walls), "samples"),
+            work=(sizes["samples"] * PASSES, "samples"),
             verified=verified,
             sizes=sizes,
-            cpu_seconds={"median": statistics.median(cpus), "min": min(cpus), "max": max(cpus)},
+            cpu_seconds=spread(cpus),
             **quality(way, found[way]),
         )
 

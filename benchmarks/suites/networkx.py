@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-import time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, spread, taken
 from tilepath.networkx import backend
 
 CONVENTION = (
@@ -63,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thresholds", action="store_true", help="print only how much faster the backend is on small graphs"
     )
-    parser.set_defaults(device="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> str:
@@ -91,16 +89,16 @@ def _compare(
         ask_networkx, ask_backend = _questions(name, options, graph)
         verified, expected = "equals NetworkX for fewer nodes in the same run", None
         if worth("NetworkX", n):
-            expected, *theirs = _taken(ask_networkx)
+            expected, *theirs = taken(ask_networkx)
             verified = "equals NetworkX"
             costs["NetworkX"] = n, theirs[1]
         if worth("backend", n):
-            found, *first = _taken(ask_backend)  # warm after the first number of nodes
+            found, *first = taken(ask_backend)  # warm after the first number of nodes
             if expected is not None:
                 _check(name, found, expected)
                 _record(bench, title, graph, "NetworkX, once", [theirs], verified)
             del found, expected
-            several = [_taken(ask_backend)[1:] for _ in range(bench.repeats if first[1] < 1 else 1)]
+            several = [taken(ask_backend)[1:] for _ in range(bench.repeats if first[1] < 1 else 1)]
             costs["backend"] = n, statistics.median(cpu for _, cpu in several)
             _record(bench, title, graph, "backend", several, verified)
 
@@ -111,12 +109,12 @@ def _record(bench: Bench, title: str, graph: Any, way: str, times: list[Any], ve
     bench.record(
         f"{title}, {n} nodes, {way}",
         walls,
-        rate_of=(n / statistics.median(walls), "nodes"),
+        work=(n, "nodes"),
         verified=verified,
         function=title,
         sizes={"n": n, "edges": graph.number_of_edges()},
         way=way,
-        cpu_seconds={"median": statistics.median(cpus), "min": min(cpus), "max": max(cpus)},
+        cpu_seconds=spread(cpus),
     )
 
 
@@ -151,13 +149,6 @@ def _result(result: Any) -> Any:
     for _ in result:
         pass
     return kept
-
-
-def _taken(ask: Callable[[], Any]) -> tuple[Any, float, float]:
-    """Return the answer, and its seconds of wall time and of CPU time."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    answer = ask()
-    return answer, time.perf_counter() - wall, time.process_time() - cpu
 
 
 def random_graph(n: int) -> Any:

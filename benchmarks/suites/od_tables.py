@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 from distributed import Client, get_task_stream
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import Bench, speedups
+from benchmarks.harness import Bench, computing_seconds, scipy_matrix, speedups
 from benchmarks.suites import analyst_tables
 from clusters import start
 from pipelines import build_hierarchy, generate
@@ -44,10 +43,8 @@ ROUNDING = 1e-4  # relative; a destination this near the limit may be counted or
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--side", type=int, help="of the road network; default 1,000, on a CPU 100")
     parser.add_argument("--points", type=int, help="origins, and destinations; default 100,000, on a CPU 1,000")
-    parser.add_argument("--everyone", action="store_true", help="also make a table with all vertices as origins")
     parser.add_argument("--only", choices=["analyst", "workers"], help="the tables of an analyst, or those of workers")
     parser.add_argument("--peers", metavar="PYTHON", help="the Python of an environment with pandana and OSMnx")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
@@ -69,14 +66,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
         rng = np.random.default_rng(SEED)
         vertices, jobs = rng.integers(0, graph.n, (2, count)), rng.integers(1, 100, count).astype(float)
         destinations = points(vertices[1])._replace(columns={"jobs": jobs})
-        asked = {f"{count} x {count}": points(vertices[0])}
-        if args.everyone:
-            asked[f"{graph.n} x {count}"] = points(np.arange(graph.n))
         tables = Tables(bench, store, graph, destinations, Path(folder) / "table.parquet")
         for workers in args.workers:
             with start(device=device, workers=workers, processes=True) as client:
-                for name, origins in asked.items():
-                    tables.measure(client, name, origins)
+                tables.measure(client, f"{count} x {count}", points(vertices[0]))
     return summary(bench)
 
 
@@ -86,14 +79,14 @@ def points(vertices: np.ndarray) -> Points:
 
 @dataclass
 class Tables:
-    """The tables of one network. `found` keeps the first table of each name, to compare later tables."""
+    """The table of one network on several numbers of workers. `found` keeps the first, to compare the others."""
 
     bench: Bench
     store: HierarchyStore
     graph: Graph
     destinations: Points
     out: Path
-    found: dict[str, np.ndarray] = field(default_factory=dict)
+    found: np.ndarray | None = None
 
     def measure(self, client: Client, name: str, origins: Points) -> None:
         """Time a table on the workers of `client`, after one run to warm up."""
@@ -104,42 +97,29 @@ class Tables:
             with get_task_stream(client, plot=False) as stream:
                 write_od_table(self.store, origins, self.destinations, self.out, **options)
             whole.append(time.perf_counter() - begin)
-            blocks.append(span(stream.data))
+            blocks.append(computing_seconds(stream.data, "od-reduce-"))
         sums = pyarrow.parquet.read_table(self.out)["sum_jobs"].to_numpy()
-        if name not in self.found:
+        if self.found is None:
             compare(self.graph, origins, self.destinations, sums)
-            self.found[name] = sums
-        assert np.array_equal(sums, self.found[name]), "another number of workers gives other sums"
+            self.found = sums
+        assert np.array_equal(sums, self.found), "another number of workers gives other sums"
         workers, rows, columns = len(client.nthreads()), len(origins.vertices), len(self.destinations.vertices)
         sizes = {"n": self.graph.n, "origins": rows, "destinations": columns}
         bench.record(
             f"{name}, workers {workers}",
             blocks[1:],
-            rate_of=(rows * columns / float(np.median(blocks[1:])), "pairs"),
+            work=(rows * columns, "pairs"),
             verified=f"{COMPARED} origins by SciPy's Dijkstra, bits equal for all numbers of workers here",
             sizes=sizes | {"workers": workers},
             whole_seconds=float(np.median(whole[1:])),
         )
 
 
-def span(tasks: Any) -> float:
-    """Return the seconds from the start of the first block to the end of the last block."""
-    times = [
-        part
-        for task in tasks
-        if str(task["key"]).startswith("od-reduce-")
-        for part in task["startstops"]
-        if part["action"] == "compute"
-    ]
-    return float(max(part["stop"] for part in times) - min(part["start"] for part in times))
-
-
 def compare(graph: Graph, origins: Points, destinations: Points, sums: np.ndarray) -> None:
     """Compare some sums with the sums over distances that SciPy finds."""
     some = np.linspace(0, len(origins.vertices) - 1, COMPARED, dtype=int)
-    indptr, indices, weights = graph.rows()
-    lengths = csr_array((weights.astype(float), indices, indptr), shape=(graph.n, graph.n))
-    for at, row in zip(some, dijkstra(lengths, indices=origins.vertices[some]), strict=True):
+    rows = dijkstra(scipy_matrix(graph), indices=origins.vertices[some])
+    for at, row in zip(some, rows, strict=True):
         to = row[destinations.vertices]
         low, high = (
             float(destinations.columns["jobs"][to <= WITHIN * (1 + sign * ROUNDING)].sum()) for sign in (-1, 1)

@@ -21,30 +21,27 @@ from unittest.mock import patch
 import numpy as np
 from distributed import Client
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, random_graph
 from clusters import start
 from pipelines import all_pairs_shortest_paths
 from pipelines.apsp.commits import COMMIT_SECONDS
 from pipelines.apsp.layout import Windows
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import Graph
-from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.row_files import page_aligned
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.progress import Progress
 from tilepath.cli.quantities import BYTES
 
 CONVENTION = "n^2 relaxations a pivot, nothing skipped; wall seconds between commits or stages of a run that goes on"
-ARCS = 16  # arcs out of each vertex
+BANDS = 16  # to measure the disk with
+BITS = 3000  # vertices of the matrix that is solved whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--n", type=int, help="vertices; default 98,304 on a GPU, 12,288 on a CPU")
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
-    parser.add_argument("--bands", type=int, default=16, help="bands to measure the disk with (default 16)")
-    parser.add_argument("--shares", type=int, nargs="+", default=[2, 4, 8, 16], help="of it that a GPU may take")
     parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
     parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
     parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
@@ -52,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
     parser.add_argument("--huge-budget", type=BYTES, default=16 << 30, help="of the GPU, for --huge (default 16GiB)")
     parser.add_argument("--copied", action="store_true", help="also time memory that threads copy, not the GPU")
-    parser.add_argument("--bits", type=int, default=3000, help="vertices of the matrix that is solved whole")
 
 
 class Enough(Exception):
@@ -111,7 +107,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         for workers in args.workers:
             with start(device="gpu" if bench.gpu else "cpu", workers=workers) as client:
                 rows = Rows(bench, args, client, Path(folder))
-                rows.compare_bits(args.bits)
+                rows.compare_bits(BITS)
                 for _ in range(args.turns):
                     rows.measure(graph)
                 if huge is not None:
@@ -124,7 +120,7 @@ class Rows:
     def __init__(self, bench: Bench, args: argparse.Namespace, client: Client, folder: Path):
         self.bench, self.args, self.client, self.folder, self.out = bench, args, client, folder, folder / "out"
         self.workers = len(client.nthreads())
-        self.facts: dict[str, Any] = {"verified": f"equal bits at n = {args.bits}", "workers": self.workers}
+        self.facts: dict[str, Any] = {"verified": f"equal bits at n = {BITS}", "workers": self.workers}
         self.rate = 0.0  # relaxations per second in memory
 
     def measure(self, graph: Graph) -> None:
@@ -133,7 +129,7 @@ class Rows:
         budget = args.budget or n * n
         seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
         self.rate = self.bench.record(
-            f"in memory, {self._on()}n = {n}", seconds, relaxations=work, sizes={"n": n}, **self.facts
+            f"in memory, {self._on()}n = {n}", seconds, work=(work, "relaxations"), sizes={"n": n}, **self.facts
         )
         if not self.bench.gpu:
             self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
@@ -151,11 +147,11 @@ class Rows:
         budgets = ", ".join(f"{name.replace('_memory', '')} {size / 1e9:.2f} GB" for name, size in limits.items())
         facts = self.facts | limits | {"first_super_stage_seconds": first, "seconds_before": before}
         case = f"out of core, {self._on()}n = {graph.n}, {budgets}, {way}"
-        rate = self.bench.record(case, seconds, relaxations=work, sizes={"n": graph.n}, **facts)
+        rate = self.bench.record(case, seconds, work=(work, "relaxations"), sizes={"n": graph.n}, **facts)
         added = {"of_the_rate_in_memory": rate / self.rate}
         said = f"{rate / self.rate:.1%} of the rate in memory"
         if way == "from the store":
-            disk = _disk_rates(self.out, self.args.bands)
+            disk = _disk_rates(self.out)
             added |= {f"disk_bytes_per_second_{name}": value for name, value in disk.items()}
             allowed = work / max(work / self.rate, 2 * 4 * graph.n**2 / disk["both"])
             added["of_what_kernel_and_disk_allow"] = rate / allowed
@@ -178,7 +174,7 @@ class Rows:
         rows: Any = {"block": 32, "sources": range(0, n, 7), "overwrite": True}
         want = all_pairs_shortest_paths(self.client, graph, folder / "want", method="floyd-warshall", **rows)[:]
         limit = "device_memory" if self.bench.gpu else "host_memory"
-        for share in self.args.shares if self.bench.gpu else (2,):
+        for share in (2, 4, 8, 16) if self.bench.gpu else (2,):
             options: Any = {limit: n * n * 4 // share, "verify": True, **rows}
             got = all_pairs_shortest_paths(self.client, graph, folder / "got", method="out-of-core", **options)
             assert np.array_equal(got[:], want), f"a budget of 1/{share} changes the bits"
@@ -193,12 +189,12 @@ class Rows:
         return f"; the GPU's pool took {max(self.client.run(_pool_bytes).values()) / 2**30:.2f} GiB"
 
 
-def _disk_rates(out: Path, bands: int) -> dict[str, float]:
+def _disk_rates(out: Path) -> dict[str, float]:
     """Return bytes per second of reading bands of the run's files, of writing them, and of both at a time."""
     writer = DistancesWriter.begun(out)
     source, sink = writer.row_files(writer.slot), writer.row_files(writer.other_slot)
     buffers = [page_aligned((writer.chunk, writer.n), writer.dtype) for _ in range(Windows.BANDS)]
-    starts = range(0, writer.n - writer.chunk + 1, writer.chunk)[:bands]
+    starts = range(0, writer.n - writer.chunk + 1, writer.chunk)[:BANDS]
 
     def read(start: int, buffer: np.ndarray) -> np.ndarray:
         source.read(slice(start, start + writer.chunk), buffer)
@@ -214,14 +210,6 @@ def _disk_rates(out: Path, bands: int) -> dict[str, float]:
         "written": rate(lambda: [sink.write(start, buffers[0]) for start in starts]),
         "both": rate(lambda: Conveyor(buffers).convey(starts, read, lambda _, band: band, sink.write), 2),
     }
-
-
-def random_graph(path: Path, n: int) -> Graph:
-    """Return a graph with random arcs out of every vertex, float32."""
-    rng = np.random.default_rng(n)
-    indptr = np.arange(n + 1) * ARCS
-    weights = rng.random(ARCS * n, dtype="float32") + np.float32(0.01)
-    return write_graph(path, indptr, rng.integers(0, n, ARCS * n), weights)
 
 
 def _pool_bytes() -> int:

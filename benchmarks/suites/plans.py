@@ -101,7 +101,6 @@ CASES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument(
         "--only", action="append", metavar="WORD", help="only cases whose name has this word; repeatable"
     )
@@ -145,7 +144,7 @@ def measure(case: Case, folder: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "rate_of": (1 / seconds, "runs"),
+        "work": (1, "runs"),
         "verified": verified,
         "method": plan.method,
         "stated": {"memory": plan.memory_bytes, "disk": plan.disk_bytes, "seconds": plan.seconds},

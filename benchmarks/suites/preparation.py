@@ -10,22 +10,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import runpy
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from benchmarks.harness import ROOT, Bench
+from benchmarks.commands import TILEPATH, measured
+from benchmarks.harness import ROOT, Bench, scipy_matrix, taken
 from clusters import start
 from pipelines import build_hierarchy, import_graph, open_graph
 from pipelines.stores.graph import Graph
@@ -41,7 +37,6 @@ ROUNDING = 1e-3  # relative; pandana cuts the seconds of each arc to thousandths
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["cpu"], default="cpu")
     parser.add_argument("--only", choices=TOWNS, action="append", help="default: both towns")
     parser.add_argument("--peers", metavar="PYTHON", help="the Python of an environment with pandana and OSMnx")
 
@@ -61,13 +56,13 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
 def _prepare(bench: Bench, client: Any, town: Path, peers: str | None) -> None:
     """Time all programs by turns; the first turn warms up."""
     layer, answers = town / "town.gpkg", town / "answers.json"
-    taken: dict[str, list[tuple[float, float]]] = {}
+    times: dict[str, list[tuple[float, float]]] = {}
     for turn in range(1 + bench.repeats):
-        graph, taken_now = _timed(
+        found: dict[str, Any] = {}
+        graph, *found["import"] = taken(
             lambda: import_graph(layer, town / "town.zarr", weight="seconds", unit="s", overwrite=True)
         )
-        found = {"import": taken_now}
-        store, found["hierarchy"] = _timed(
+        store, *found["hierarchy"] = taken(
             lambda graph=graph: build_hierarchy(client, graph, town / "hierarchy.zarr", overwrite=True, progress=False)
         )
         total = _checked_sum(graph, store.row(_middle(graph)))
@@ -80,13 +75,13 @@ def _prepare(bench: Bench, client: Any, town: Path, peers: str | None) -> None:
             for name, theirs in told["sums"].items():
                 assert abs(theirs - total) <= ROUNDING * total, f"{name}: {theirs} instead of {total}"
         for case, seconds in found.items() if turn else ():
-            taken.setdefault(case, []).append(tuple(seconds))
-    for case, seconds in taken.items():
+            times.setdefault(case, []).append(tuple(seconds))
+    for case, seconds in times.items():
         wall, cpu = ([each[k] for each in seconds] for k in (0, 1))
         bench.record(
             f"{graph.n} vertices, {case}",
             wall,
-            rate_of=(graph.n / statistics.median(wall), "vertices"),
+            work=(graph.n, "vertices"),
             cpu_seconds=statistics.median(cpu),
             verified="distances from one vertex to all, by SciPy's Dijkstra",
             sizes={"n": graph.n, "m": graph.m},
@@ -96,27 +91,18 @@ def _prepare(bench: Bench, client: Any, town: Path, peers: str | None) -> None:
 def _compile(bench: Bench, town: Path) -> None:
     """Time the command that makes a hierarchy, at its first call on this machine and at the second one."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(town / "cache")}
-    made = [sys.executable, "-c", "from tilepath.cli import main; main()", "hierarchy", town / "town.zarr"]
+    made = [*TILEPATH, "hierarchy", town / "town.zarr"]
     n = open_graph(town / "town.zarr").n
     for call in ("first", "second"):
-        begin, worked = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([*made, town / f"{call}.zarr", "--verify"], env=environment, check=True, capture_output=True)
-        wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        facts = measured([*made, town / f"{call}.zarr", "--verify"], env=environment)
         bench.record(
             f"{n} vertices, tilepath hierarchy --verify, {call} call",
-            [wall],
-            rate_of=(n / wall, "vertices"),
-            cpu_seconds=after.ru_utime + after.ru_stime - worked.ru_utime - worked.ru_stime,
+            [facts["seconds"]],
+            work=(n, "vertices"),
+            cpu_seconds=facts["cpu_seconds"],
             verified="sampled rows proved by certificates",
             sizes={"n": n},
         )
-
-
-def _timed(run: Callable[[], Any]) -> tuple[Any, tuple[float, float]]:
-    """Return the result of `run`, its wall seconds, and the seconds of cores in this process."""
-    begin, worked = time.perf_counter(), time.process_time()
-    result = run()
-    return result, (time.perf_counter() - begin, time.process_time() - worked)
 
 
 def _middle(graph: Graph) -> int:
@@ -127,7 +113,5 @@ def _middle(graph: Graph) -> int:
 
 def _checked_sum(graph: Graph, row: np.ndarray) -> float:
     """Return the sum of the distances from the middle, after a comparison with SciPy's Dijkstra."""
-    indptr, heads, weights = graph.rows()
-    lengths = csr_array((weights.astype(float), heads, indptr), shape=(graph.n, graph.n))
-    np.testing.assert_allclose(row, dijkstra(lengths, indices=_middle(graph)), rtol=1e-5)
+    np.testing.assert_allclose(row, dijkstra(scipy_matrix(graph), indices=_middle(graph)), rtol=1e-5)
     return float(row[np.isfinite(row)].sum(dtype=np.float64))

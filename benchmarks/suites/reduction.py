@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -41,12 +40,10 @@ BY_ONE_THREAD = 20  # one thread of a GPU reduces arrays of at most 2^20 numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument(
         "--sizes", type=int, nargs="+", metavar="N", help="arrays of 2^N; default 10 .. 28, CPU 10 .. 24"
     )
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="textbook graphs of 2^N; default 10 12 13")
-    parser.add_argument("--rounds", type=int, nargs="+", metavar="N", help="more graphs for gpuops; default 16 18 20")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -56,7 +53,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             for threads in IN_BLOCKS:
                 _time_blocks(bench, size, threads)
     textbook = args.scales or [10, 12, 13]
-    for scale in sorted({*textbook, *(args.rounds or ([16, 18, 20] if bench.gpu else [16]))}):
+    for scale in sorted({*textbook, *([16, 18, 20] if bench.gpu else [16])}):
         _time_dijkstra(bench, scale, scale in textbook)
 
 
@@ -68,9 +65,7 @@ def _time_reductions(bench: Bench, size: int) -> None:
 
     def case(title: str, run: Callable[[], Any], expected: Any, verified: str) -> None:
         assert float(run()) == expected, f"{title} of 2^{size} numbers is wrong"
-        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-        rate = n / statistics.median(seconds), "elements"
-        bench.record(f"{title}, 2^{size} float32", seconds, rate_of=rate, verified=verified, sizes={"n": n})
+        bench.time(f"{title}, 2^{size} float32", run, work=(n, "elements"), verified=verified, sizes={"n": n})
 
     case("minimum one by one, one core", lambda: _minimum_one_by_one(host), least, "equals NumPy's")
     if bench.gpu and size <= BY_ONE_THREAD:
@@ -90,10 +85,8 @@ def _time_blocks(bench: Bench, size: int, threads: int) -> None:
     for entry, title in ("two_barriers", "two barriers a step"), ("one_barrier", "shuffles and one barrier"):
         run = functools.partial(in_blocks, bench.xp, x, entry, threads)
         assert bool((run() == expected).all()), f"{title} is wrong for 2^{size} numbers"
-        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-        rate = n / statistics.median(seconds), "elements"
         case = f"sums of blocks of {threads:,} by butterfly, {title}, 2^{size} int32"
-        bench.record(case, seconds, rate_of=rate, verified="equals NumPy's", sizes={"n": n})
+        bench.time(case, run, work=(n, "elements"), verified="equals NumPy's", sizes={"n": n})
 
 
 def in_blocks(xp: Any, x: Any, entry: str, threads: int) -> Any:
@@ -133,10 +126,8 @@ def _time_dijkstra(bench: Bench, scale: int, textbook: bool) -> None:
     def case(title: str, run: Callable[[], Any], **facts: Any) -> None:
         found = run()
         assert bool((bench.xp.asarray(found) == bench.xp.asarray(expected)).all()), f"{title} at scale {scale} is wrong"
-        seconds = [bench.seconds(run) for _ in range(bench.repeats)]
-        rate = 1 / statistics.median(seconds), "searches"
         sizes = {"n": made.n, "arcs": len(graph[1])}
-        bench.record(f"{title}, {made}", seconds, rate_of=rate, verified="equals the heap", sizes=sizes, **facts)
+        bench.time(f"{title}, {made}", run, work=(1, "searches"), verified="equals the heap", sizes=sizes, **facts)
 
     case("gpuops.dijkstra by heap, one core", lambda: solve(*graph, source, "heap")[0], settled=settled)
     rounds = solve(*on_device, source, "rounds")[2]

@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 from distributed import Client, get_task_stream
 
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, computing_seconds, random_graph
 from benchmarks.scaling_constants import time_constants
-from benchmarks.suites.apsp import arithmetic_seconds
+from benchmarks.suites.apsp import STAGES
 from clusters import start
 from pipelines import all_pairs_shortest_paths, positions
 from pipelines.stores.distances import Distances
@@ -76,9 +76,10 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.zarr"
         graphs = {
-            (n, kind): random_graph(Path(folder) / f"{n}-{kind}.zarr", n, args.dtype, kind == "undirected")
+            (n, kind): undirected_graph(path, n) if kind == "undirected" else random_graph(path, n, args.dtype)
             for n in {*sizes, *(min(n, WARM) for n in sizes)}
             for kind in kinds
+            for path in [Path(folder) / f"{n}-{kind}.zarr"]
         }
         for workers in args.workers:
             with start(device="gpu" if bench.gpu else "cpu", workers=workers, processes=True) as client:
@@ -103,7 +104,7 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
                         f"all pairs, n = {n}, {args.dtype}, {'undirected, ' * (kind == 'undirected')}workers {workers}"
                         + (f", by {coordination}" if coordination else ""),
                         arithmetic,
-                        relaxations=n**3,
+                        work=(n**3, "relaxations"),
                         verified="certificates of 8 rows; equal bits for all numbers of workers here",
                         sizes={"n": n, "workers": workers, "m": graphs[case].m},
                         whole_seconds=whole,
@@ -121,20 +122,14 @@ def run(bench: Bench, args: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def random_graph(path: Path, n: int, dtype: str, undirected: bool = False) -> Graph:
-    """Return a random graph with 16 arcs out of every vertex; on average, if each edge is two arcs."""
-    if undirected:
-        rng = np.random.default_rng(n)
-        ends, weights = rng.integers(0, n, (2, 8 * n)), rng.integers(100, 10_000, 8 * n, dtype="int32")
-        tails, heads = np.concatenate([ends[0], ends[1]]), np.concatenate([ends[1], ends[0]])
-        order = np.argsort(tails, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-        return write_graph(path, indptr, heads[order], np.concatenate([weights, weights])[order], directed=False)
+def undirected_graph(path: Path, n: int) -> Graph:
+    """Write a random graph with 16 arcs out of a vertex on average: each edge is two arcs."""
     rng = np.random.default_rng(n)
-    weights = rng.random(16 * n, dtype="float32") + np.float32(0.01)
-    if dtype == "int32":
-        weights = (weights * 10_000).astype("int32")
-    return write_graph(path, np.arange(0, 16 * n + 1, 16), rng.integers(0, n, 16 * n), weights)
+    ends, weights = rng.integers(0, n, (2, 8 * n)), rng.integers(100, 10_000, 8 * n, dtype="int32")
+    tails, heads = np.concatenate([ends[0], ends[1]]), np.concatenate([ends[1], ends[0]])
+    order = np.argsort(tails, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
+    return write_graph(path, indptr, heads[order], np.concatenate([weights, weights])[order], directed=False)
 
 
 def time_size(
@@ -179,7 +174,7 @@ def time_size(
         while len(whole) < bench.repeats and sum(whole) < ENOUGH:
             with get_task_stream(client, plot=False) as tasks:
                 result, seconds = solve(graph, args.kept)
-            arithmetic.append(arithmetic_seconds(tasks.data))
+            arithmetic.append(computing_seconds(tasks.data, *STAGES))
             begun = sorted(
                 task["startstops"][0]["start"] for task in tasks.data if str(task["key"][0]).startswith("independent-")
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +41,6 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["look-and-say", "spectra", "permutations"], action="append")
     parser.add_argument("--steps", type=int, nargs="+", help=f"default {' '.join(map(str, STEPS))}")
     parser.add_argument("--masses", type=int, nargs="+", metavar="N", help=f"default {' '.join(map(str, MASSES))}")
@@ -128,5 +126,4 @@ def _time(bench: Bench, what: str, way: str, sizes: dict[str, int], run: Callabl
     seconds = [bench.seconds(run)]
     while len(seconds) < (bench.repeats if seconds[0] < 2 else 1):
         seconds.append(bench.seconds(run))
-    rate = elements / statistics.median(seconds), "elements"
-    bench.record(case, seconds, rate_of=rate, verified="equals another way", way=way, sizes=sizes)
+    bench.record(case, seconds, work=(elements, "elements"), verified="equals another way", way=way, sizes=sizes)

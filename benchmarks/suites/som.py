@@ -1,9 +1,8 @@
 """The suite `som`: best matching units and whole epochs of a self-organizing map, compared with published methods.
 
 The workload of the article is 10,000 samples of 12 dimensions and 200 x 200 units. The article's two kernels, and its
-serial loop on one core, search the units of all samples (node_by_node.py). Two further kernels take one sample at a
-time, with a thread for each unit, and are timed on some samples. The peer is a matrix product and an argmin, which
-holds all scores and does not guarantee the right unit.
+serial loop on one core, search the units of all samples (node_by_node.py). The peer is a matrix product and an argmin,
+which holds all scores and does not guarantee the right unit.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import KERNELS, Bench
+from benchmarks.harness import Bench
 from benchmarks.kernels.diagnosis import diagnose
 from benchmarks.kernels.node_by_node import PROGRAM, VARIANTS, Search, one_by_one
 from gpuops import Grid, best_matching_units, fixed_point, from_fixed_point, smooth, unit_sums
-from gpuops._cuda import Program
 
 CONVENTION = (
     "samples x units x dimensions (x epochs) per second; wall seconds with launches, device synchronized, samples and "
@@ -26,17 +24,11 @@ CONVENTION = (
 ARTICLE = (10_000, 40_000, 12)
 LARGE = [(200_000, 40_000, d) for d in (12, 34, 60, 128)] + [(1_000_000, 400, 15), (300_000, 10_000, 784)]
 PARTS = ("searches", "published", "training")
-THREADS = 256
-ONE_BY_ONE = 100  # samples for the kernels that take one sample at a time
 CHECKED = 100  # samples whose units are checked in float64
 SEED = 1
 
-THREAD_PER_UNIT = Program("som_thread_per_unit.cu", ("node_distances", "least_distance"), folder=KERNELS)
-SHARED_MINIMA = Program("som_shared_minima.cu", ("partial_minima", "least_minimum"), threads=THREADS, folder=KERNELS)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=PARTS, action="append", help="default: all; published: other methods")
 
 
@@ -50,8 +42,6 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
     if "published" in parts:
         time_product(bench, n, m, d)
         time_article(bench, n, m, d)
-        if bench.gpu:
-            time_one_by_one(bench, m, d)
     if "training" in parts:
         for samples, dimensions, side in [(480_000, 34, 30), (5_000_000, 60, 200)] if bench.gpu else [(20_000, 34, 30)]:
             time_training(bench, samples, dimensions, side)
@@ -111,35 +101,6 @@ def time_article(bench: Bench, n: int, m: int, d: int) -> None:
         )
 
 
-def time_one_by_one(bench: Bench, m: int, d: int) -> None:
-    """Time two kernels that are not the article's: one sample at a time, a thread for each unit, in float64."""
-    xp, blocks = bench.xp, -(-ARTICLE[1] // THREADS)
-    samples, codebook = (
-        _random(bench, *shape, seed).astype("float64") for shape, seed in (((ONE_BY_ONE, d), 0), ((m, d), 1))
-    )
-    expected, _ = best_matching_units(samples, codebook)
-    units, distances, minima = xp.empty(ONE_BY_ONE, "int32"), xp.empty(m), xp.empty(blocks)
-    nearest = xp.empty(blocks, "int32")
-    sizes = np.int32(m), np.int32(d)
-
-    def thread_per_unit() -> None:
-        for i in range(ONE_BY_ONE):
-            THREAD_PER_UNIT.launch("node_distances", blocks, (distances, samples[i], codebook, *sizes), threads=THREADS)
-            THREAD_PER_UNIT.launch("least_distance", 1, (units[i:], distances, sizes[0]), threads=1)
-
-    def shared_minima() -> None:
-        for i in range(ONE_BY_ONE):
-            arguments = (minima, nearest, samples[i], codebook, *sizes)
-            SHARED_MINIMA.launch("partial_minima", blocks, arguments)
-            SHARED_MINIMA.launch("least_minimum", 1, (units[i:], minima, nearest, np.int32(blocks)), threads=1)
-
-    for title, variant in (("thread per unit", thread_per_unit), ("shared-memory minima", shared_minima)):
-        variant()
-        assert bool((units == expected).all()), f"{title} is wrong"
-        seconds = [bench.seconds(variant) for _ in range(bench.repeats)]
-        _record(bench, f"{title}, {ONE_BY_ONE} x {d}, {m} units", seconds, ONE_BY_ONE * m * d)
-
-
 def time_training(bench: Bench, n: int, d: int, side: int, epochs: int = 10) -> None:
     """Time batch training on one device, with the first samples as the codebook, then the units of all samples.
 
@@ -194,11 +155,10 @@ def _check(bench: Bench, samples: Any, codebook: Any, units: Any, metric: str) -
 def _record(
     bench: Bench, case: str, seconds: list[float], work: int, verified: str | None = None, **facts: Any
 ) -> None:
-    median = sorted(seconds)[len(seconds) // 2]
     bench.record(
         case,
         seconds,
         verified=verified or f"{CHECKED} samples equal float64",
-        rate_of=(work / median, "sample-unit-dimensions"),
+        work=(work, "sample-unit-dimensions"),
         **facts,
     )

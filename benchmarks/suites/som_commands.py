@@ -15,26 +15,23 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import resource
-import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from pyarrow import parquet
 
-from benchmarks.harness import Bench
-from benchmarks.suites.hierarchy_commands import TILEPATH
+from benchmarks.commands import TILEPATH, measured
+from benchmarks.harness import Bench, taken
 from pipelines import PointCloud
 
 CONVENTION = (
     "wall seconds of a command, one run, the start of Python and of the workers included; cpu_seconds of all its "
-    "processes; peak_bytes: the highest resident memory of all its processes, and of a GPU the memory in use, sampled; "
-    "files in the page cache. FlowSOM: one call, compiled, of cells in memory, and the memory of its process"
+    "processes; peak_bytes: the most memory of all its processes, shared memory once, and of a GPU the memory in use, "
+    "sampled; files in the page cache. FlowSOM: one call, compiled, of cells in memory, and the memory of its process"
 )
 AS_FLOWSOM = "train, map and clusters"  # the steps that FlowSOM takes
 SIDE, EPOCHS, MARKERS, POPULATIONS, COFACTOR = 10, 10, 30, 15, 5
@@ -42,11 +39,9 @@ FEW, TABLE = 20_000, "cells.parquet"
 IN_FILE = 1_000_000  # most cells of a file
 DRAWN = 200_000  # cells that are drawn at a time
 JUDGED = 1_000_000  # cells whose clusters are compared with their populations
-SAMPLED = 0.25  # seconds between two looks at the memory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--cells", type=int, default=10_000_000, help="default: 10,000,000")
     parser.add_argument("--folder", type=Path, help="where the files and stores are for the time of the run")
     parser.add_argument("--flowsom", action="store_true", help="clusters of the same cells by FlowSOM")
@@ -66,8 +61,8 @@ def _by_commands(bench: Bench, cells: PointCloud, folder: Path) -> None:
     few = folder / "few"
     few.mkdir()
     for command in _steps(replace(cells, n=FEW), few, bench.gpu).values():
-        measured(bench, command)
-    taken = {step: measured(bench, command) for step, command in _steps(cells, folder, bench.gpu).items()}
+        measured(command, bench.gpu)
+    taken = {step: measured(command, bench.gpu) for step, command in _steps(cells, folder, bench.gpu).items()}
     names = parquet.read_table(folder / TABLE, columns=["cluster"]).column(0).to_numpy()
     assert len(names) == cells.n, "the table lacks cells"
     judged = adjusted_rand_index(cells, names)
@@ -105,10 +100,9 @@ def _by_flowsom(bench: Bench, cells: PointCloud) -> None:
     small = values[:1000].astype(np.float64)
     options: dict[str, Any] = {"xdim": SIDE, "ydim": SIDE, "rlen": EPOCHS, "n_clusters": POPULATIONS, "seed": 0}
     FlowSOMEstimator(**options).fit_predict(small)  # compiles
-    before, cpu = time.perf_counter(), time.process_time()
-    names = FlowSOMEstimator(**options).fit_predict(values)
-    facts = {"seconds": time.perf_counter() - before, "cpu_seconds": time.process_time() - cpu}
-    facts["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    names, seconds, cpu_seconds = taken(lambda: FlowSOMEstimator(**options).fit_predict(values))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    facts = {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak}
     program = f"FlowSOM {importlib.metadata.version('flowsom')}"
     _record(bench, cells, f"{AS_FLOWSOM}: {program}", facts, adjusted_rand_index(cells, names))
 
@@ -118,7 +112,7 @@ def _record(bench: Bench, cells: PointCloud, case: str, facts: dict[str, Any], j
     bench.record(
         f"{cells.n:,} x {cells.d} cells, {SIDE} x {SIDE} units, {EPOCHS} epochs, {case}",
         [seconds],
-        rate_of=(cells.n / seconds, "cells"),
+        work=(cells.n, "cells"),
         verified=f"the adjusted Rand index of the clusters and the populations of {min(JUDGED, cells.n):,} cells",
         sizes={"samples": cells.n, "dimensions": cells.d, "units": SIDE**2, "passes": EPOCHS},
         adjusted_rand_index=judged,
@@ -166,54 +160,3 @@ def fcs_header(cells: int, markers: int) -> bytes:
     data = (begin, end) if end < 10**8 else (0, 0)  # a greater place has no room, and stands in the text alone
     header = "FCS3.1    " + "".join(f"{place:>8}" for place in (58, 57 + len(text), *data, 0, 0))
     return (header + text).ljust(begin).encode()
-
-
-def measured(bench: Bench, command: list[Any]) -> dict[str, Any]:
-    """Run a command and return its seconds, the CPU seconds of all its processes, and the peaks of their memory."""
-    on_device = _device_memory() if bench.gpu else None
-    idle = on_device() if on_device else 0
-    cpu, begin = _cpu_of_children(), time.perf_counter()
-    peak = device_peak = 0
-    with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stderr=said, stdout=said) as child:
-        while True:
-            try:
-                code = child.wait(SAMPLED)
-                break
-            except subprocess.TimeoutExpired:
-                peak = max(peak, _resident(child.pid))
-                device_peak = max(device_peak, on_device() - idle if on_device else 0)
-        seconds = time.perf_counter() - begin
-        if code:
-            said.seek(0)
-            raise RuntimeError(f"{command}: {said.read().decode()}")
-    facts = {"seconds": seconds, "cpu_seconds": _cpu_of_children() - cpu, "peak_bytes": peak}
-    return facts | ({"device_peak_bytes": device_peak} if on_device else {})
-
-
-def _cpu_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _resident(process: int) -> int:
-    """Return the bytes of resident memory of a process and its descendants."""
-    total = 0
-    try:
-        first = psutil.Process(process)
-        family = [first, *first.children(recursive=True)]
-    except psutil.Error:  # the process has ended
-        return 0
-    for one in family:
-        try:
-            total += one.memory_info().rss
-        except psutil.Error:
-            continue
-    return total
-
-
-def _device_memory() -> Callable[[], int]:
-    import pynvml
-
-    pynvml.nvmlInit()
-    device = pynvml.nvmlDeviceGetHandleByIndex(0)
-    return lambda: int(pynvml.nvmlDeviceGetMemoryInfo(device).used)

@@ -31,7 +31,6 @@ DRAWN = 500_000  # samples that are drawn at a time
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--samples", type=int, help="default 5,000,000; on a CPU 20,000")
     parser.add_argument("--dimensions", type=int, default=60)
     parser.add_argument("--side", type=int, help="of the map, in units; default 200; on a CPU 30")
@@ -56,7 +55,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
         bench.record(
             f"reading {case}",
             reading,
-            bytes_moved=samples.n * samples.row_bytes,
+            work=(samples.n * samples.row_bytes, "bytes"),
             verified="as the pipeline reads",
         )
         known: np.ndarray | None = None
@@ -79,7 +78,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                     bench.record(
                         f"epoch {case}, {'resident' if kept else 'streamed'}, workers {workers}",
                         seconds,
-                        rate_of=(work / epoch, "sample-unit-dimensions"),
+                        work=(work, "sample-unit-dimensions"),
                         verified="the codebooks of all ways are equal to the last bit",
                         whole_seconds={"epochs": LONG, "median": sorted(whole)[len(whole) // 2]},
                         **facts,

@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.harness import Bench, draw_roots
 from gpuops import SearchGraph, batched_shortest_distances, search_graph, shortest_distances, shortest_path_tree
+from gpuops.arrays import on_host
 from gpuops.certificates import verify_paths
 from pipelines.generators import Grid, RMat, SyntheticGraph, csr
 
@@ -34,12 +35,10 @@ SEED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--only", choices=["rmat", "grid", "together", "negative"], action="append")
     parser.add_argument("--scales", type=int, nargs="+", help="of R-MAT; default 20 22 24, without a GPU 16 20")
     parser.add_argument("--sides", type=int, nargs="+", help="of grids; default 2048 4096, without a GPU 600")
     parser.add_argument("--roots", type=int, help="searches a case; default 64, without a GPU 8")
-    parser.add_argument("--slow-peers", action="store_true", help="also time SciPy's bellman_ford, which takes minutes")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -51,20 +50,17 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             case = Case(bench, RMat(scale, seed=SEED))
             case.search(roots)
             if not bench.gpu:
-                case.scipy("dijkstra", min(roots, 3))
+                case.scipy(min(roots, 3))
     if "grid" in groups:
         for side in args.sides or ([2048, 4096] if bench.gpu else [600]):
             case = Case(bench, Grid(side, weights="integers", seed=SEED))
             case.search(min(roots, 8))
             if not bench.gpu:
-                case.scipy("dijkstra", 3)
+                case.scipy(3)
     if "together" in groups:
         Case(bench, RMat(22 if bench.gpu else 16, seed=SEED)).together()
     if "negative" in groups:
-        case = Case(bench, RMat(22 if bench.gpu else 16, shift=1.0, seed=SEED))
-        case.search(min(roots, 16))
-        if args.slow_peers:
-            case.scipy("bellman_ford", 1)
+        Case(bench, RMat(22 if bench.gpu else 16, shift=1.0, seed=SEED)).search(min(roots, 16))
 
 
 class Case:
@@ -92,7 +88,7 @@ class Case:
             return distances, shortest_path_tree(self.graph, distances, [source])
 
         for source in self.starts[:CERTIFIED]:
-            distances, predecessors = (self._on_host(x) for x in one(source))
+            distances, predecessors = (on_host(x) for x in one(source))
             verify_paths(*self.host, distances, predecessors, [source])
         seconds, edges = [], []
         for source in self.starts[:roots]:
@@ -127,49 +123,43 @@ class Case:
             "verified": "each row equals the search alone",
             "sizes": {"n": self.made.n, "arcs": self.graph.m},
         }
-        self.bench.record(
-            f"{LANES} sources, one by one, {self.made}", [sum(alone)], rate_of=(LANES / sum(alone), "searches"), **facts
-        )
+        self.bench.record(f"{LANES} sources, one by one, {self.made}", [sum(alone)], work=(LANES, "searches"), **facts)
         seconds = [self.bench.seconds(lambda: batched_shortest_distances(self.graph, sources)) for _ in range(5)]
-        rate = LANES / statistics.median(seconds), "searches"
-        self.bench.record(f"{LANES} sources together, {self.made}", seconds, rate_of=rate, **facts)
+        self.bench.record(f"{LANES} sources together, {self.made}", seconds, work=(LANES, "searches"), **facts)
 
-    def scipy(self, name: str, roots: int) -> None:
-        """Time a function of SciPy, on one core, and of tilepath.csgraph, on the graph without loops and parallel arcs.
+    def scipy(self, roots: int) -> None:
+        """Time `dijkstra` of SciPy, on one core, and of tilepath.csgraph, on the graph without loops and parallel arcs.
 
-        The functions get a matrix in float64, which neither has to convert to another type.
+        Both get a matrix in float64, which neither has to convert to another type.
         """
-        import scipy.sparse.csgraph as scipys
         from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
 
         import tilepath.csgraph as ours
 
         graph = self.graph
-        indptr, indices, weights = (self._on_host(x) for x in (graph.indptr, graph.indices, graph.weights))
+        indptr, indices, weights = (on_host(x) for x in (graph.indptr, graph.indices, graph.weights))
         matrix = csr_array((weights.astype(np.float64), indices, indptr), shape=(graph.n, graph.n))
-        internal = self._on_host(graph.rank)[self.starts[:roots]]
-        calls: dict[str, Callable[..., Any]] = {"SciPy": getattr(scipys, name), "csgraph": getattr(ours, name)}
+        internal = on_host(graph.rank)[self.starts[:roots]]
+        calls: dict[str, Callable[..., Any]] = {"SciPy": dijkstra, "csgraph": ours.dijkstra}
         calls["csgraph"](matrix, indices=internal[0], return_predecessors=True)  # compiles
         seconds: dict[str, list[float]] = {who: [] for who in calls}
         for source, vertex in zip(self.starts[:roots], internal, strict=True):
-            known = self._on_host(shortest_distances(graph, [source]))[self._on_host(graph.order)]
+            known = on_host(shortest_distances(graph, [source]))[on_host(graph.order)]
             for who, solve in calls.items():
                 begin = time.perf_counter()
                 found, _ = solve(matrix, indices=vertex, return_predecessors=True)
                 seconds[who].append(time.perf_counter() - begin)
                 both = np.isfinite(found) & (known < self._unreachable())
-                assert np.allclose(found[both], known[both], rtol=1e-4, atol=1e-4), f"{name} of {who} differs"
+                assert np.allclose(found[both], known[both], rtol=1e-4, atol=1e-4), f"dijkstra of {who} differs"
         for who, taken in seconds.items():
             self.bench.record(
-                f"{who} {name}, {self.made}",
+                f"{who} dijkstra, {self.made}",
                 taken,
                 verified="equals the search of the laid out graph within rounding",
-                rate_of=(1 / statistics.median(taken), "searches"),
+                work=(1, "searches"),
                 peer=who,
             )
-
-    def _on_host(self, x: Any) -> np.ndarray:
-        return x if isinstance(x, np.ndarray) else x.get()
 
     def _unreachable(self) -> Any:
         return np.inf if self.graph.dtype.kind == "f" else np.iinfo(self.graph.dtype).max

@@ -44,6 +44,7 @@ from benchmarks.kernels.edge_sweeps import (
     sorted_by_segments,
 )
 from gpuops import search_graph, shortest_distances
+from gpuops.arrays import on_host
 from gpuops.label_setting import solve
 from pipelines.generators import RMat
 
@@ -82,15 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scipy-up-to", type=int, default=18, metavar="N", help="largest scale for SciPy; default 18")
 
 
-def run(bench: Bench, args: argparse.Namespace) -> str:
+def run(bench: Bench, args: argparse.Namespace) -> None:
     variants = VARIANTS if bench.gpu else CPU_VARIANTS
-    rows = []
     for scale in args.scales or (SCALES if bench.gpu else CPU_SCALES):
         for dtype in args.dtypes:
             if bench.gpu:
                 bench.xp.get_default_memory_pool().free_all_blocks()
-            rows.append(Row(bench, RMat(scale, seed=SEED), dtype, variants, args).timed())
-    return _table(bench, [*(variant.name for variant in variants), OURS, HEAP, SCIPY], rows)
+            Row(bench, RMat(scale, seed=SEED), dtype, variants, args).measure()
 
 
 class Row:
@@ -110,7 +109,7 @@ class Row:
         self.spread: dict[str, float] = {}
         self.sweeps: dict[str, dict[int, list[int]]] = {}  # by variant and source, of every launch
 
-    def timed(self) -> Row:
+    def measure(self) -> None:
         self._choose_segment()
         sorted_edges = sorted_by_segments(self.bench.xp, self.edges, self.segment)
         for variant in self.variants:
@@ -122,8 +121,6 @@ class Row:
             self.seconds[SCIPY] = _scipy(self.graph, self.sources[:SCIPY_SOURCES])
         for title in self.seconds:
             self._record(title)
-        del self.edges, self.csr, self.graph  # frees memory for the next row
-        return self
 
     def _choose_segment(self) -> None:
         """Choose the length of segments that is fastest for the published variant with all optimizations."""
@@ -149,12 +146,12 @@ class Row:
 
     def _time_heap(self) -> None:
         """Time each source once, on one core, some sources at a time. Every result is compared with ours."""
-        on_host = [_on_host(x) for x in self.csr]
+        host = [on_host(x) for x in self.csr]
         sources = self.sources[: HEAP_SOURCES if self.made.scale <= LARGE else HEAP_SOURCES_ABOVE]
 
         def search(source: int) -> tuple[float, np.ndarray]:
             begin = time.perf_counter()
-            distances = solve(*on_host, int(source), "heap")[0]
+            distances = solve(*host, int(source), "heap")[0]
             return time.perf_counter() - begin, distances
 
         if self.made.scale <= LARGE:
@@ -183,15 +180,8 @@ class Row:
             self.spread[title] = max(self.spread[title], (max(times) - min(times)) / medians[-1])
         self.seconds[title] = medians
 
-    def rates(self, title: str) -> list[float]:
-        return [self.arcs / value for value in self.seconds.get(title, ())]
-
-    def speedups(self, title: str) -> list[float]:
-        """Return the speed-up of each source over the heap."""
-        return [heap / value for heap, value in zip(self.seconds[HEAP], self.seconds[title], strict=False)]
-
     def _record(self, title: str) -> None:
-        rates, facts = self.rates(title), {}
+        rates, facts = [self.arcs / value for value in self.seconds[title]], {}
         if title in self.sweeps:
             facts["sweeps"] = _summary(self.sweeps[title])
         if any(title == variant.name and variant.segment_sort for variant in self.variants):
@@ -199,7 +189,7 @@ class Row:
         if title == HEAP:
             facts["side_by_side"] = HEAP_AT_ONCE
         if title not in (HEAP, SCIPY):
-            faster = self.speedups(title)
+            faster = [heap / own for heap, own in zip(self.seconds[HEAP], self.seconds[title], strict=False)]
             facts["speedup_over_heap"] = {
                 **{"mean": statistics.mean(faster), "stdev": statistics.pstdev(faster)},
                 **{"min": min(faster), "max": max(faster), "sources": len(faster)},
@@ -237,49 +227,17 @@ def _sweeps(xp: Any, edges: Any, variant: Any, source: int) -> tuple[Any, int]:
     return shortest_by_sweeps(xp, edges, int(source), variant)
 
 
-def _on_host(x: Any) -> np.ndarray:
-    return x if isinstance(x, np.ndarray) else x.get()
-
-
 def _scipy(graph: Any, sources: np.ndarray) -> list[float]:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    arrays = tuple(map(_on_host, (graph.weights, graph.indices, graph.indptr)))
-    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), _on_host(graph.rank), []
+    arrays = tuple(map(on_host, (graph.weights, graph.indices, graph.indptr)))
+    matrix, rank, seconds = csr_array(arrays, shape=(graph.n, graph.n)), on_host(graph.rank), []
     for source in sources:
         begin = time.perf_counter()
         theirs = dijkstra(matrix, indices=rank[source])
         seconds.append(time.perf_counter() - begin)
         # SciPy adds in float64. A sum in float32 is rounded by 2^-24 at each arc, and paths have some dozens of arcs.
-        ours = _on_host(_ours(graph, source))[_on_host(graph.order)]
+        ours = on_host(_ours(graph, source))[on_host(graph.order)]
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg="SciPy differs")
     return seconds
-
-
-def _table(bench: Bench, titles: list[str], rows: list[Row]) -> str:
-    lines = [
-        f"Million arcs per second on {bench.device}:\n"
-        f"mean (minimum .. maximum; number of sources). Published for a GTX Titan with both optimizations: about "
-        f"{max(PUBLISHED.values()) / 1e6:,.0f},\nup to 2^{max(PUBLISHED)} vertices, and about {PUBLISHED_SPEEDUP} "
-        "times Dijkstra on a CPU at 1 to 4 million vertices. Sweeps: least / mean / most of all launches.\n",
-        f"| vertices | dtype | arcs | without loops and parallel arcs | distances, MB "
-        f"| edges and weights, MB | segment | sweeps, {titles[0]} | {' | '.join(titles)} | {OURS}: times the heap "
-        f"| {rows[0].best.name}: times the heap |",
-        "|---:" * (len(titles) + 10) + "|",
-    ]
-    for row in rows:
-        cells = [_spread([rate / 1e6 for rate in row.rates(title)]) for title in titles]
-        faster = [_spread(row.speedups(title), 1) for title in (OURS, row.best.name)]
-        sizes = [f"{row.arcs:,}", f"{row.distinct_arcs:,}", *(f"{row.megabytes[x]:,.1f}" for x in row.megabytes)]
-        sweeps = _summary(row.sweeps[titles[0]])
-        sizes += [f"{row.segment:,}", f"{sweeps['min']} / {sweeps['mean']:.1f} / {sweeps['max']}"]
-        lines.append(f"| 2^{row.made.scale} | {row.dtype} | {' | '.join([*sizes, *cells, *faster])} |")
-    return "\n".join(lines)
-
-
-def _spread(values: list[float], digits: int = 0) -> str:
-    if not values:
-        return ""
-    low, mean, high = min(values), statistics.mean(values), max(values)
-    return f"{mean:,.{digits}f} ({low:,.{digits}f} .. {high:,.{digits}f}; {len(values)})"

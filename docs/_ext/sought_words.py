@@ -42,7 +42,6 @@ WORDS = {
             *("comparison", "comparison with other libraries", "compare", "SciPy speed"),
         ],
     },
-    "how-to": {"How-to": ["FAQ", "frequently asked questions"]},
     "index": {"What you can rely on": ["precision", "accuracy", "exact"]},
     "install": {
         "Cite": ["BibTeX", "citation"],
@@ -56,7 +55,8 @@ WORDS = {
         ],
     },
     "limits": {
-        "Common problems": ["troubleshooting", "problem", "hangs", "slow start", "heartbeat"],
+        "Limits and troubleshooting": ["troubleshooting", "problem", "FAQ", "frequently asked questions"],
+        "Nothing is printed": ["hangs", "slow start", "heartbeat"],
         "Special cases": [
             *(
                 "integer overflow",
@@ -71,7 +71,7 @@ WORDS = {
         ],
         "What tilepath does not have": [
             *("GTFS", "transit", "public transport", "timetable", "street names", "minimum spanning tree", "PageRank"),
-            *("categorical", "column weights", "AMD", "ROCm"),
+            *("categorical", "column weights", "AMD", "ROCm", "contraction hierarchies", "UMAP"),
         ],
     },
     "map-python": {
@@ -141,6 +141,10 @@ WORDS = {
             *("OD matrix", "nearest facility", "closest facility", "nearest facilities", "k nearest"),
         ],
         "A matrix of zones": ["skim", "OMX", "distance matrix", "zone matrix"],
+    },
+    "tutorials/start": {
+        "Ten minutes in Python": ["quickstart", "getting started", "first steps", "concepts"],
+        "Which function takes what": ["client", "main guard"],
     },
 }
 

@@ -25,11 +25,11 @@ from gpuops.hierarchy.columns_cuda import (
     lay_out,
 )
 from gpuops.hierarchy.sources_cuda import GROUP, Departed, batches, depart, few_sources, int32_on_device
-from gpuops.hierarchy.tree_cuda import ARITHMETIC_NAMES, NULL, HierarchyOnDevice
+from gpuops.hierarchy.tree_cuda import NONNEGATIVE_NAMES, NULL, HierarchyOnDevice
 
 _PROGRAMS = {
     name: SHAPES[name].program("hierarchy/blocks.cu", ("reach", "gather", "arrive", "stay", "meet"), name)
-    for name in ARITHMETIC_NAMES
+    for name in NONNEGATIVE_NAMES
 }
 # Most sources that `reach` takes, if it computes at most so many distances; else it takes at most _REACHED sources.
 _FEW, _FEW_DISTANCES = 32, 2**22

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuops._strips import SHAPES, WORDS
 from gpuops.hierarchy.memory_cuda import panel_depth
-from gpuops.hierarchy.tree_cuda import ARITHMETIC_NAMES, NULL, HierarchyOnDevice
+from gpuops.hierarchy.tree_cuda import NONNEGATIVE_NAMES, NULL, HierarchyOnDevice
 
 PROGRAMS = {
     name: SHAPES[name].program(
@@ -20,7 +20,7 @@ PROGRAMS = {
         ("count_doors", "lay_out", "pack_tables"),
         name,
     )
-    for name in ARITHMETIC_NAMES
+    for name in NONNEGATIVE_NAMES
 }
 # Threads of a block of `pack_tables`, in its two dimensions.
 PACK_WORDS, PACK_DEPTH = 32, 8

@@ -21,8 +21,10 @@ from gpuops.hierarchy.memory_cuda import width_of
 from gpuops.hierarchy.structure import HierarchyStructure
 from gpuops.hierarchy.sweep_order import CHUNK
 from gpuops.hierarchy.windows import Windows, windows_of_all
+from gpuops.numbers import DISTANCE_DTYPES
 
-ARITHMETIC_NAMES = "NonnegativeFloat32", "Float64", "Int32", "NonnegativeInt16"
+# The arithmetic of each dtype for distances that are not negative, as those of a hierarchy.
+NONNEGATIVE_NAMES = tuple(arithmetic_of(dtype, nonnegative=True).name for dtype in DISTANCE_DTYPES)
 NULL = np.uint64(0)  # a pointer
 # Threads of a block of `home` and `tables`, and the fewest of `climb`.
 BRICK_THREADS = 128
@@ -36,7 +38,7 @@ SWEEPS = {
         threads=256,
         blocks=2,
     )
-    for name in ARITHMETIC_NAMES
+    for name in NONNEGATIVE_NAMES
 }
 
 _lock = threading.Lock()

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
+from gpuops._compiled_numba import entry
 from gpuops._threads import for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.passes_numba import next_range
-from gpuops.sssp.search_numba import Room, Search, pull
+from gpuops.sssp.pulls_numba import pull, pull_rows
+from gpuops.sssp.search_numba import Room, Search
 from gpuops.sssp.sources_numba import Begins
 
 _TILE = 16  # vertices whose distances fill a cache line of each row
@@ -67,7 +67,7 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
     columns = np.empty((graph.n, k), graph.dtype)
     _turn(_to_columns, rows, columns, graph.rank)
     if (lasts < infinity).any():
-        changed, _ = pull(graph, _pull_rows, columns, floors, lasts)
+        changed, _ = pull(graph, pull_rows, columns, floors, lasts)
         if graph.through is not None:
             changed &= graph.through
         queue = np.flatnonzero(changed).astype(np.int32)
@@ -98,73 +98,6 @@ def _to_rows(rows, columns, rank, first, last):
         for search in range(rows.shape[0]):
             for vertex in range(start, min(start + _TILE, last)):
                 rows[search, vertex] = columns[rank[vertex], search]
-
-
-@entry
-def _pull_rows(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
-    cuts, counters, few, most,
-):  # fmt: skip
-    """Pull ranges of vertices like `gpuops.sssp.search_numba.pull_rows`, but for all searches."""
-    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
-    while True:
-        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
-        if number < 0:
-            return
-        place = number % ranges
-        unsettled, nearer = _pull_range(
-            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
-            floors[min(number // ranges, 1)], lasts, infinity, cuts[place], cuts[place + 1],
-        )  # fmt: skip
-
-
-@inner
-def _pull_range(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, lasts, infinity,
-    first_vertex, last_vertex,
-):  # fmt: skip
-    """Pull a range of vertices for all searches; return the same counts of vertices as for one search."""
-    unsettled, nearer, searches = 0, 0, distances.shape[1]
-    best, bars = np.empty_like(floors), np.empty_like(floors)
-    for head in range(first_vertex, last_vertex):
-        known = distances[head]
-        changed[head] = False
-        lightest = in_lightest[head]
-        settled, hopeless = 0, 0
-        for column in range(searches):
-            best[column] = known[column]
-            settled += known[column] <= lasts[column]
-            # Only sums below its bar can improve a column; no sum is below the bar of a settled column.
-            bars[column] = floors[column] if known[column] <= lasts[column] else known[column]
-            hopeless += floors[column] + lightest >= bars[column]
-        if settled == searches:
-            continue
-        unsettled += 1
-        if hopeless == searches:
-            continue
-        for arc in range(in_indptr[head], in_indptr[head + 1]):
-            weight = in_weights[arc]
-            hopeless = 0
-            for column in range(searches):
-                hopeless += floors[column] + weight >= bars[column]
-            if hopeless == searches:
-                break
-            tail = in_indices[arc]
-            if not through[tail]:
-                continue
-            row = distances[tail]
-            for column in range(searches):
-                distance = row[column] + weight
-                best[column] = distance if distance < best[column] else best[column]
-                bars[column] = best[column] if best[column] < bars[column] else bars[column]
-        improved = 0
-        for column in range(searches):
-            improved += best[column] < known[column]
-            known[column] = best[column]
-        if improved:
-            changed[head] = True
-            nearer += 1
-    return unsettled, nearer
 
 
 @entry

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuops._compiled_numba import entry
+from gpuops._threads import by_parts
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.kept import kept_with_graph
 from gpuops.sssp.sources_numba import Begins
@@ -21,14 +22,19 @@ def refuse_overflow(graph: Any, distances: np.ndarray, begins: Begins) -> None:
         return
     infinity = outside_infinity(np.int32)
     passed_on = distances if graph.through is None else np.where(graph.through, distances, infinity)
-    reached = passed_on[passed_on != infinity].max(initial=0)
-    if max(int(reached), int(begins[1].max(initial=0))) + _heaviest(graph) < infinity:
+    if max(_farthest(passed_on), int(begins[1].max(initial=0))) + _heaviest(graph) < infinity:
         return  # no sum can be that large; most searches end here and compile no further check
     rising = graph.potentials is None  # rows are sorted by weight
     for vertices, starts in ((np.arange(graph.n), passed_on), begins):
         arrays = graph.indptr, graph.indices, graph.weights, rising, distances, vertices, starts
         if _lost(*arrays, infinity):
             raise OverflowError("distances exceed int32; use float64")
+
+
+def _farthest(distances: np.ndarray) -> int:
+    """Return the greatest distance of a reached vertex, at least 0."""
+    n, one = len(distances), np.int32(1)  # infinity plus one wraps around to the least number
+    return max([0, *by_parts(lambda part: int((distances[part] + one).max()) - 1, n, n)])
 
 
 @kept_with_graph

@@ -10,7 +10,8 @@ Rows of arcs are sorted by ascending weight, and most arcs are never read:
   unsettled vertex takes the minimum over its own incoming arcs from reached vertices. It reads arcs only as long as
   their weights can still improve its distance, which takes few arcs. All threads pull, each for a range of vertices. A
   distance that another thread changes meanwhile is an upper bound before and after the change. A pass that changes no
-  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again.
+  distance proves that all distances are final. When a pass changes few distances, their vertices are pushed again: by
+  windows if there are potentials, else by all threads (`gpuops.sssp.finish_numba`).
 
 On R-MAT graphs a twentieth of the arcs is read. On grids and roads hardly any arc is held back, so there are no pulls.
 
@@ -28,16 +29,14 @@ pull: V. Chakaravarthy et al., "Scalable single source shortest path algorithms 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops._compiled_numba import entry, inner
-from gpuops._threads import for_all, threads_for
+from gpuops._compiled_numba import entry
 from gpuops.numbers import outside_infinity
-from gpuops.sssp.passes_numba import new_counters, next_range, passes_done
 from gpuops.sssp.profile_numba import less, never, profile
+from gpuops.sssp.pulls_numba import LATE
 from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 
 _PATIENCE = 8  # windows before windows may widen: at the beginning of a search they have little work in any graph
@@ -48,16 +47,8 @@ _PULL = 1 / 4
 
 _LET_GO = 1 / 512  # share of all arcs that are relaxed before pulls, however heavy, so that pulls read fewer arcs
 _NEAREST = 255  # of the vertices that wait, the nearest that are sorted at first: few hold back as many arcs
-_FEW = 1 / 256  # pulls end when a smaller share of the unsettled vertices changes
-_GATHER = 256  # cost of a random access, in relaxations of a dense matrix
 
 _MOST, _NO_LIMIT = 32, 2**62  # a search with potentials gives up after it has read all arcs _MOST times
-_PASSES = 64  # most passes of pulls
-_ROUNDING = 2.0**-48  # relative error of a few sums in float64
-_LATE = 2  # mark of a late vertex
-
-
-# --- Push -------------------------------------------------------------------------------------------------------------
 
 
 class Room(NamedTuple):
@@ -147,7 +138,7 @@ class Search:
             if count < len(places) or some >= len(keys):
                 break
             some *= 16
-        self.late = np.zeros(graph.n, np.uint8)
+        self.late = None if graph.potentials is None else np.zeros(graph.n, np.uint8)
         _let_go(
             graph.indptr, graph.indices, graph.weights, graph.potentials, self.distances, self.cursor, nearest[:count],
             self.last, self.late,
@@ -273,104 +264,7 @@ def _let_go(indptr, indices, weights, potentials, distances, cursor, vertices, l
         distance = distances[tail]
         for arc in range(indptr[tail] + cursor[tail], indptr[tail + 1]):
             nearer, head = distance + weights[arc], indices[arc]
-            if nearer < distances[head]:
-                distances[head] = nearer
-                if potentials is not None and less(nearer, head, potentials) <= last:
-                    late[head] = _LATE
-
-
-# --- Pull -------------------------------------------------------------------------------------------------------------
-
-
-def pull(
-    graph: Any, rows: Callable[..., Any], distances: np.ndarray, floor: Any, last: Any, late: np.ndarray | None = None
-) -> tuple[np.ndarray, int]:
-    """Let unsettled vertices look for nearer tails, pass by pass, until few vertices find one.
-
-    Parameters
-    ----------
-    graph : SearchGraph
-    rows : the function of each thread, which pulls ranges of vertices: `pull_rows`, or one with the same signature
-    distances : changed in place
-    floor : no tail with a smaller key can improve a distance
-    last : distances with keys up to `last` are final, except the distances of late vertices
-    late : (n,) uint8, the late vertices, as `Search.late`; changed in place
-
-    Returns
-    -------
-    changed : (n,) uint8, not 0 for vertices that came nearer in the last pass; other vertices improve no distance
-    passes : the number of passes
-    """
-    given, infinity = profile(graph), outside_infinity(graph.dtype)
-    through = np.ones(graph.n, bool) if graph.through is None else graph.through
-    arrays = graph.in_indptr, graph.in_indices, graph.in_weights, graph.potentials, given.in_lightest, through
-    changed = np.zeros(graph.n, np.uint8) if late is None else late
-    rounding = 0
-    if graph.potentials is not None:
-        rounding = _ROUNDING * (given.magnitude + abs(floor) + abs(last))
-        floor, last = floor - rounding, last - rounding
-    floors = np.stack([floor, last - rounding])  # from the second pass on, tails with final distances have been read
-    counters, relaxations = new_counters(), _GATHER * graph.n
-
-    def work(_: int) -> None:
-        rows(*arrays, distances, changed, floors, last, infinity, given.cuts, counters, _FEW, _PASSES)
-
-    for_all(work, range(threads_for(relaxations)), relaxations)
-    return changed, passes_done(counters)
-
-
-@entry
-def _plus(weight, tail, potentials):
-    return weight if potentials is None else np.float64(weight) + potentials[tail]
-
-
-@entry
-def pull_rows(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floors, last, infinity,
-    cuts, counters, few, most,
-):  # fmt: skip
-    """Pull ranges of vertices, pass by pass, with other threads that do the same."""
-    ranges, number, unsettled, nearer = cuts.size - 1, -1, 0, 0
-    while True:
-        number = next_range(counters, ranges, number, unsettled, nearer, few, most)
-        if number < 0:
-            return
-        place = number % ranges
-        unsettled, nearer = _pull_range(
-            in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed,
-            floors[min(number // ranges, 1)], last, infinity, cuts[place], cuts[place + 1],
-        )  # fmt: skip
-
-
-@inner
-def _pull_range(
-    in_indptr, in_indices, in_weights, potentials, in_lightest, through, distances, changed, floor, last, infinity,
-    first_vertex, last_vertex,
-):  # fmt: skip
-    """Pull a range of vertices; return the number of unsettled vertices, and the number that came nearer."""
-    unsettled, nearer = 0, 0
-    for head in range(first_vertex, last_vertex):
-        known = distances[head]
-        if changed[head] != _LATE:
-            changed[head] = 0
-        if less(known, head, potentials) <= last:
-            continue
-        unsettled += 1
-        if floor + in_lightest[head] >= known:
-            continue
-        best = known
-        for arc in range(in_indptr[head], in_indptr[head + 1]):
-            weight, tail = in_weights[arc], in_indices[arc]
-            if floor + _plus(weight, tail, potentials) >= best:
-                break
-            distance = distances[tail] + weight
-            if potentials is not None and distances[tail] == infinity:
-                continue  # the int32 infinity plus a negative weight is not a distance
-            if distance < best and through[tail]:
-                best = distance
-        if best < known:
-            distances[head] = best
-            late = potentials is not None and less(best, head, potentials) <= last
-            changed[head] = _LATE if late else max(changed[head], np.uint8(1))
-            nearer += 1
-    return unsettled, nearer
+            known = distances[head]
+            distances[head] = nearer if nearer < known else known  # a branch here would often be mispredicted
+            if potentials is not None and nearer < known and less(nearer, head, potentials) <= last:
+                late[head] = LATE

@@ -12,8 +12,10 @@ from gpuops.csr.csr_numba import gather
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import bellman_ford_numba
 from gpuops.sssp.batched_numba import batch as batch
+from gpuops.sssp.finish_numba import finish
 from gpuops.sssp.overflow_numba import refuse_overflow
-from gpuops.sssp.search_numba import Search, pull, pull_rows
+from gpuops.sssp.pulls_numba import pull, pull_rows
+from gpuops.sssp.search_numba import Search
 from gpuops.sssp.tree_numba import tree as tree
 from gpuops.sssp.wheel_numba import suits, turn_wheel
 
@@ -48,8 +50,9 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
     begin = graph.rank[sources]
     distances[begin] = starts
     signed = graph.negative or bool((starts < 0).any())
-    _relax(graph, distances, None if signed else np.unique(begin), limit, signed)
-    distances = gather(distances, graph.rank)
+    outside = np.empty_like(distances)
+    _, gathered = _relax(graph, distances, None if signed else np.unique(begin), limit, signed, outside)
+    distances = outside if gathered else gather(distances, graph.rank)
     if targets is not None:
         reached = distances[targets]
         reached = reached[(reached != infinity) if limit is None else (reached <= limit)]
@@ -74,28 +77,36 @@ def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None
     OverflowError
         int32 distances that would reach 2^31 - 1.
     """
-    return _relax(graph, distances, pending, None, graph.negative or bool((distances < 0).any()))
+    distances += distances.dtype.type(0)  # +0.0 for -0.0
+    signed = graph.negative or bool((distances < 0).any())
+    return _relax(graph, distances, pending, None, signed, distances[:0])[0]
 
 
-def _relax(graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit: Any, signed: bool) -> int:
+def _relax(
+    graph: Any, distances: np.ndarray, pending: np.ndarray | None, limit: Any, signed: bool, outside: np.ndarray
+) -> tuple[int, bool]:
     """Relax arcs like `improve`. Distances beyond the limit need not be final; some may stay unreachable.
 
-    `signed`: weights or distances may be negative.
+    `signed`: weights or distances may be negative. Returns also whether `outside`, of n elements or none, now has the
+    distances in the original numbering.
     """
     if signed and (graph.potentials is None or not _stay_in_range(graph, distances)):
-        return bellman_ford_numba.bellman_ford(graph, distances, pending)
-    distances += distances.dtype.type(0)  # +0.0 for -0.0
+        return bellman_ford_numba.bellman_ford(graph, distances, pending), False
     if suits(graph):
-        return turn_wheel(graph, distances, pending, limit)
+        return turn_wheel(graph, distances, pending, limit), False
     search = Search(graph, distances, pending, limit)
-    if search.push():
+    pulls = search.push()
+    finished = pulls and graph.potentials is None
+    if finished:
+        search.rounds += finish(graph, distances, search.floor, search.last, outside)
+    elif pulls:
         search.go_on_from(*pull(graph, pull_rows, distances, search.floor, search.last, search.late))
         search.push()
     if search.gave_up:
-        return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, graph.through)
+        return search.rounds + bellman_ford_numba.bellman_ford(graph, distances, graph.through), False
     if limit is None:
         refuse_overflow(graph, distances, search.begins)
-    return search.rounds
+    return search.rounds, finished
 
 
 def _stay_in_range(graph: Any, distances: np.ndarray) -> bool:

@@ -5,9 +5,11 @@ of a bucket are taken out, their arcs are relaxed, and heads that came nearer ar
 vertex is left in this bucket. Then the next bucket opens.
 
 Each thread has its own wheel, and there are no barriers. The vertices that a thread has taken out lie in a ring
-(`gpuops.sssp.rings_numba`). A thread whose next bucket is farther than the vertices in another ring takes some of
-these, and puts the heads that came nearer into its own wheel. Distances only fall, by atomic minima, and a thread that
-lowers a distance puts the vertex into its wheel. So at the end no arc improves a distance, whatever the threads did.
+(`gpuops.sssp.rings_numba`). A thread whose next bucket is some buckets farther than the vertices in another ring takes
+some of these, and puts the heads that came nearer into its own wheel. Threads do not take vertices for the lead of a
+bucket or two: a thread that works next to vertices of another thread has to fetch their distances from its caches.
+Distances only fall, by atomic minima, and a thread that lowers a distance puts the vertex into its wheel. So at the end
+no arc improves a distance, whatever the threads did.
 
 The time goes into branches that the processor predicts badly, and into waiting for memory. So loops avoid branches: a
 row is relaxed four arcs at a time, and the last arc is repeated to complete four. Every head is written to the list of
@@ -55,8 +57,10 @@ from gpuops.sssp.sources_numba import relax_closed, starting_vertices
 _DEGREE, _HUB = 8, 32
 _WIDTH = 0.5  # first width of a bucket, in median weights
 _REPEATED = 1 / 4  # buckets are halved if a greater share of the vertices that relax their arcs does so again
+_SAMPLED = 16  # one of so many vertices is counted when it repeats: all of their marks would not stay in the caches
 _IDLE = 16  # buckets are doubled if a greater number is empty for each vertex that relaxes its arcs
 _PASSED = 1024  # fewer empty buckets do not count
+_LEAD = 3  # a thread takes vertices from another thread if its next bucket is more buckets ahead of them
 _AHEAD = 8  # a thread waits if its next bucket is more buckets ahead of another thread
 _CHUNKS = 4096  # chunks of a new wheel
 _SOME = 32  # vertices that are relaxed together
@@ -96,8 +100,7 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
         vertices = vertices[:0]  # compiled code reads at least one arc for each vertex
     farthest = infinity if limit is None else limit
     threads = threads_for(_WORK * graph.n)
-    rings, relaxed = rings_of(threads), np.zeros(graph.n, np.uint8)
-    bits = distances.view(f"i{distances.itemsize}")  # distances are not negative: their bits have the same order
+    rings, relaxed = rings_of(threads), np.zeros(graph.n // _SAMPLED + 1, np.uint8)
     vertices = vertices.astype(np.int32)
     period, taken = max(1, graph.n // (8 * threads)), []
 
@@ -105,13 +108,13 @@ def turn_wheel(graph: Any, distances: np.ndarray, pending: np.ndarray | None = N
         some = RING + _SOME * (profile.longest + 4)  # most vertices that are put in at once
         room = chunks_of(some)
         found, per_distance = np.empty(some, distances.dtype), profile.per_distance
-        scratch = np.empty(some, np.int32), found, found.view(bits.dtype), np.empty(RING, np.int32)
+        scratch = np.empty(some, np.int32), found, np.empty(RING, np.int32)
         queue, counts = np.empty(_SOME, np.int32), np.zeros(4, np.int64)
         starts = vertices if me == 0 else vertices[:0]
         counts[_ACTIVE] = me == 0
         wheel = empty_wheel(max(_CHUNKS, room + chunks_of(len(starts))))
         while not _turn(
-            graph.indptr, profile.stops, graph.indices, graph.weights, distances, bits, relaxed, starts,
+            graph.indptr, profile.stops, graph.indices, graph.weights, distances, relaxed, starts,
             distances[starts], per_distance, farthest, profile.leaves, period, *wheel, *rings, me, *scratch, queue,
             counts, room,
         ):  # fmt: skip
@@ -155,8 +158,8 @@ def _profile(graph: Any) -> _Profile:
 
 @entry
 def _turn(
-    indptr, stops, indices, weights, distances, bits, relaxed, starts, begins, per_distance, farthest, leaves, period,
-    held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, found_bits, due, queue,
+    indptr, stops, indices, weights, distances, relaxed, starts, begins, per_distance, farthest, leaves, period,
+    held, following, places, numbers, ring_vertices, ends, levels, active, me, heads, found, due, queue,
     counts, room,
 ):  # fmt: skip
     """Do the work of one thread, and return whether all threads are done; `starts` are put in first.
@@ -167,10 +170,10 @@ def _turn(
     threads, waited, last = levels.size, 0, indices.size - 1
     vertices, given, count = elements(starts), elements(begins), starts.size
     indptr, stops, indices, weights = elements(indptr), elements(stops), elements(indices), elements(weights)
-    distances, bits, relaxed = elements(distances), elements(bits), elements(relaxed)
+    distances, relaxed = elements(distances), elements(relaxed)
     held, following, places, numbers = elements(held), elements(following), elements(places), elements(numbers)
     ring_vertices, ends, levels, active = elements(ring_vertices), elements(ends), elements(levels), elements(active)
-    heads, found, found_bits, due = elements(heads), elements(found), elements(found_bits), elements(due)
+    heads, found, due = elements(heads), elements(found), elements(due)
     queue, counts = elements(queue), elements(counts)
     while True:
         put(held, following, places, numbers, vertices, given, count, per_distance, indptr)
@@ -187,7 +190,7 @@ def _turn(
                 level = numbers[BASE] / per_distance
             levels[me] = level
             if threads > 1:
-                victim = richest(ends, levels, threads, me, level)
+                victim = richest(ends, levels, threads, me, level - _LEAD / per_distance)
                 if victim >= 0:
                     change = 0 if counts[_ACTIVE] else 1
                     add(active, 0, change)
@@ -219,14 +222,17 @@ def _turn(
             continue
         counts[_ACTIVE], waited = 1, 0
         count, repeated = _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found)
-        count = _lower(distances, bits, threads > 1, farthest, leaves, heads, found, found_bits, count)
+        count = _lower(distances, threads > 1, farthest, leaves, heads, found, count)
         counts[_TAKEN] += size
         counts[_AGAIN] += repeated
 
 
 @inner
 def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, size, heads, found):
-    """Find the heads that come nearer, and their new distances; return their number, and that of repeated vertices."""
+    """Find the heads that come nearer, and their new distances; return their number.
+
+    Returns also the number of repeated vertices, estimated from a sample.
+    """
     count, repeated = 0, 0
     for i in range(size):
         rolled()
@@ -237,8 +243,9 @@ def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, siz
     for i in range(size):
         rolled()
         tail = queue[i]
-        repeated += relaxed[tail]
-        relaxed[tail] = 1
+        if tail & (_SAMPLED - 1) == 0:
+            repeated += _SAMPLED * relaxed[tail // _SAMPLED]
+            relaxed[tail // _SAMPLED] = 1
         distance, start, end = distances[tail], indptr[tail], stops[tail]
         while start < end:
             for k in range(4):
@@ -253,7 +260,7 @@ def _relax(indptr, stops, indices, weights, last, distances, relaxed, queue, siz
 
 
 @inner
-def _lower(distances, bits, shared, farthest, leaves, heads, found, found_bits, count):
+def _lower(distances, shared, farthest, leaves, heads, found, count):
     """Lower the distances of the heads. Keep the heads that have to relax their arcs, and return their number."""
     kept = 0
     for i in range(count):
@@ -263,7 +270,7 @@ def _lower(distances, bits, shared, farthest, leaves, heads, found, found_bits, 
             continue
         if not shared:
             distances[head] = distance
-        elif lower(bits, head, found_bits[i]) <= found_bits[i]:
+        elif lower(distances, head, distance) <= distance:
             continue
         heads[kept], found[kept] = head, distance
         kept += (head < leaves) & (distance <= farthest)

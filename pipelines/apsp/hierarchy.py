@@ -45,7 +45,7 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_d
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, estimated
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt, together
+from pipelines.workers.row_chunks import RowsAttempt, chunks_of_task
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
 CHILD = 1.0  # seconds to begin and to end a child process, which orders a large graph
@@ -196,7 +196,7 @@ class Rows(RowsAttempt):
         self.tables, writer = tables, self.out
         self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
         band = writer.chunk * writer.n * writer.dtype.itemsize
-        self.together = together(writer, TASK_BYTES // max(1, band), len(members))
+        self.together = chunks_of_task(writer, TASK_BYTES // max(1, band), len(members))
 
     def run(self) -> None:
         self.deal(

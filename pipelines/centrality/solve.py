@@ -100,7 +100,7 @@ def betweenness(
     if out is not None:
         check_output(out, overwrite)
     graph.refuse_turns("betweenness is")
-    _check_options(graph, edges, hops, sample, endpoints)
+    _check_options(graph, edges, hops, sample, seed, endpoints)
     drawn = random.Random(seed.item() if isinstance(seed, np.generic) else seed)
     chosen = range(graph.n) if sample is None else drawn.sample(range(graph.n), sample)
     sources = np.asarray(chosen, np.int64)
@@ -143,11 +143,15 @@ def betweenness(
     return table
 
 
-def _check_options(graph: Graph, edges: bool, hops: bool, sample: int | None, endpoints: bool) -> None:
+def _check_options(
+    graph: Graph, edges: bool, hops: bool, sample: int | None, seed: int | None, endpoints: bool
+) -> None:
     if graph.n == 0:
         raise ValueError(f"{graph.path} has no vertices")
     if sample is not None and not 1 <= sample <= graph.n:
         raise ValueError(f"sample is {sample}; choose 1 to {graph.n:,} sources")
+    if seed is not None and sample is None:
+        raise ValueError("seed (--seed) chooses the sources of a sample; give its size, too (sample, --sample)")
     if edges and endpoints:
         raise ValueError("edges are no ends of paths; leave out endpoints (--endpoints) or edges (--edges)")
     if graph.weighted and graph.m and not hops and not graph.weight_min > 0:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from pipelines.files.tables import DELIMITERS, PARQUET, table_writer
+from pipelines.files.tables import SUFFIXES, table_writer
 from pipelines.stores.table_stores import Columns
 
 
@@ -90,7 +90,7 @@ def _sizes(shape: tuple[int, int], count: int) -> bytes:
 
 # For each suffix, the form of the data, and the function that writes the data to a file and returns the number of rows.
 WRITERS: dict[str, tuple[str, Callable[..., int]]] = {
-    **{suffix: ("table", _write_table) for suffix in (*DELIMITERS, *PARQUET)},
+    **{suffix: ("table", _write_table) for suffix in SUFFIXES},
     ".npy": ("matrix", _write_matrix),
     ".mtx": ("coordinates", _write_coordinates),
 }

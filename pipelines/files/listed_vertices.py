@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from pipelines.files.tables import (
-    DELIMITERS,
-    PARQUET,
     check_expanded,
     column_names,
     column_vertices,
     has_column,
+    is_table,
     open_text,
     read_columns,
     reading,
@@ -56,7 +55,7 @@ def vertices_in_file(graph: Graph, what: str, path: str | os.PathLike[str]) -> l
         An entry is not a vertex; the message names its row or line.
     """
     name = os.fspath(path)
-    if name.lower().endswith((*DELIMITERS, *PARQUET)):
+    if is_table(path):
         table = read_columns(path, [what, "vertex"], optional=[what, "vertex"])
         if not table.column_names:
             places = "; tilepath.vertices_at moves places to vertices" if has_column(path, "lon") else ""

@@ -32,6 +32,7 @@ from pipelines.stores.graph import Graph
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
+SUFFIXES = (*DELIMITERS, *PARQUET)
 SIDES = ("origin", "destination")  # columns of a table of pairs
 _MOST_GZIP = 1032  # bytes that a byte of gzip expands to, at most
 _BLOCK_BYTES = 1 << 20
@@ -45,9 +46,14 @@ OTHER_NAMES = {
 }
 
 
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path has a suffix of tables."""
+    return os.fspath(path).lower().endswith(SUFFIXES)
+
+
 def check_suffix(path: str | os.PathLike[str]) -> str:
     """Return the suffix of a table in lower case; ValueError if `path` has no suffix of tables."""
-    for suffix in (*DELIMITERS, *PARQUET):
+    for suffix in SUFFIXES:
         if Path(path).name.lower().endswith(suffix):
             return suffix
     raise ValueError(f"{path}: tables are .csv, .tsv, .csv.gz, .tsv.gz or .parquet files; choose one of these suffixes")

@@ -55,13 +55,16 @@ def rounded(word: str) -> bool:
 
 
 def _opened(path: str) -> BinaryIO:
+    file: BinaryIO | None = None
     try:
-        file: BinaryIO = open(path, "rb")
+        file = open(path, "rb")
         if file.read(2) == b"\x1f\x8b":
             file.close()
             file = gzip.open(path, "rb")  # type: ignore[assignment]
         file.seek(0)
     except OSError as error:
+        if file is not None:
+            file.close()
         raise_if_of_system(error, path)
         raise FormatError(f"{path}: cannot be read ({error.strerror}); check the name") from error
     return file

@@ -153,7 +153,7 @@ def _limit(dtype: np.dtype, within: float | None) -> float:
     return limit if within is None else min(limit, within)
 
 
-class Distances:
+class DistancesTo:
     """Distances from any vertices to some targets; unreachable is +inf, or the maximum of an integer dtype."""
 
     def __init__(self, source: HierarchyStore | Graph, targets: np.ndarray):
@@ -190,7 +190,7 @@ class Reducing:
     values: Sequence[np.ndarray]
     rows: int
 
-    def of(self, found: Distances) -> Ask:
+    def of(self, found: DistancesTo) -> Ask:
         """Return a function that computes the values of origins, (k, c), from distances on the CPU."""
         return self._ask(found.rows, self.values, self.rows)
 

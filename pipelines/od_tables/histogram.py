@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gpuops.numbers import outside_infinity
 from pipelines.files.tables import number_field
-from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.blocks import DistancesTo
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, warn_of
 from pipelines.od_tables.plan import rows_in_block
 from pipelines.od_tables.units import Measured, measured
@@ -75,7 +75,7 @@ def distance_histogram(
     opened = open_network(network, graph, crs)
     given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     return as_frame(histogram_table(given, value, width, progress=progress), given, value.unit)
 
 
@@ -87,7 +87,7 @@ def histogram_table(
     if width is not None and not 0 < width < math.inf:
         raise ValueError(f"width (--width) is {width:g}; give a width above 0")
     begins, ends = (each.vertices for each in given.points)
-    rows_of, everywhere = Distances(given.source, ends), given.points[1].everywhere
+    rows_of, everywhere = DistancesTo(given.source, ends), given.points[1].everywhere
     step, unreachable = rows_in_block(len(begins), given.graph.n, len(begins)), 0
     counts = np.zeros(0, np.int64)
     if width is None:

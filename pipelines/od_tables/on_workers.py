@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Client, Future
 
 from pipelines.hierarchy.plan import answers
-from pipelines.od_tables.blocks import Distances, Reducing
+from pipelines.od_tables.blocks import DistancesTo, Reducing
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.schema import store_bytes
 from pipelines.workers.attempts import Run
@@ -110,7 +110,7 @@ class Blocks(RowsAttempt):
 def _load(attempt: str, store: HierarchyStore, reducing: Reducing) -> None:
     clear()
     on_cpu = array_library() is np
-    keep(attempt, reducing.of(Distances(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
+    keep(attempt, reducing.of(DistancesTo(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
 
 
 def _reduce(attempt: str, origins: np.ndarray) -> Any:

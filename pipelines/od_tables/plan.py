@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops.options import whole
-from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction, reductions_in
+from pipelines.od_tables.blocks import DistancesTo, Reducing, Reduction, parse_reduction, reductions_in
 from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.row_by_row import PAIRS, RowByRow
@@ -87,7 +87,7 @@ def asked_of(
     pairs: bool,
 ) -> Asked:
     """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
-    value = measured(graph.weight_unit, unit)
+    value = measured(graph.unit, unit)
     limits = limits_of(within, value, several=reduce is not None)
     if nearest is not None:
         whole("nearest", nearest, 1)
@@ -164,20 +164,16 @@ def plan_table(
     source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
 ) -> PlannedTable:
     """Plan a table of origins and destinations in a file with this suffix."""
-    table = _planned(source, graph, points, suffix, asked)
+    if asked.pairs:
+        table = _row_by_row(source, graph, points, suffix, asked)
+    elif (near := _near(source, graph, points, asked)) is not None:
+        table = _by_reach(near, suffix, asked)
+    else:
+        table = _in_blocks(source, graph, points, suffix, asked)
     if graph.attribution and isinstance(table.form, TableForm):
         schema = table.form.schema.with_metadata({"attribution": graph.attribution})
         return table._replace(form=replace(table.form, schema=schema))
     return table
-
-
-def _planned(
-    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
-) -> PlannedTable:
-    if asked.pairs:
-        return _row_by_row(source, graph, points, suffix, asked)
-    near = _near(source, graph, points, asked)
-    return _in_blocks(source, graph, points, suffix, asked) if near is None else _by_reach(near, suffix, asked)
 
 
 def _row_by_row(
@@ -221,7 +217,7 @@ def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
     form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None, of_each=of_each)
     if asked.nearest is None:
         return PlannedTable(form, near.pairs, step, width)
-    return PlannedTable(form, _NearestOfEach(near, asked.nearest), step, width)
+    return PlannedTable(form, _nearest_of_each(near, asked.nearest), step, width)
 
 
 def _reduced_by_reach(near: Near, reductions: list[Reduction]) -> Callable[[slice], np.ndarray]:
@@ -232,24 +228,23 @@ def _reduced_by_reach(near: Near, reductions: list[Reduction]) -> Callable[[slic
     return lambda rows: every_row()[rows]
 
 
-class _NearestOfEach:
-    """Cuts the nearest destinations of all vertices, found at the first use, into blocks of origins."""
+def _nearest_of_each(near: Near, k: int) -> Callable[[slice], Found]:
+    """Return a function that cuts the nearest destinations of all vertices, found at its first call, into blocks."""
+    every_row = cache(partial(near.nearest, k))
 
-    def __init__(self, near: Near, k: int):
-        self._near, self._k = near, k
-        self._found: Found | None = None
-
-    def __call__(self, rows: slice) -> Found:
-        found = self._found = self._found or self._near.nearest(self._k)
+    def ask(rows: slice) -> Found:
+        found = every_row()
         first, last = np.searchsorted(found.origins, [rows.start, rows.stop]).tolist()
         return Found(found.origins[first:last], found.destinations[first:last], found.values[first:last])
+
+    return ask
 
 
 def _in_blocks(
     source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
 ) -> PlannedTable:
     origins, destinations = points
-    rows_of = Distances(source, np.arange(graph.n) if asked.walks else destinations.vertices)
+    rows_of = DistancesTo(source, np.arange(graph.n) if asked.walks else destinations.vertices)
     count, width = (len(p.vertices) for p in points)
     step = rows_in_block(count, max(graph.n, PATH_VERTICES * width) if asked.walks else width, count)
 

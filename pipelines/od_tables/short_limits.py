@@ -21,7 +21,7 @@ def short_limit(given: Given, within: float | str | Sequence[float | str] | None
 
     `within` and `unit` are the options of `tilepath.od`, which were checked.
     """
-    value = measured(given.graph.weight_unit, unit)
+    value = measured(given.graph.unit, unit)
     numbers, own = ([], "") if within is None else read_numbers(within, "within")
     if not numbers or own:
         return None

@@ -20,7 +20,7 @@ from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.files.layers import is_layer, read_layer
 from pipelines.files.tables import column_names, is_among, number_field, pandas_array, read_columns, vertex_names
-from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.blocks import DistancesTo
 from pipelines.od_tables.given import Given, as_frame, given_or_everywhere, read_given, warn_of
 from pipelines.od_tables.plan import along_of
 from pipelines.od_tables.row_by_row import RowByRow
@@ -31,7 +31,7 @@ from pipelines.places.points import Points
 from pipelines.places.row_names import numbered, text_of
 from pipelines.places.single import are_rows
 from pipelines.routes.pairs import read_pairs
-from pipelines.stores.changed import arcs_of
+from pipelines.stores.arcs_of_roads import arcs_of
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.named_roads import NamedRoads, ends_of
@@ -101,7 +101,7 @@ def changes(
     opened = open_network(network, graph, crs)
     given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     return as_frame(change_table(given, after, value, pairs=pairs is not None, also=also), given, value.unit)
 
 
@@ -166,7 +166,7 @@ def change_table(
         before, later = (each[i] for each in found)
     else:
         _refuse_large(given)
-        found = [Distances(store, to.vertices).rows(out.vertices) for store, _, out, to in both]
+        found = [DistancesTo(store, to.vertices).rows(out.vertices) for store, _, out, to in both]
         i, j = np.nonzero(_differ(*found))
         before, later = (each[i, j] for each in found)
     before, later = (value.of(_as_floats(each)) for each in (before, later))
@@ -262,7 +262,7 @@ def criticality(
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
     given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
     warn_of(given)
-    value = measured(opened.graph.weight_unit, unit)
+    value = measured(opened.graph.unit, unit)
     own = systems_for((roads, origins, destinations), crs)[0]
     table = criticality_table(given, roads, value, groups, one_way=one_way, crs=own, progress=progress)
     frame = as_frame(table, given, value.unit)
@@ -341,9 +341,9 @@ class Closing:
         arcs = np.unique(self._arcs)
         self._vertices = np.unique([np.searchsorted(self._rows[0], arcs, side="right") - 1, self._rows[1][arcs]])
         origins, destinations = (each.vertices for each in given.points)
-        self._before = Distances(given.source, destinations).rows(origins)
-        self._from_origins = _as_floats(Distances(given.source, self._vertices).rows(origins))
-        self._to_destinations = _as_floats(Distances(given.source, destinations).rows(self._vertices))
+        self._before = DistancesTo(given.source, destinations).rows(origins)
+        self._from_origins = _as_floats(DistancesTo(given.source, self._vertices).rows(origins))
+        self._to_destinations = _as_floats(DistancesTo(given.source, destinations).rows(self._vertices))
 
     def without(self, roads: np.ndarray) -> tuple[int, int, float, float]:
         """Return the numbers of longer and of cut pairs, and the sum and the largest of the added distances.
@@ -361,7 +361,7 @@ class Closing:
             changed: HierarchyStore | Graph = source.with_weights(closed=positions(arcs), graph=graph)
         else:
             changed = source.with_weights(closed=positions(arcs))
-        after = Distances(changed, destinations[columns]).rows(origins[rows])[row, column]
+        after = DistancesTo(changed, destinations[columns]).rows(origins[rows])[row, column]
         before = self._before[i, j]
         grown = _differ(before, after)
         cut = grown & (after == outside_infinity(after.dtype))

@@ -17,7 +17,7 @@ import numpy as np
 
 from pipelines.files.output_file import check_free, growing_file, is_growing
 from pipelines.files.tables import check_suffix
-from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.blocks import DistancesTo
 from pipelines.od_tables.disk import matrix_disk, state_disk, table_disk
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.plan import Asked, PlannedTable, asked_of, limits_of, plan_table, rows_in_block
@@ -74,7 +74,7 @@ def write_od_table(
     source : HierarchyStore or Graph
         A hierarchy store answers from its tables; a graph is searched.
     origins, destinations : Points
-        Points as `pipelines.places.points.read_points` reads them. If `reduce` adds up a column, destinations need
+        Points as `pipelines.places.points.points_from` returns them. If `reduce` adds up a column, destinations need
         this column.
     out : path of the file or store; the suffix chooses the format:
 
@@ -84,19 +84,9 @@ def write_od_table(
         - ``.npy`` file, or ``.zarr`` store (`pipelines.stores.matrix`): the matrix, with a row for each origin.
 
         The unit is metadata ``unit`` of the column in Parquet, and an attribute of the array in Zarr.
-    within : leave out pairs that are farther apart, or unreachable; a number, or a text such as "2min"
-    nearest : keep only this number of destinations of each origin, the nearest first; an origin without any has a row
-        whose destination is null
-    reduce, decay : write one value for each origin, as `parse_reduction` reads them; several reductions, and several
-        limits of `within`, give a column each
-    also : names of other weights of the network, or for each name of a column other weights; the column has their sum
-        along the path
-        (`pipelines.routes.along.read_along`)
-    unit : unit of distances in the table, and of `within` and scales of `reduce`; by default the unit of the weights
+    within, nearest, reduce, decay, also, unit : as for `pipelines.od`
+    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, its length
     pairs : whether origin i goes to destination i only, with one row for each such pair
-    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, the length of the
-        path along the lines of the roads: in metres if the coordinate system is known (in text to a tenth), else in
-        units of the coordinates
     graph : graph of the store `source`, if it was moved
     client : client of a cluster whose workers reduce blocks of origins, on their GPUs if they and the store can;
         needs a hierarchy store, and `reduce`. By default this process makes the table
@@ -142,7 +132,7 @@ def write_od_table(
         | ({"decay": decay, "unit": unit, "pairs": pairs, "also": asked.digest()} if asked.more else {}),
     }
     if suffix == ".zarr":
-        rows_of = Distances(source, destinations.vertices)
+        rows_of = DistancesTo(source, destinations.vertices)
         return _write_matrix(rows_of, source, opened, points, out, about, asked, resume, overwrite, progress)
     refuse_both(resume, overwrite)
     if resume and os.path.exists(out) and not is_growing(out):
@@ -190,7 +180,7 @@ def refuse_workers(source: HierarchyStore | Graph, reduce: str | Sequence[str] |
 
 
 def _write_matrix(
-    rows_of: Distances,
+    rows_of: DistancesTo,
     source: HierarchyStore | Graph,
     graph: Graph,
     points: tuple[Points, Points],

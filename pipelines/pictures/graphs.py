@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import folium
     from matplotlib.figure import Figure
 
+PAGES = (".html", ".htm")
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
 
 
@@ -150,6 +151,7 @@ def picture_graph(
     >>> figure = tilepath.picture_graph(graph, "roads.svg")
     """
     _check_axes(ax, path)
+    refuse_background(path, background)
     answers, whole, snapping = open_network(graph, crs=crs)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
@@ -311,6 +313,16 @@ def _names_of(points: Points, given: Any) -> list[str]:
     return [""] if points.snapped is not None and points.numbered and names in (["0"], ["1"]) else names
 
 
+def refuse_background(path: str | os.PathLike[str] | None, background: str | None) -> None:
+    """Raise ValueError for tiles that the caller chose, if `path` is no page that loads them."""
+    page = path is not None and Path(path).suffix.lower() in PAGES
+    if not page and background not in (None, "OpenStreetMap"):
+        raise ValueError(
+            f"background (--background) is {background!r}, but only an .html file loads one; leave it out, or write "
+            "an .html file"
+        )
+
+
 def write_drawing(
     drawing: Drawing,
     path: str | os.PathLike[str] | None,
@@ -332,7 +344,7 @@ def write_drawing(
         drawing.title = title
     if ax is not None:
         return draw_in(ax, drawing, seed)
-    if path is not None and Path(path).suffix.lower() in (".html", ".htm"):
+    if path is not None and Path(path).suffix.lower() in PAGES:
         return write_web_map(drawing, path, background=background, overwrite=overwrite)
     if path is not None and Path(path).suffix.lower() in (".dot", ".gv"):
         write_dot(drawing, path, overwrite)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipelines.files.layers import READ, suffix_of
-from pipelines.files.tables import DELIMITERS, PARQUET, column_names, is_among
+from pipelines.files.tables import column_names, is_among, is_table
 from pipelines.places.single import are_places, as_layer, is_pair, is_place, is_point, whole_row
 from pipelines.places.systems import ON_EARTH
 
@@ -37,8 +37,7 @@ def _says_system(given: Any) -> bool | None:
     if isinstance(given, str | os.PathLike):
         if suffix_of(given) in READ:
             return True
-        is_table = os.fspath(given).lower().endswith((*DELIMITERS, *PARQUET))
-        return _in_columns(column_names(given)) if is_table and os.path.exists(given) else None
+        return _in_columns(column_names(given)) if is_table(given) and os.path.exists(given) else None
     if hasattr(given, "columns"):
         return _in_columns([*map(str, getattr(given, "column_names", given.columns))])
     first = given[0] if isinstance(given, list) and given else given

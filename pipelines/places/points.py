@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,27 +14,18 @@ import pyarrow as pa
 from pipelines.files.coordinate_systems import crs_named
 from pipelines.files.layers import READ, is_layer, read_layer
 from pipelines.files.tables import (
-    DELIMITERS,
-    PARQUET,
+    SUFFIXES,
     column_names,
     column_numbers,
     column_vertices,
     frame_table,
+    is_table,
     read_columns,
     select_columns,
     vertex_names,
 )
 from pipelines.places.geo_points import placed_table
-from pipelines.places.row_names import (
-    INDEX,
-    by_index,
-    names_as,
-    numbered,
-    repeated,
-    row_names,
-    text_of,
-    with_index,
-)
+from pipelines.places.row_names import INDEX, by_index, names_as, numbered, repeated, row_names, text_of, with_index
 from pipelines.places.single import are_places, as_layer, is_pair, is_place, is_point, whole_row
 from pipelines.places.snapping import (
     Network,
@@ -118,41 +110,6 @@ class Points(NamedTuple):
         return found.hexdigest()
 
 
-def read_points(
-    path: str | os.PathLike[str],
-    graph: Graph,
-    what: str,
-    columns: Sequence[str] = (),
-    *,
-    snap_limit: float | str | None = None,
-    snapping: Snapping | None = None,
-) -> Points:
-    """Read points from a table.
-
-    Parameters
-    ----------
-    path : table in CSV, TSV or Parquet. Its columns are ``lon`` and ``lat``; or else ``x`` and ``y``; or else `what` or
-        ``vertex``. If rows have places, the column `what` is ignored, and a vertex in the column ``vertex`` must be at
-        the place of its row. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do
-        not matter, and other usual names are known (`pipelines.files.tables`).
-    what : "origin" or "destination"
-    columns : names of further columns to read, with numbers
-    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
-        as "1km"; None for any
-    snapping : the vertices by place, if other points of the graph were or will be read too
-
-    Raises
-    ------
-    ValueError
-        A column or an entry is missing, a place is too far from every vertex, or a vertex is not at the place of its
-        row (the message names the row); or `snap_limit` is not a distance.
-    """
-    table = read_columns(path, (*_known(what), *columns), _optional(what, columns))
-    if not len(table):
-        raise ValueError(f"{os.fspath(path)}: no rows; give at least one {what}")
-    return _points_in(table, os.fspath(path), lambda: column_names(path), graph, what, columns, snap_limit, snapping)
-
-
 def points_from(
     given: Any,
     graph: Graph,
@@ -166,24 +123,38 @@ def points_from(
 
     Parameters
     ----------
-    given : path of a table or of a layer of points; or a data frame of pandas, Polars or Arrow, with the columns of
-        such a table, or a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of numbers, or a
-        list of pairs of numbers, or one such pair; or a list of names of vertices, or `tilepath.positions`.
-        `pipelines.places.systems` says which coordinate system pairs are in
-    graph, what, columns, snap_limit, snapping : as for `read_points`, with its errors
+    given : path of a table (CSV, TSV, Parquet) or of a layer of points; or a data frame of pandas, Polars or Arrow, or
+        a row of pandas; or a GeoDataFrame or GeoSeries of points; or an array (k, 2) of numbers, or a list of pairs of
+        numbers, or one such pair; or a list of names of vertices, or `tilepath.positions`.
+        `pipelines.places.systems` says which coordinate system pairs are in.
+        The columns of a table are ``lon`` and ``lat``; or else ``x`` and ``y``; or else `what` or ``vertex``. If rows
+        have places, the column `what` is ignored, and a vertex in the column ``vertex`` must be at the place of its
+        row. A column ``id`` or ``name`` may name the points. Case and blanks in names of columns do not matter, and
+        other usual names are known (`pipelines.files.tables`)
+    what : word for a point, such as "origin"
+    columns : names of further columns to read, with numbers
+    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
+        as "1km"; None for any
+    snapping : the vertices by place, if other points of the graph were or will be read too
+
+    Raises
+    ------
+    ValueError
+        A column or an entry is missing, a place is too far from every vertex, or a vertex is not at the place of its
+        row (the message names the row); or `snap_limit` is not a distance.
     """
     if not hasattr(given, "iloc"):
-        return _points_from(given, graph, what, columns, snap_limit, snapping)
+        return _with_numbered_rows(given, graph, what, columns, snap_limit, snapping)
     frame, name = whole_row(given), f"the {what}s"
     try:
-        points = _points_from(given, graph, what, columns, snap_limit, snapping)
+        points = _with_numbered_rows(given, graph, what, columns, snap_limit, snapping)
     except ValueError as error:
         error.args = (by_index(str(error), frame, name),)
         raise
     return points._replace(warning=None if points.warning is None else by_index(points.warning, frame, name))
 
 
-def _points_from(
+def _with_numbered_rows(
     given: Any,
     graph: Graph,
     what: str,
@@ -191,15 +162,11 @@ def _points_from(
     snap_limit: float | str | None,
     snapping: Snapping | None,
 ) -> Points:
+    """Return the points of `points_from`; messages name rows by their numbers."""
     name = f"the {what}s"
     if isinstance(given, str | os.PathLike):
-        if not is_layer(given) and not os.fspath(given).lower().endswith((*DELIMITERS, *PARQUET)):
-            raise ValueError(
-                f"{given}: {what}s are read from tables ({', '.join((*DELIMITERS, *PARQUET))}) and layers"
-                f" ({', '.join(READ)}); choose one of these suffixes, or give a list of names: [{os.fspath(given)!r}]"
-            )
         if not is_layer(given):
-            return read_points(given, graph, what, columns, snap_limit=snap_limit, snapping=snapping)
+            return _points_in_file(given, graph, what, columns, snap_limit, snapping)
         given, name = read_layer(given, None, "Point")
         if not len(given):
             raise ValueError(f"{name}: no rows; give at least one {what}")
@@ -228,7 +195,30 @@ def _points_from(
             names = names_as(names, pa.from_numpy_dtype(dtype) if dtype.kind in "iu" else pa.large_string())
         return Points(names, vertices, None, {})
     chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _optional(what, columns))
-    return _points_in(chosen, name, lambda: table.column_names, graph, what, columns, snap_limit, snapping)
+    limits: dict[str, Any] = {"snap_limit": snap_limit, "snapping": snapping}
+    return points_in_table(chosen, name, graph, what, columns, all_names=lambda: table.column_names, **limits)
+
+
+def _points_in_file(
+    path: str | os.PathLike[str],
+    graph: Graph,
+    what: str,
+    columns: Sequence[str],
+    snap_limit: float | str | None,
+    snapping: Snapping | None,
+) -> Points:
+    """Return the points in a file of a table."""
+    name = os.fspath(path)
+    if not is_table(path):
+        raise ValueError(
+            f"{path}: {what}s are read from tables ({', '.join(SUFFIXES)}) and layers"
+            f" ({', '.join(READ)}); choose one of these suffixes, or give a list of names: [{name!r}]"
+        )
+    table = read_columns(path, (*_known(what), *columns), _optional(what, columns))
+    if not len(table):
+        raise ValueError(f"{name}: no rows; give at least one {what}")
+    limits: dict[str, Any] = {"snap_limit": snap_limit, "snapping": snapping}
+    return points_in_table(table, name, graph, what, columns, all_names=partial(column_names, path), **limits)
 
 
 def merged(warnings: Sequence[str]) -> list[str]:
@@ -250,19 +240,6 @@ def every_vertex(graph: Graph) -> Points:
     return Points(vertex_names(graph, slice(count)), np.arange(count), None, {}, everywhere=True)
 
 
-def points_in_table(
-    table: pa.Table,
-    name: str,
-    graph: Graph,
-    what: str,
-    *,
-    snap_limit: float | str | None = None,
-    snapping: Snapping | None = None,
-) -> Points:
-    """Return points from a table with the columns of `read_points`; messages call it `name`."""
-    return _points_in(table, name, lambda: table.column_names, graph, what, (), snap_limit, snapping)
-
-
 def _known(what: str) -> tuple[str, ...]:
     return ("id", "name", INDEX, what, "vertex", "lon", "lat", "x", "y", "geometry")
 
@@ -272,17 +249,21 @@ def _optional(what: str, columns: Sequence[str]) -> list[str]:
     return [column for column in _known(what) if column not in columns]
 
 
-def _points_in(
+def points_in_table(
     table: pa.Table,
     name: str,
-    others: Callable[[], Sequence[str]],
     graph: Graph,
     what: str,
-    columns: Sequence[str],
-    snap_limit: float | str | None,
-    snapping: Snapping | None,
+    columns: Sequence[str] = (),
+    *,
+    snap_limit: float | str | None = None,
+    snapping: Snapping | None = None,
+    all_names: Callable[[], Sequence[str]] | None = None,
 ) -> Points:
-    """Return the points in a table that messages call `name`; `others` returns the names of all its columns."""
+    """Return the points in the columns of a table that `points_from` reads; messages call it `name`.
+
+    `all_names` returns the names of all columns of the table that a message lists, by default those of `table`.
+    """
     numbers = {column: column_numbers(table, column, name) for column in columns}
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
@@ -304,7 +285,7 @@ def _points_in(
     if axes is None:
         raise ValueError(
             f"{name}: no column `{what}` or `vertex`, nor `lon` and `lat`, nor `x` and `y`; its columns are "
-            f"{', '.join(others())}; rename them"
+            f"{', '.join(all_names() if all_names else table.column_names)}; rename them"
         )
     given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     snapping = snapping or Snapping(graph)

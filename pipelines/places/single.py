@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.files.layers import READ, with_geometry
-from pipelines.files.tables import DELIMITERS, PARQUET, is_among
+from pipelines.files.tables import SUFFIXES, is_among
 from pipelines.stores.vertex_names import Positions, positions
 
 PLACED = (("lon", "lat"), ("x", "y"), ("geometry", "geometry"))  # names in a row with a place
@@ -78,6 +78,6 @@ def listed(given: Any) -> Any:
         return [int(given)]
     if isinstance(given, Positions) and not given.indices.ndim:
         return positions(given.indices[None])
-    if isinstance(given, str) and not given.lower().endswith((*DELIMITERS, *PARQUET, *READ)):
+    if isinstance(given, str) and not given.lower().endswith((*SUFFIXES, *READ)):
         return [given]
     return given

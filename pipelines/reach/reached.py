@@ -58,15 +58,16 @@ def reached_pieces(
     undirected : whether each edge has two opposite arcs, so that it is walked from both of its ends
     """
     starts, steps = leaving[tails], weights.astype(np.float64)
-    stops = starts + steps
+    stops, whole = starts + steps, np.ones(len(steps))
     if undirected:  # an edge is done when the walks along both of its arcs together have taken its weight
         opposite = leaving[heads]
         both = np.isfinite(starts) & np.isfinite(opposite)
         meeting = np.where(both, (np.where(both, starts + opposite, 0.0) + steps) / 2, np.inf)
         stops = np.clip(meeting, starts, stops)
+        whole[both & (steps == 0)] = 0.5  # walks that take no time meet in the middle
     bounds = np.concatenate([[0.0], limits])
     arcs = np.flatnonzero(starts <= limits[-1])
-    starts, stops, steps = starts[arcs], stops[arcs], steps[arcs]
+    starts, stops, steps, whole = starts[arcs], stops[arcs], steps[arcs], whole[arcs]
     pieces = []
     for band in range(len(limits)):
         low, high = bounds[band], bounds[band + 1]
@@ -78,7 +79,7 @@ def reached_pieces(
         with np.errstate(invalid="ignore", divide="ignore"):
             first = np.where(steps[kept] > 0, (begin[kept] - starts[kept]) / steps[kept], 0.0)
             last = np.where(steps[kept] > 0, (end[kept] - starts[kept]) / steps[kept], 1.0)
-        last = np.where(end[kept] == starts[kept] + steps[kept], 1.0, np.minimum(last, 1.0))
+        last = np.where(end[kept] == starts[kept] + steps[kept], whole[kept], np.minimum(last, 1.0))
         pieces.append((arcs[kept], first, last, np.full(len(kept), band), begin[kept], end[kept]))
     return Pieces(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
 

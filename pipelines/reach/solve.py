@@ -14,7 +14,7 @@ from pipelines.files.layers import check_layers, need_geopandas, suffix_of, writ
 from pipelines.files.output_file import check_free
 from pipelines.files.tables import vertex_names
 from pipelines.od_tables.units import notes
-from pipelines.pictures.graphs import picture_graph
+from pipelines.pictures.graphs import picture_graph, refuse_background
 from pipelines.places.networks import NetworkLike, open_network
 from pipelines.places.points import NONE, Points, points_from
 from pipelines.places.single import listed
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 FEW = 0.01  # share of the vertices; if fewer are reached, a short limit without a unit is questioned
 KINDS = (*AREAS, "edges")
 MAPS = (".html", ".svg", ".png", ".pdf")
+CONCAVITY = 0.3  # usual shape of a concave hull
 
 
 class Reach:
@@ -51,7 +52,7 @@ class Reach:
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
         _, opened, snapping = open_network(network, graph, crs)
-        self.limits: Limits = parse_limits(within, opened.weight_unit)
+        self.limits: Limits = parse_limits(within, opened.unit)
         places = opened.coordinates()
         if places is None:
             raise ValueError(
@@ -138,7 +139,7 @@ class Reach:
         frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
         return self._noted(frame)
 
-    def areas(self, kind: str, concavity: float, width: float | None) -> geopandas.GeoDataFrame:
+    def areas(self, kind: str, concavity: float | None, width: float | None) -> geopandas.GeoDataFrame:
         """Return a row for each source and limit: the area within the limit, the largest first."""
         import geopandas
 
@@ -164,11 +165,12 @@ class Reach:
         """Return a value of the type of the names, from which the column of no sources has its type."""
         return 0 if self.points.numbered and not self._together else ""
 
-    def _areas(self, sources: np.ndarray, kind: str, concavity: float, width: float | None) -> list[Any]:
+    def _areas(self, sources: np.ndarray, kind: str, concavity: float | None, width: float | None) -> list[Any]:
         """Return the area of some sources within each limit."""
         pieces, cut, scale = self._pieces(sources)
         usual = default_width(self.crs or "", self.places[self.points.vertices[sources]], self.places)
         width, gap = usual if width is None else width, GAPS * usual
+        concavity = CONCAVITY if concavity is None else concavity
         return areas_of(cut, pieces.band, len(self.limits.given), scale, kind, concavity, width, gap)
 
     def marks(self) -> pa.Table:
@@ -195,7 +197,7 @@ def isochrones(
     kind: str = "concave",
     reverse: bool = False,
     together: bool = False,
-    concavity: float = 0.3,
+    concavity: float | None = None,
     width: float | None = None,
     snap_limit: float | str | None = None,
     crs: Any = None,
@@ -219,10 +221,10 @@ def isochrones(
         Return one isochrone around all sources, from the nearest source, not one isochrone for each source. The area is
         the union of the hulls of the sources, so that streets between two sources are outside of the area if neither
         source reaches them. A source that reaches only a straight street adds nothing, unless `kind` is "buffers".
-    concavity : float
-        The shape of concave hulls: from 0, which follows the streets most closely, to 1, the convex hull. The
-        smaller the number, the more of the reached streets lies outside of the hull; with the default, hardly anything.
-        Buffers contain all reached streets.
+    concavity : float, optional
+        The shape of concave hulls, by default 0.3: from 0, which follows the streets most closely, to 1, the convex
+        hull. The smaller the number, the more of the reached streets lies outside of the hull; with the default, hardly
+        anything. Buffers contain all reached streets.
     width : float, optional
         Distance of the edge of a buffer from its street: in metres if coordinates are longitudes and latitudes, else in
         the unit of the coordinates. By default, it is 50 m on the ground. If the coordinate system is not known, the
@@ -282,7 +284,7 @@ def write_isochrones(
     out: str | os.PathLike[str],
     *,
     kind: str = "concave",
-    concavity: float = 0.3,
+    concavity: float | None = None,
     width: float | None = None,
     title: str | None = None,
     background: str | None = "OpenStreetMap",
@@ -305,7 +307,7 @@ def write_isochrones(
         As `pipelines.files.layers.write_layers`, or `tilepath.picture_graph`; or a map shall have edges.
     """
     check_kind(kind, concavity, width)
-    suffix = check_isochrones(out, kind, overwrite)
+    suffix = check_isochrones(out, kind, overwrite, title, background)
     if suffix in MAPS:
         areas, marks = reach.areas(kind, concavity, width), reach.marks()
         options: dict[str, Any] = {"title": title, "background": background, "overwrite": overwrite}
@@ -318,9 +320,14 @@ def write_isochrones(
     return len(next(iter(layers.values())))
 
 
-def check_isochrones(out: str | os.PathLike[str], kind: str, overwrite: bool) -> str:
+def check_isochrones(
+    out: str | os.PathLike[str], kind: str, overwrite: bool, title: str | None, background: str | None
+) -> str:
     """Return the suffix of a file of isochrones; raises the errors of `write_isochrones` before long work."""
     suffix = suffix_of(out)
+    if title is not None and suffix not in MAPS:
+        raise ValueError(f"{out}: a layer has no title; leave out title (--title), or write a map ({', '.join(MAPS)})")
+    refuse_background(out, background)
     if suffix not in MAPS:
         return check_layers(out, overwrite)
     check_free(out, overwrite)
@@ -329,12 +336,16 @@ def check_isochrones(out: str | os.PathLike[str], kind: str, overwrite: bool) ->
     return suffix
 
 
-def check_kind(kind: str, concavity: float, width: float | None) -> None:
+def check_kind(kind: str, concavity: float | None, width: float | None) -> None:
     """Raise ValueError if an option is wrong."""
     if kind not in KINDS:
         raise ValueError(f"kind (--kind) is {kind!r}; choose one of {', '.join(KINDS)}")
-    if not 0 <= concavity <= 1:
+    if concavity is not None and not 0 <= concavity <= 1:
         raise ValueError(f"concavity (--concavity) is {concavity:g}; give a number from 0 to 1")
+    if concavity is not None and kind != "concave":
+        raise ValueError(
+            f"concavity (--concavity) goes with concave hulls, not with {kind} (kind, --kind); leave one of them out"
+        )
     if width is not None and not 0 < width < np.inf:
         raise ValueError(f"width (--width) is {width:g}; give a distance above 0")
     if width is not None and kind != "buffers":

@@ -72,10 +72,10 @@ def read_along(graph: Graph, also: Mapping[str, Any]) -> list[Along]:
     for name, given in also.items():
         if given is None:
             chosen = graph.weighted_by(name)
-            weights, unit = chosen.rows()[2], chosen.weight_unit
+            weights, unit = chosen.rows()[2], chosen.unit
         elif isinstance(given, str | os.PathLike | Graph):
             other = given if isinstance(given, Graph) else open_graph(given)
-            weights, unit = _of_roads(graph, other, name), other.weight_unit
+            weights, unit = _of_roads(graph, other, name), other.unit
         else:
             turns = np.zeros(graph.m, np.int64)
             weights, unit = weights_in_table(graph, turns, given, f"also: {name}", name), ""

@@ -152,5 +152,5 @@ def table_of_walks(graph: Graph, sources: np.ndarray, targets: np.ndarray, walks
             "path": pc.if_else(pa.array(none), pa.scalar(None, path.type), path),
         }
     )
-    distance = number_field("distance", walks.distances.dtype, graph.weight_unit)
+    distance = number_field("distance", walks.distances.dtype, graph.unit)
     return table.cast(table.schema.set(table.schema.get_field_index("distance"), distance))

@@ -53,7 +53,7 @@ class Route:
     @property
     def unit(self) -> str:
         """The unit of the distance, "" if it is not known."""
-        return self.graph.weight_unit
+        return self.graph.unit
 
     @property
     def names(self) -> list[str]:

@@ -194,7 +194,7 @@ def train_som(
 
     def training(run: Run, members: list[str], before: Training | None) -> Training:
         # After a loss there may be fewer workers, or more.
-        now = plan if len(members) == len(facts) else deal(measure_members(client, members, None))
+        now = plan if len(members) == len(facts) else deal(measure_members(client, members))
         return Training(run, members, before, samples, now, job, recipe, coordination)
 
     with Progress(len(sigmas) * samples.n, "samples", progress) as shown:

@@ -1,8 +1,8 @@
 """Weights in a table of arcs, as `tilepath.graph_to_gdfs` returns it: a row for each arc, or for each undirected edge.
 
 A frame or a Series of pandas is aligned by its index, which numbers the rows of that table. So a table that was sorted
-gives each weight to its own arc. The index has the name `arc`, which `reset_index` and `merge` take away: rows of
-another table are told from those of this one.
+gives each weight to its own arc. The index has the name `arc`. `reset_index` and `merge` take this name away, so that
+rows of another table are not taken for rows of this one.
 """
 
 from __future__ import annotations

@@ -20,65 +20,46 @@ from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
+from pipelines.stores.arcs_of_roads import arcs_between, closed_arcs, in_ranges, refuse_missing, road_rows
 from pipelines.stores.errors import StoreError
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.lines import Lines, points_along
-from pipelines.stores.named_roads import NamedRoads, ends_of
+from pipelines.stores.lines import points_along
+from pipelines.stores.named_roads import ends_of
 from pipelines.stores.named_weights import Weights
-from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_arcs, warn_of_parallel_roads, with_lines
-from pipelines.stores.road_classes import RoadClasses
+from pipelines.stores.parallel_roads import warn_of_parallel_arcs
+from pipelines.stores.road_network import GraphInMemory, with_arrays
 from pipelines.stores.schema import counted
-from pipelines.stores.vertex_names import Positions
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ChangedGraph(Graph):
+class ChangedGraph(GraphInMemory):
     """A graph whose arcs or weights were changed in memory; made by `changed_graph`.
 
-    It has the vertices, names and coordinates of the store at `path`. Arcs are sorted by head within a row.
+    It has the vertices, names and coordinates of the store at `path`. Its `origin` is the graph whose arcs and weights
+    were taken.
 
     Attributes
     ----------
-    arrays : indptr, indices and weights
-    along : the lines of the arcs and the classes of their roads, each None if not known
-    left_out : the graph whose arcs and weights were taken, and the numbers of its closed arcs in `rows`
+    closed : the numbers of the closed arcs in the rows of `origin`
     before : the graph before all changes
     """
 
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
-    along: tuple[Lines | None, RoadClasses | None]
-    left_out: tuple[Graph, np.ndarray]
+    closed: np.ndarray
     before: Graph
 
     @property
     def original(self) -> Graph:
         return self.before
 
-    def indptr(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[0][start : (self.n if stop is None else stop) + 1].copy()
-
-    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[1][start:stop].copy()
-
-    def weights(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        return self.arrays[2][start:stop].copy()
-
-    def lines(self) -> Lines | None:
-        return self.along[0]
-
-    def classes(self) -> RoadClasses | None:
-        return self.along[1]
-
     def _with(self, weights: Weights) -> Graph:
         """Return the graph with other weights of the store that its arcs were taken from; closed arcs stay closed."""
         if weights.name == self.weight_name:
             return self
-        origin, closed = self.left_out
-        chosen = origin.weighted_by(weights.name)
-        kept = np.ones(origin.m, bool)
-        kept[closed] = False
+        chosen = self.origin.weighted_by(weights.name)
+        kept = np.ones(chosen.m, bool)
+        kept[self.closed] = False
         return _changed(self, chosen.rows(), kept, chosen, weights.unit, weights.name)
 
 
@@ -158,29 +139,19 @@ def _changed(
     found = hashlib.blake2b(graph.digest.encode(), digest_size=16)
     for array in arrays:
         found.update(np.ascontiguousarray(array).data)
-    low, high = (float(arrays[2].min()), float(arrays[2].max())) if len(arrays[2]) else (np.inf, -np.inf)
-    parts = {each.name: getattr(graph, each.name) for each in fields(Graph)}
-    parts |= {"m": len(arrays[1]), "weight_dtype": own.dtype, "weight_min": low, "weight_max": high}
-    parts |= {"weight_unit": unit, "digest": f"changed {found.hexdigest()}", "sorted_rows": True, "weighted": True}
+    parts = with_arrays(graph, arrays) | {"weight_unit": unit, "weighted": True}
     choices = tuple(each for each in origin.choices if each.name)
     array = next((each.array for each in choices if each.name == name), "")
-    parts |= {"choices": choices, "weight_name": name, "weight_array": array}
-    left_out = origin, np.flatnonzero(~kept)
-    along = _along(origin, kept)
-    return ChangedGraph(**parts, arrays=arrays, along=along, before=graph.original, left_out=left_out)
-
-
-def _along(graph: Graph, kept: np.ndarray) -> tuple[Lines | None, RoadClasses | None]:
-    """Return the lines and the classes of the arcs of ``graph.rows()`` that are kept, bool (m)."""
-    arcs, lines, classes = graph.stored_positions()[kept], graph.lines(), graph.classes()
-    return None if lines is None else lines.taken(arcs), None if classes is None else classes.taken(arcs)
+    parts |= {"digest": f"{CHANGED}{found.hexdigest()}", "choices": choices, "weight_name": name, "weight_array": array}
+    arcs, closed = origin.stored_positions()[kept], np.flatnonzero(~kept)
+    return ChangedGraph(**parts, origin=origin, arcs=arcs, closed=closed, before=graph.original)
 
 
 def closed_lines(graph: Graph) -> list[np.ndarray]:
     """Return the lines (k, 2) of the arcs that were closed in a changed graph; other graphs have none."""
     if not isinstance(graph, ChangedGraph):
         return []
-    origin, closed = graph.left_out
+    origin, closed = graph.origin, graph.closed
     coordinates = origin.coordinates()
     if coordinates is None or not len(closed):
         return closed_lines(origin)
@@ -213,74 +184,6 @@ def changed_hierarchy(store: HierarchyStore, graph: ChangedGraph) -> ChangedHier
     return ChangedHierarchy(**parts, base=base, changed=graph)
 
 
-def closed_arcs(graph: Graph, rows: tuple[np.ndarray, np.ndarray], closed: Any, *, one_way: bool = False) -> np.ndarray:
-    """Return the numbers of the arcs of closed roads, int64; for the parameters see `Graph.with_weights`."""
-    if isinstance(closed, Positions) and np.ndim(closed.indices) == 1:
-        arcs = np.asarray(closed.indices, np.int64)
-        for arc in arcs[(arcs < 0) | (arcs >= len(rows[1]))][:1].tolist():
-            raise ValueError(f"closed: there is no arc {arc}; arcs are 0 to {len(rows[1]) - 1:,}")
-        return arcs
-    return np.unique(arcs_of(graph, rows, ends_of(graph, closed, "closed"), one_way=one_way)[1])
-
-
-def arcs_of(
-    graph: Graph, rows: tuple[np.ndarray, np.ndarray], named: NamedRoads, *, one_way: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arcs of some roads that are to be closed: the road of each arc, and the number of the arc in `rows`.
-
-    A road with a line has the arcs with this line in both directions. With `one_way`, it has those from its first to
-    its second end, or, if there are none, the others: the line says which one-way road is meant.
-
-    Raises
-    ------
-    ValueError
-        A road has no arc, or `one_way` is given for an undirected graph.
-    """
-    if one_way and not graph.directed:
-        raise ValueError(
-            f"one_way (--one-way): {graph.path} is undirected, so its roads are closed in both directions; leave "
-            "one_way out, or import a directed network"
-        )
-    ends, numbers = _roads(graph, rows)
-    tails, heads, count = named.tails, named.heads, len(named.tails)
-    ranges = [arcs_between(ends, *each) for each in ((tails, heads), (heads, tails))]
-    found = np.concatenate([_ranges(*each) for each in ranges])
-    roads = np.concatenate([np.repeat(np.arange(count), last - first) for first, last in ranges])
-    onward = np.arange(len(found)) < (ranges[0][1] - ranges[0][0]).sum()
-    kept, lined = np.ones(len(found), bool), np.zeros(count, bool)
-    several = np.any([last - first > 1 for first, last in ranges], axis=0)
-    lines = coordinates = None
-    # The arcs of another graph, whose weights are taken, may have other positions.
-    if (named.lines is not None or several.any()) and np.array_equal(rows[1], graph.rows()[1]):
-        lines, coordinates = graph.lines(), graph.coordinates()
-    if lines is not None:
-        assert coordinates is not None  # a store with lines has them
-        begins, tips = np.searchsorted(ends[0], found, side="right") - 1, ends[1][found]
-        keys = line_keys(lines, coordinates, graph.stored_positions()[numbers[found]], begins, tips)
-        wanted = [None] * count if named.lines is None else named.lines
-        kept, lined = with_lines(wanted, roads, keys), np.array([each is not None for each in wanted], bool)
-    if one_way:
-        on = kept & onward
-        kept = on | (kept & (lined & (np.bincount(roads[on], minlength=count) == 0))[roads])
-    _refuse_missing(graph, tails, heads, np.bincount(roads[kept], minlength=count) == 0, "closed")
-    if lines is not None:
-        by_ends = kept & (several & ~lined)[roads]
-        pairs = np.stack([tails, heads], axis=1)
-        warn_of_parallel_roads(graph, pairs, roads[by_ends], [keys[i] for i in np.flatnonzero(by_ends).tolist()])
-    return roads[kept], numbers[found[kept]]
-
-
-def arcs_between(
-    rows: tuple[np.ndarray, np.ndarray], tails: np.ndarray, heads: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the arcs from each tail to its head begin and end, int64; `rows` are sorted by head."""
-    indptr, indices = rows
-    n = np.int64(len(indptr) - 1)
-    keys = np.repeat(np.arange(n) * n, np.diff(indptr)) + indices
-    wanted = tails.astype(np.int64) * n + heads
-    return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
-
-
 def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], weights: Any) -> np.ndarray:
     """Return the weights of all arcs after a change; `weights` is None, an array, or a mapping from ends to weights."""
     if weights is None:
@@ -309,13 +212,13 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
     found = rows[2].astype(rows[2].dtype if whole else np.float64)
     if found.dtype.kind in "iu" and not np.array_equal(values.astype(found.dtype), values):
         raise WeightRangeError(f"weights: a weight does not fit {found.dtype}")
-    ends, numbers = _roads(graph, rows[:2])
+    ends, numbers = road_rows(graph, rows[:2])
     for reversed_ in (False, True)[: 1 if graph.directed else 2]:
         first, last = arcs_between(ends, *((heads, tails) if reversed_ else (tails, heads)))
-        _refuse_missing(graph, tails, heads, first == last, "weights")
+        refuse_missing(graph, tails, heads, first == last, "weights")
         if not reversed_:
             warn_of_parallel_arcs(graph, tails, heads, last - first)
-        found[numbers[_ranges(first, last)]] = np.repeat(values, last - first)
+        found[numbers[in_ranges(first, last)]] = np.repeat(values, last - first)
     return found
 
 
@@ -335,25 +238,3 @@ def _unit(graph: Graph, weights: Any) -> str:
     if "length" in units:  # the column of these weights in a table of arcs
         units["length_weight"] = units["length"]
     return units.get(name, graph.weight_unit) if isinstance(name, str) else graph.weight_unit
-
-
-def _roads(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Return the rows of the road network of a graph, and the number of each of their arcs in the graph."""
-    junctions = graph.junctions()
-    if junctions is None:
-        return rows, np.arange(len(rows[1]))
-    return junctions.road_rows(*rows)
-
-
-def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the numbers of all ranges, one range after the other."""
-    counts = last - first
-    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-
-
-def _refuse_missing(graph: Graph, tails: np.ndarray, heads: np.ndarray, missing: np.ndarray, what: str) -> None:
-    for i in np.flatnonzero(missing)[:1].tolist():
-        raise ValueError(
-            f"{what}: no arc leads from vertex {graph.label(tails[i])} to vertex {graph.label(heads[i])}; name the ends"
-            " of an arc"
-        )

@@ -89,9 +89,7 @@ class Circuits(OfGraph, OpenedStore):
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Iterate over the chunks of `arcs`: yields the first position in each chunk, and the end of the chunk."""
-        step = self.stored("arcs").chunks[0]
-        for start in range(0, self.length, step):
-            yield start, min(start + step, self.length)
+        return self.stored("arcs").ranges()
 
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""

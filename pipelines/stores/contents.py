@@ -110,6 +110,11 @@ class StoredArray:
             self._array.get_basic_selection(slice(start, stop), out=NDBuffer.from_numpy_array(out))
         return self._checked(out)
 
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Iterate over the chunks of rows: yields the first row of each chunk, and the row after its last."""
+        for start in range(0, self.shape[0], self.chunks[0]):
+            yield start, min(start + self.chunks[0], self.shape[0])
+
     def offsets(self, start: int, stop: int) -> np.ndarray:
         """Return the entries from `start` to `stop` (excluded) of an array of offsets.
 
@@ -344,7 +349,6 @@ def row_blocks(arrays: Sequence[StoredArray], done: np.ndarray | None = None) ->
 
     With `done`, bool (rows), chunks whose first row is not done are skipped.
     """
-    step = arrays[0].chunks[0]
-    for start in range(0, arrays[0].shape[0], step):
+    for start, stop in arrays[0].ranges():
         if done is None or done[start]:
-            yield start, *(array[start : start + step] for array in arrays)
+            yield start, *(array[start:stop] for array in arrays)

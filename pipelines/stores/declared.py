@@ -15,14 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import zarr
 
-from pipelines.stores.schema import (
-    attribute,
-    check_array,
-    create_array,
-    damaged_attributes,
-    open_store,
-    recorded_dtype,
-)
+from pipelines.stores.schema import attribute, check_array, create_array, damaged_attributes, open_store, recorded_dtype
 from pipelines.stores.settled import settled
 
 T = TypeVar("T")

@@ -43,11 +43,21 @@ def html_of(graph: NamedRows, title: str) -> str:
         rows = _first_rows(graph)
     except (ValueError, OSError):  # the store is damaged; the text names the fault
         return f"<pre>{escape(text_of(graph, title))}</pre>"
-    lines = ["<tr><th>vertex</th><th>arcs</th><th>neighbours</th></tr>"]
-    for name, heads, more in rows:
-        cells = _short(name), f"{len(heads) + more:,}", _list(heads, more)
-        lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
-    rest = f"<p>and {graph.n - ROWS:,} more</p>" if graph.n > ROWS else ""
+    cells = [[_short(name), f"{len(heads) + more:,}", _list(heads, more)] for name, heads, more in rows]
+    return html_table(title, [["vertex", "arcs", "neighbours"], *cells], max(0, graph.n - ROWS))
+
+
+def html_table(title: str, rows: list[list[str]], more: int = 0, *, named: bool = False) -> str:
+    """Return a table as HTML, whose first row is the head; `named` says whether the first column has names.
+
+    `more` is the number of further rows, which are not shown.
+    """
+    lines = []
+    for number, row in enumerate(rows):
+        kinds = ("th" if not number or (named and not place) else "td" for place in range(len(row)))
+        cells = (f"<{kind}>{escape(cell)}</{kind}>" for kind, cell in zip(kinds, row, strict=True))
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    rest = f"<p>and {more:,} more</p>" if more else ""
     return f"<p>{escape(title)}</p><table>{''.join(lines)}</table>{rest}"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,8 +86,10 @@ def explained(error: Exception) -> str | None:
 def raise_if_of_system(error: BaseException, path: str | os.PathLike[str]) -> None:
     """Raise `error` if it is an error of the system; add `path` if it names no file.
 
-    An error about the contents or the absence of a file is no such error.
+    An error about the contents or the absence of a file is no such error. Raises ValueError if `path` is a pipe.
     """
+    if isinstance(error, OSError) and os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise ValueError(f"{path}: is a pipe, which cannot be read twice; save it as a file, and name the file")
     if isinstance(error, OSError) and (error.errno in FORBIDDEN or _cure(error)):
         raise error if error.filename is not None else OSError(error.errno, error.strerror, os.fspath(path))
 

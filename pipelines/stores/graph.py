@@ -79,6 +79,7 @@ LINES = ("arc_lines", "line_offsets", "line_points")
 CLASSES = "arc_classes"
 DEGREES = "EPSG:4326"  # the coordinate system of longitudes and latitudes
 OPENSTREETMAP = "\u00a9 OpenStreetMap contributors"  # the attribution of data of OpenStreetMap
+CHANGED = "changed "  # begins the digest of a graph that with_weights changed in memory
 ONES = np.dtype("int32")  # dtype of the weights that methods return for an unweighted graph
 
 
@@ -170,18 +171,19 @@ class Graph(NamedRows, OpenedStore):
     weight_array: str
 
     @property
+    def unit(self) -> str:
+        """The unit of distances, "" if it is not known."""
+        return shown_unit(self.weight_unit, self.weight_name)
+
+    @property
     def title(self) -> str:
         """The kind, the name and the size of the graph, its unit and its coordinate system, in a few words."""
         kind = "directed" if self.directed else "undirected"
-        unit = shown_unit(self.weight_unit, self.weight_name)
-        about = [self._counts(), f"weights in {unit}" if unit else "", self.crs]
+        about = [self._counts(), f"weights in {self.unit}" if self.unit else "", self.crs]
         return f"{kind} graph {os.path.basename(self.path)}: {'; '.join(each for each in about if each)}"
 
     def _counts(self) -> str:
         return f"{counted(self.n, 'vertex', 'vertices')}, {counted(self.m, 'arc')}"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("reverse", "naming")}
 
     @property
     def original(self) -> Graph:
@@ -426,7 +428,7 @@ class Graph(NamedRows, OpenedStore):
     def describe(self) -> str:
         """Return a one-line description of the store, for display."""
         kind = "directed" if self.directed else "undirected"
-        unit = f" {shown}" if (shown := shown_unit(self.weight_unit, self.weight_name)) else ""
+        unit = f" {self.unit}" if self.unit else ""
         junctions = self.junctions()
         closed = int((~self.through()).sum()) - (junctions.count if junctions else 0)
         weights = f"weights {self.weight_dtype} from {number(self.weight_min)} to {number(self.weight_max)}{unit}"
@@ -476,8 +478,7 @@ class Graph(NamedRows, OpenedStore):
         low, high = np.inf, -np.inf
         for name in ("indices", "weights"):
             array = self._array("indices" if name == "indices" or not self.weighted else self.weight_array)
-            for start in range(0, self.m, array.chunks[0]):
-                stop = min(start + array.chunks[0], self.m)
+            for start, stop in array.ranges():
                 piece = self.indices(start, stop) if name == "indices" else self.weights(start, stop)
                 if name == "weights":
                     low, high = min(low, float(piece.min())), max(high, float(piece.max()))

@@ -181,13 +181,16 @@ class GraphWriter:
             write_text(self._group, "labels", labels, self._chunk_rows(len(labels), 1), dimension_names=("n",))
             self._attrs |= {"integer_labels": True} if integer_labels else {}
         if coordinates is not None:
-            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), np.float64, (self.n, 2))
+            self._whole("coordinates", np.asarray(coordinates, dtype=np.float64), (self.n, 2))
         if through is not None:
-            self._whole("through", np.asarray(through, dtype=bool), bool, (self.n,))
+            self._whole("through", np.asarray(through, dtype=bool), (self.n,))
         if junctions is not None:
-            self._whole("junctions", junctions, np.int64, (self.n,))
+            self._whole("junctions", np.asarray(junctions, np.int64), (self.n,))
         if lines is not None:
-            self._write_lines(lines)
+            check_lines(lines.of_arcs, lines.offsets, len(lines.points))
+            self._write_of_arcs(LINES[0], lines.of_arcs)
+            self._write(LINES[1], lines.offsets)
+            self._write(LINES[2], lines.points)
         if classes is not None:
             self._write_of_arcs(CLASSES, classes.of_arcs)
             check_classes(classes.of_arcs, classes.names)
@@ -207,31 +210,16 @@ class GraphWriter:
         if values.shape != (self.m,) or not np.isfinite(values).all():
             raise ValueError(f"the weights {name} are not {self.m} finite numbers")
         values = np.ascontiguousarray(values)
-        chunks = (self._chunk_rows(self.m, 1),)
         options: dict[str, Any] = {"attributes": {"unit": unit}} if unit else {}
-        array_name = f"weights_{len(self._more) + 1}"
-        array = create_array(
-            self._group, array_name, values.shape, chunks, values.dtype, dimension_names=("m",), **options
-        )
-        appender = Appender(array)
-        appender.append(values)
-        appender.finish()
+        self._write(f"weights_{len(self._more) + 1}", values, create_array, dimension_names=("m",), **options)
         low, high = (values.min().item(), values.max().item()) if self.m else (0.0, 0.0)
         record = {"name": name, "unit": unit, "dtype": str(values.dtype), "min": low, "max": high}
         self._more.append((record, hashlib.blake2b(values.view(np.uint8).data, digest_size=16)))
 
-    def _write_lines(self, lines: Lines) -> None:
-        check_lines(lines.of_arcs, lines.offsets, len(lines.points))
-        for name, values in zip(LINES, (lines.of_arcs, lines.offsets, lines.points), strict=True):
-            self._write_of_arcs(name, values)
-
     def _write_of_arcs(self, name: str, values: np.ndarray) -> None:
-        if name in (LINES[0], CLASSES) and len(values) != self.m:
+        if len(values) != self.m:
             raise ValueError(f"{name} has {len(values)} entries, but there are {self.m} arcs")
-        chunks = (self._chunk_rows(len(values), values[:1].size or 1), *values.shape[1:])
-        array = Appender(DECLARED.create(self._group, name, values.shape, chunks, values.dtype))
-        array.append(values)
-        array.finish()
+        self._write(name, values)
 
     def _finish(self) -> None:
         if self._appended < self.m:
@@ -240,7 +228,7 @@ class GraphWriter:
             array.finish()
         indptr = np.zeros(self.n + 1, np.int64)
         np.cumsum(self._degrees, out=indptr[1:])
-        self._whole("indptr", indptr, np.int64, indptr.shape)
+        self._write("indptr", indptr)
         self._digest.add("indptr", indptr)
         if self._through is not None:
             self._digest.add("through", np.asarray(self._through, dtype=bool))
@@ -258,10 +246,14 @@ class GraphWriter:
             },
         )
 
-    def _whole(self, name: str, values: np.ndarray, dtype: Any, shape: tuple[int, ...]) -> None:
+    def _whole(self, name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
         self._check_shape(name, values.shape, shape)
+        self._write(name, values)
+
+    def _write(self, name: str, values: np.ndarray, create: Any = DECLARED.create, **options: Any) -> None:
+        """Create an array and write it."""
         chunks = (self._chunk_rows(len(values), max(1, values[:1].size)), *values.shape[1:])
-        array = Appender(DECLARED.create(self._group, name, values.shape, chunks, dtype))
+        array = Appender(create(self._group, name, values.shape, chunks, values.dtype, **options))
         array.append(values)
         array.finish()
 

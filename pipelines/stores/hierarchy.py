@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ from pipelines.stores.declared import Array, Attribute, Schema, dtype_of, record
 from pipelines.stores.errors import StoreError, disk_errors
 from pipelines.stores.graph import Graph
 from pipelines.stores.mapped_arrays import load_arrays, map_array, write_arrays
+from pipelines.stores.opened import OpenedStore
 from pipelines.stores.origin import OfGraph, recorded
 from pipelines.stores.resuming import FinishedStore, StoreWriter
 from pipelines.stores.schema import attribute, counted, number, open_store, remove_leftovers
@@ -60,7 +61,8 @@ STRUCTURE = ("order", "starts", "front_starts", "front", "roots")
 LINKS = ("leaving", "entering", "beside")
 
 
-def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+def _derived(path: str, group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
+    attribute(path, group, "seal")  # tables are read from a store with the same seal only
     if found["finished"] != ("out" in found["arrays"]):
         raise ValueError("`done` and `complete` contradict each other")
     return {}
@@ -126,7 +128,7 @@ class Division(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchyStore(FinishedStore, OfGraph):
+class HierarchyStore(FinishedStore, OfGraph, OpenedStore):
     """A finished hierarchy store, opened by `open_hierarchy`. All processes of a host map the same copy of its tables.
 
     Rows are read by the same methods as from `tilepath.Distances`, but each call computes them. The
@@ -138,7 +140,6 @@ class HierarchyStore(FinishedStore, OfGraph):
     n : number of vertices
     dtype : dtype of the distances
     cost : the exact cost of the hierarchy
-    seal : a hash of the contents. Tables are read from a store with this hash only
     arrays : names of the arrays of the store
     """
 
@@ -148,12 +149,7 @@ class HierarchyStore(FinishedStore, OfGraph):
     graph_path: str
     graph_digest: str
     cost: Cost
-    seal: str
     arrays: tuple[str, ...]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Leave out the arrays that are read from the store later: Dask's scheduler unpickles arguments of tasks, too.
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -414,8 +410,7 @@ def open_hierarchy(store: HierarchyStore | str | os.PathLike[str]) -> HierarchyS
     """
     if isinstance(store, HierarchyStore):
         return store
-    found = HierarchyWriter.read_finished(store)
-    return view(HierarchyStore, found | {"seal": str(attribute(store, open_store(store), "seal"))})
+    return view(HierarchyStore, HierarchyWriter.read_finished(store))
 
 
 def _structure(arrays: dict[str, np.ndarray]) -> HierarchyStructure:

@@ -115,9 +115,7 @@ class Mapping(TableStore, FinishedStore, OpenedStore):
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Iterate over the chunks: yields the first row of each chunk, and the row after its last."""
-        step = self.stored("units").chunks[0]
-        for start in range(0, self.n, step):
-            yield start, min(start + step, self.n)
+        return self.stored("units").ranges()
 
     def hits(self) -> np.ndarray:
         """Return for each unit the number of samples whose best matching unit it is, int64 (M)."""

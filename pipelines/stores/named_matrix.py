@@ -16,7 +16,7 @@ import numpy as np
 from gpuops.memory import refuse_beyond_memory
 from gpuops.numbers import outside_infinity
 from pipelines.stores.declared import Array
-from pipelines.stores.displays import aligned, on_one_line
+from pipelines.stores.displays import aligned, html_table, on_one_line
 from pipelines.stores.opened import OpenedStore
 from pipelines.stores.schema import TEXT
 from pipelines.stores.vertex_names import Positions
@@ -122,37 +122,25 @@ class NamedMatrix(OpenedStore, ABC):
 
     def __repr__(self) -> str:
         try:
-            names, corner = self._corner()
+            return "\n".join([f"<{self.describe()}>", *aligned(self._corner())])
         except (ValueError, OSError) as error:  # a text is for looking into faults, too
             return f"<{self.describe()}>\nvalues cannot be read: {error}"
-        table = [["", *names[1]], *([name, *row] for name, row in zip(names[0], corner, strict=True))]
-        return "\n".join([f"<{self.describe()}>", *aligned(table)])
 
     def _repr_html_(self) -> str:
         try:
-            names, corner = self._corner()
+            return html_table(self.describe(), self._corner(), named=True)
         except (ValueError, OSError):
             return f"<pre>{escape(repr(self))}</pre>"
-        head = "".join(f"<th>{escape(name)}</th>" for name in ["", *names[1]])
-        body = "".join(
-            f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
-            for name, row in zip(names[0], corner, strict=True)
-        )
-        return f"<p>{escape(self.describe())}</p><table><tr>{head}</tr>{body}</table>"
 
-    def _corner(self) -> tuple[list[list[str]], list[list[str]]]:
-        """Return the first rows and columns as text: the names of both, and the cells; "..." stands for the rest."""
+    def _corner(self) -> list[list[str]]:
+        """Return the first rows and columns with their names, as a table of text; "..." stands for the rest."""
         first = slice(0, SHOWN)
         values = self.stored("distances")[first, first]
         cells = [["-" if value == outside_infinity(self.dtype) else f"{value:.6g}" for value in row] for row in values]
         names = [[on_one_line(str(name)) for name in self.names_along(axis, first)] for axis in (0, 1)]
-        if self.shape[1] > SHOWN:
-            names[1].append("...")
-            cells = [[*row, "..."] for row in cells]
-        if self.shape[0] > SHOWN:
-            names[0].append("...")
-            cells.append(["..."] * len(names[1]))
-        return names, cells
+        table = [["", *names[1]], *([name, *row] for name, row in zip(names[0], cells, strict=True))]
+        table = [[*row, "..."] for row in table] if self.shape[1] > SHOWN else table
+        return [*table, ["..."] * len(table[0])] if self.shape[0] > SHOWN else table
 
 
 class VertexMatrix(NamedMatrix):

@@ -7,7 +7,9 @@ later; rows of the new store would be mixed with attributes or rows of the old o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
 
 from pipelines.stores.contents import StoredArray
 
@@ -19,6 +21,16 @@ class OpenedStore:
     path: str
     seal: str = field(default="", kw_only=True)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickles have the fields alone, not what was read since: Dask's scheduler unpickles arguments of tasks, too.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     def stored(self, name: str, within: tuple[float, float] | None = None) -> StoredArray:
-        """Open an array for reading; reads raise StoreError if the store was replaced after it was opened."""
-        return StoredArray(self.path, name, within, seal=self.seal)
+        """Return an array for reading, opened once; reads raise StoreError if the store was replaced meanwhile."""
+        if (name, within) not in self._arrays_opened:
+            self._arrays_opened[name, within] = StoredArray(self.path, name, within, seal=self.seal)
+        return self._arrays_opened[name, within]
+
+    @cached_property
+    def _arrays_opened(self) -> dict[tuple[str, tuple[float, float] | None], StoredArray]:
+        return {}

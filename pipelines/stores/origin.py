@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from functools import cached_property
-from typing import Any
 
 from pipelines.stores.declared import recorded_origin
 from pipelines.stores.errors import StoreError
-from pipelines.stores.graph import Graph, open_graph
+from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of
 from pipelines.stores.samples import Samples
 from pipelines.stores.schema import open_store
@@ -47,9 +46,6 @@ class OfGraph:
         """The graph of the store, opened once, to look up names of vertices."""
         return self.graph()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "named"}
-
     def graph(self, moved_to: Graph | str | os.PathLike[str] | None = None) -> Graph:
         """Open the graph that the store was computed from; give it, or its path, if it was moved.
 
@@ -64,6 +60,11 @@ class OfGraph:
             if each.digest == self.graph_digest != graph.digest:
                 graph = graph.weighted_by(each.name)
         if graph.digest != self.graph_digest:
+            if self.graph_digest.startswith(CHANGED):
+                raise StoreError(
+                    f"{self.path} was computed from a graph that was changed in memory, which no store holds; in "
+                    "Python, make the same change again and pass the changed graph"
+                )
             raise StoreError(f"{self.path} was computed from another graph than {graph.path}; name the right one")
         origin, names = recorded_origin(self.path, open_store(self.path), "graph"), recorded(graph, "labels")
         if origin.get("names", names) != names:

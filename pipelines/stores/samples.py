@@ -43,6 +43,7 @@ from pipelines.stores.table_stores import Columns, TableStore, as_array, with_co
 from pipelines.stores.transforms import of_columns as transform_of_columns
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64")))
+COFACTOR = 5.0  # usual divisor of values before arcsinh
 
 
 def _derived(_path: str, _group: zarr.Group, found: dict[str, Any]) -> dict[str, Any]:
@@ -281,7 +282,7 @@ def new_samples(
     dtype: Any = "float32",
     missing: bool = False,
     scaling: str | Scaling = "none",
-    cofactor: float = 5.0,
+    cofactor: float | None = None,
     transforms: Mapping[str, str] | None = None,
     weighted: bool = False,
     labelled: bool = False,
@@ -302,7 +303,7 @@ def new_samples(
     scaling : one of `pipelines.stores.scaling.SCALINGS`, which is computed from all rows; unless it is "none", the disk
         also holds float64 values while the store is written. Or a `Scaling`, such as the scaling of a map, which is
         applied to rows as they arrive
-    cofactor : divisor of values before arcsinh
+    cofactor : divisor of values before the scaling "arcsinh", by default 5; other scalings have none
     transforms : transforms of single columns, by name or pattern, applied before the scaling; see
         `pipelines.stores.transforms`
     weighted, labelled, identified : whether every piece comes with weights, with labels, with ids
@@ -335,6 +336,12 @@ def new_samples(
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise ValueError(f"{source or path}: two columns are called {twice!r}; give each a different name")
+    if cofactor is not None and scaling != "arcsinh":
+        kind = scaling.kind if isinstance(scaling, Scaling) else scaling
+        raise ValueError(
+            f"cofactor (--cofactor) goes with the scaling arcsinh (scaling, --scaling), not with {kind!r}; leave it out"
+        )
+    cofactor = COFACTOR if cofactor is None else cofactor
     if not 1e-100 <= cofactor <= 1e100:
         raise ValueError(f"the cofactor is {cofactor}; give a positive number, such as 5 or 150")
     if chunk_rows is not None and chunk_rows < 1:

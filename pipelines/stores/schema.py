@@ -35,10 +35,7 @@ TEXT = np.dtypes.StringDType()
 
 def result_codecs(dtype: np.dtype) -> tuple[Any, ...]:
     """Return the codecs of result arrays: a fast compressor, and a checksum that detects damage on reading."""
-    return (
-        BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=dtype.itemsize),
-        Crc32cCodec(),
-    )
+    return (BloscCodec(cname="lz4", clevel=5, shuffle="bitshuffle", typesize=dtype.itemsize), Crc32cCodec())
 
 
 def text_codecs() -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.stores.displays import aligned, on_one_line
+from pipelines.stores.displays import aligned, html_table, on_one_line
 
 if TYPE_CHECKING:
     import pandas
@@ -47,13 +47,9 @@ class TableStore(ABC):
 
     def _repr_html_(self) -> str:
         try:
-            head, *rows = self._first_rows()
+            return html_table(self.describe(), self._first_rows(), max(0, self.table_rows - SHOWN))
         except (ValueError, OSError):
             return f"<pre>{escape(repr(self))}</pre>"
-        lines = ["".join(f"<th>{escape(name)}</th>" for name in head)]
-        lines += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-        more = f"<p>and {self.table_rows - SHOWN:,} more</p>" if self.table_rows > SHOWN else ""
-        return f"<p>{escape(self.describe())}</p><table><tr>{'</tr><tr>'.join(lines)}</tr></table>{more}"
 
     def _first_rows(self) -> list[list[str]]:
         """Return the names of the first columns, and their values in the first rows, as text."""

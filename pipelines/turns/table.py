@@ -17,14 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.files.tables import (
-    column_numbers,
-    column_vertices,
-    frame_table,
-    names_in,
-    read_columns,
-    select_columns,
-)
+from pipelines.files.tables import column_numbers, column_vertices, frame_table, names_in, read_columns, select_columns
 from pipelines.stores.graph import Graph
 
 COLUMNS = ("from", "via", "to", "cost", "from_arc", "to_arc")

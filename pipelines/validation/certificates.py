@@ -19,6 +19,12 @@ from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows, verify_d
 from pipelines.validation.generated import certify_generated
 
 PROVABLE = ("distances/2", "hierarchy/1", "paths/1")  # schemas of stores whose rows have certificates
+# What proves a result of other schemas instead.
+INSTEAD = {
+    "matrix/2": "a table has no certificate; if it was computed from a hierarchy, `tilepath verify HIERARCHY --rows "
+    "100` proves rows of the hierarchy",
+    "circuits/1": "circuits have no rows; `tilepath euler --verify` proves a walk before it is written",
+}
 
 
 def certify(
@@ -46,8 +52,7 @@ def certify(
         The graph is not the recorded graph, a store cannot be read, or a store of this kind has no certificate.
     """
     kind = kind_of(store)
-    reason = without_certificate(kind, finished=True)
-    if reason:
+    if reason := without_certificate(kind):
         raise StoreError(f"{store}: {reason}")
     try:
         if kind.schema == "paths/1":
@@ -101,18 +106,9 @@ def describe_certificate(found: Certificate, total: int) -> str:
     return ", ".join(parts)
 
 
-def without_certificate(kind: Kind, finished: bool) -> str:
-    """Return why no row of a store can be proved, as text for the user; "" if rows can be."""
-    if kind.schema == "matrix/2":
-        return (
-            "a table has no certificate; if it was computed from a hierarchy, `tilepath verify HIERARCHY --rows 100` "
-            "proves rows of the hierarchy"
-        )
-    if kind.schema == "circuits/1":
-        return "circuits have no rows; `tilepath euler --verify` proves a walk before it is written"
-    if kind.schema not in PROVABLE:
-        return f"a {kind.name} store has no certificate"
-    return "" if finished else "the store is unfinished"
+def without_certificate(kind: Kind) -> str:
+    """Return why no row of a store of this kind can be proved, as text for the user; "" if rows can be."""
+    return "" if kind.schema in PROVABLE else INSTEAD.get(kind.schema, f"a {kind.name} store has no certificate")
 
 
 def rows_proved(total: int, rows: int = CERTIFIED_ROWS) -> str:

@@ -80,11 +80,11 @@ def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_
     return retried(client, "measure", lambda attempt: _measured(attempt, dtype, seconds))
 
 
-def measure_members(client: Client, members: list[str], dtype: str | None) -> list[WorkerFacts]:
+def measure_members(client: Client, members: list[str]) -> list[WorkerFacts]:
     """Return the resources of `members`; raises WorkersChanged, for `workers.attempts`, after the loss of a worker."""
     attempt = Attempt(client, members, "measure", uuid.uuid4().hex[:8])
     try:
-        return _measured(attempt, dtype, MEASURE_SECONDS)
+        return _measured(attempt, None, MEASURE_SECONDS)
     finally:
         attempt.cancel()
 

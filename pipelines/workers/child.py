@@ -54,7 +54,7 @@ def in_child(wanted: Callable[[], object], call: Callable[..., T], *arguments: A
             child.stdin.flush()
         while True:
             try:
-                told, _ = child.communicate(timeout=POLL_SECONDS)
+                answered, _ = child.communicate(timeout=POLL_SECONDS)
                 break
             except subprocess.TimeoutExpired:
                 wanted()
@@ -66,7 +66,7 @@ def in_child(wanted: Callable[[], object], call: Callable[..., T], *arguments: A
         raise ChildProcessError(
             f"the process that called {call.__name__} ended {how}; if the memory was full, free some and run again"
         )
-    result, error = pickle.loads(told)
+    result, error = pickle.loads(answered)
     if error is not None:
         raise error
     return result
@@ -80,10 +80,10 @@ def answer() -> None:
         os._exit(1)
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever libraries print does not mix with the result
-    told: tuple[Any, Exception | None]
+    found: tuple[Any, Exception | None]
     try:
-        told = call(*arguments), None
+        found = call(*arguments), None
     except Exception as error:
-        told = None, error
+        found = None, error
     with open(answers, "wb") as out:
-        pickle.dump(told, out)
+        pickle.dump(found, out)

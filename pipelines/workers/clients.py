@@ -19,7 +19,7 @@ def takes_client(run: T) -> T:
     """
 
     @wraps(run)
-    def told(*arguments: Any, **options: Any) -> Any:
+    def with_client(*arguments: Any, **options: Any) -> Any:
         first = arguments[0] if arguments else options.get("client")
         if not isinstance(first, Client):
             given = f"got {_called(first)}" if arguments or "client" in options else "it is missing"
@@ -28,7 +28,7 @@ def takes_client(run: T) -> T:
             raise ValueError(f"{run.__name__}: the client is closed, as after its `with` block. {CURE}")
         return run(*arguments, **options)
 
-    return told  # type: ignore[return-value]
+    return with_client  # type: ignore[return-value]
 
 
 def _called(given: Any) -> str:

@@ -101,7 +101,7 @@ class CpuLane:
     def done(self) -> None:
         """Return the mark of the work on a band, for `store` to wait for: None, as a CPU's work is done at once."""
 
-    def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any, *, beside: bool = False) -> None:
+    def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any, *, second: bool = False) -> None:
         sink.write(start, band)
 
 
@@ -164,10 +164,10 @@ class GpuLane:
         event.record()  # on the current stream, which computes
         return event
 
-    def store(self, sink: Sink, start: int, band: Any, done: Any, *, beside: bool = False) -> None:
+    def store(self, sink: Sink, start: int, band: Any, done: Any, *, second: bool = False) -> None:
         """Write rows to a sink, after the work marked `done`.
 
-        With `beside`, a second pair of staging buffers is used: for a second thread that writes at the same time.
+        With `second`, the second pair of staging buffers is used: for a second thread that writes at the same time.
         """
         if 0 in band.shape:
             return
@@ -177,7 +177,7 @@ class GpuLane:
                 self._copy(sink.matrix[start : start + len(band)], band, self._down)  # type: ignore[attr-defined]
                 self._down.synchronize()
                 return
-            pair, waiting = self._pair("beside" if beside else "down", sink.piece, band), None
+            pair, waiting = self._pair("second" if second else "down", sink.piece, band), None
             for number, (first, part) in enumerate(parts(slice(0, len(band)), sink.piece)):
                 buffer, event = pair[number % 2]
                 self._copy(buffer[: count(part)], band[part], self._down)

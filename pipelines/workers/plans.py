@@ -94,7 +94,7 @@ def states_plan(run: T) -> T:
     """
 
     @wraps(run)
-    def told(*arguments: Any, **options: Any) -> Any:
+    def stating_run(*arguments: Any, **options: Any) -> Any:
         token = _disk.set(0)
         try:
             return run(*arguments, **options)
@@ -103,8 +103,8 @@ def states_plan(run: T) -> T:
         finally:
             _disk.reset(token)
 
-    told.states_plan = True  # type: ignore[attr-defined]
-    return told  # type: ignore[return-value]
+    stating_run.states_plan = True  # type: ignore[attr-defined]
+    return stating_run  # type: ignore[return-value]
 
 
 def planned(run: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:

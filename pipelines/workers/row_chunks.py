@@ -38,7 +38,7 @@ class RowChunksWriter(Protocol):
     def record(self, done: np.ndarray) -> None: ...
 
 
-def together(out: RowChunksWriter, most: int, workers: int) -> int:
+def chunks_of_task(out: RowChunksWriter, most: int, workers: int) -> int:
     """Return the number of chunks of a task: at most `most`, and few enough that every worker gets about two tasks."""
     return max(1, min(most, out.rows // (2 * workers * out.chunk)))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import charts, drawings, harness
+from benchmarks import charts, drawings, figures, harness
 from benchmarks.harness import Bench
 from benchmarks.suites import euler
 
@@ -30,7 +30,7 @@ def result(tmp_path_factory):
 
 
 def test_the_series_is_read_by_size(result):
-    device, records = charts._read(result)
+    device, records = figures.read_records(result)
     assert device
     for what in "in all", "Hierholzer, one core":
         points = charts._series(records, what, 5)
@@ -54,7 +54,7 @@ def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monk
 
 def test_the_chart_of_the_results_of_a_gpu_has_its_host_and_the_published_graph(tmp_path):
     """They have no series by Hierholzer's algorithm: its one time, of the graph that was published, is drawn."""
-    results = charts.ROOT / "benchmarks" / "results" / "euler-h100-80gb-hbm3.json"
+    results = figures.ROOT / "benchmarks" / "results" / "euler-h100-80gb-hbm3.json"
     drawn = charts.euler([results], tmp_path / "c.svg").read_text()
     texts = re.findall(r"<!-- (.*?) -->", drawn)
     for text in "NVIDIA H100 80GB HBM3: in all, k = 7", "host of NVIDIA H100 80GB HBM3: Hierholzer, one core, k = 7":
@@ -95,9 +95,9 @@ def test_what_cannot_be_drawn_is_named_in_a_line(tmp_path, monkeypatch, content,
 
 def test_the_charts_of_the_gallery_are_of_the_devices_of_their_records():
     bench, drawn_otherwise = runpy.run_path(str(SCRIPT)), {*drawings.DRAWINGS, "butterfly"}
-    assert {path.stem for path in charts.GALLERY.glob("*.svg")} - drawn_otherwise == set(bench["GALLERY"])
+    assert {path.stem for path in figures.GALLERY.glob("*.svg")} - drawn_otherwise == set(bench["GALLERY"])
     for name, files in bench["GALLERY"].items():
-        text = (charts.GALLERY / f"{name}.svg").read_text()
+        text = (figures.GALLERY / f"{name}.svg").read_text()
         for file in files:
             assert json.loads((bench["RESULTS"] / f"{file}.json").read_text())["device"] in text, (name, file)
 
@@ -107,5 +107,5 @@ def test_the_charts_of_the_gallery_are_up_to_date(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bench.py", "gallery", "--out", str(tmp_path)])
     runpy.run_path(str(SCRIPT))["main"]()
     for path in tmp_path.glob("*.svg"):
-        now, stored = (re.findall("<!-- (.*?) -->", each.read_text()) for each in (path, charts.GALLERY / path.name))
+        now, stored = (re.findall("<!-- (.*?) -->", each.read_text()) for each in (path, figures.GALLERY / path.name))
         assert now == stored, f"{path.name}: run scripts/bench.py gallery"

@@ -43,20 +43,6 @@ def test_every_drawn_edge_is_kept(edges):
     assert sweeps.distinct_arcs(edges) == len(arcs | {(b, a) for a, b in arcs}) < 2 * len(made)
 
 
-@pytest.mark.parametrize("graph", [GRAPH, RMat(13, seed=2**40 + 5, edge_factor=1), RMat(1, seed=0)], ids=str)
-def test_the_gpu_makes_the_same_edges(cupy, graph):
-    tails, heads, weights = graph.arcs()
-    starts, ends, made = sweeps._made_on_gpu(cupy, graph)
-    np.testing.assert_array_equal(starts.get(), np.minimum(tails, heads))
-    np.testing.assert_array_equal(ends.get(), np.maximum(tails, heads))
-    np.testing.assert_array_equal(made.get(), weights)
-
-
-def test_another_kind_of_graph_is_refused(cupy):
-    with pytest.raises(ValueError, match=r"rmat.cu makes undirected, scrambled graphs"):
-        sweeps._made_on_gpu(cupy, RMat(4, weights="integers"))
-
-
 def test_segments(edges):
     by_segments = sweeps.sorted_by_segments(np, edges, 50)
     order = [(e // 50, s // 50, s, e) for s, e in zip(by_segments.starts, by_segments.ends, strict=True)]
@@ -111,19 +97,21 @@ def test_without_edges(cupy):
     assert distances.tolist() == [np.inf, 0, np.inf]
 
 
-SMALL_GRAPH = sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_factor=3)))
+@pytest.fixture(scope="module")
+def small_graph():
+    return sweeps.csr_of(np, sweeps.rmat_edges(np, RMat(5, seed=4, edge_factor=3)))
 
 
 @pytest.mark.parametrize("entry", ["dijkstra_serial", "dijkstra_parallel"])
-def test_the_textbook_on_a_gpu(cupy, entry):
-    distances = reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in SMALL_GRAPH], 3, entry)
-    np.testing.assert_array_equal(np.asarray(distances), dijkstra(*SMALL_GRAPH, 3)[0])
+def test_the_textbook_on_a_gpu(cupy, small_graph, entry):
+    distances = reduction.textbook_on_gpu(cupy, [cupy.asarray(x) for x in small_graph], 3, entry)
+    np.testing.assert_array_equal(np.asarray(distances), dijkstra(*small_graph, 3)[0])
 
 
 @pytest.mark.parametrize("by_butterfly", [False, True])
-def test_the_textbook_on_a_cpu(by_butterfly):
-    distances = reduction.textbook_on_cpu(SMALL_GRAPH, 3, by_butterfly)
-    np.testing.assert_array_equal(distances, dijkstra(*SMALL_GRAPH, 3)[0])
+def test_the_textbook_on_a_cpu(small_graph, by_butterfly):
+    distances = reduction.textbook_on_cpu(small_graph, 3, by_butterfly)
+    np.testing.assert_array_equal(distances, dijkstra(*small_graph, 3)[0])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def kept(tmp_path):
 
 def test_a_record_is_in_the_file_at_once(tmp_path, bench):
     for count in 1, 2:
-        bench.record(f"case {count}", [0.5], relaxations=count, verified="not")
+        bench.record(f"case {count}", [0.5], work=(count, "relaxations"), verified="not")
         assert [record["case"] for record in kept(tmp_path)] == ["case 1", "case 2"][:count]
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 

@@ -11,7 +11,7 @@ from pipelines.generators import RMat
 
 
 @pytest.mark.parametrize("segment", [None, 50])
-def test_a_row_of_each_dtype(segment, capsys):
+def test_a_row_of_each_dtype(segment):
     bench = Bench("sssp-table", np, 2)
     given = {
         "scales": [8],
@@ -21,12 +21,9 @@ def test_a_row_of_each_dtype(segment, capsys):
         "segment": segment,
         "scipy_up_to": 8,
     }
-    table = sssp_table.run(bench, argparse.Namespace(**given))
+    sssp_table.run(bench, argparse.Namespace(**given))
     ways = ["plain", "segment sort", sssp_table.OURS, sssp_table.HEAP, sssp_table.SCIPY]
     assert [(r["way"], r["dtype"]) for r in bench.records] == [(way, d) for d in given["dtypes"] for way in ways]
-    header, rule, *rows = [line for line in table.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
-    assert len(rows) == 2
     by_segments = bench.records[1]
     tails, heads, _ = RMat(8, seed=sssp_table.SEED).arcs()
     pairs = {frozenset(pair) for pair in zip(tails.tolist(), heads.tolist(), strict=True) if pair[0] != pair[1]}

@@ -90,7 +90,7 @@ def test_join_by_scheduler_file_waits_for_the_cluster_and_leaves_it_running(tmp_
 
 def test_settings_that_cost_time_are_warned_of_where_others_use_the_cluster(monkeypatch):
     monkeypatch.setattr(borrowed, "LEAVING_SECONDS", 0)
-    with in_force({}), dask.config.set({"distributed.scheduler.worker-saturation": 1.1}):
+    with in_force({}, processes=True), dask.config.set({"distributed.scheduler.worker-saturation": 1.1}):
         with listening(threads_per_worker=1) as cluster, Client(cluster, set_as_default=False) as other:
             cluster.scheduler.no_workers_timeout = None
             Client._instances.discard(other)  # as if another process had opened it
@@ -100,7 +100,7 @@ def test_settings_that_cost_time_are_warned_of_where_others_use_the_cluster(monk
 
 
 def test_a_cluster_with_the_settings_of_tilepath_is_not_changed():
-    with in_force({}), listening(threads_per_worker=1) as cluster, warnings.catch_warnings():
+    with in_force({}, processes=True), listening(threads_per_worker=1) as cluster, warnings.catch_warnings():
         warnings.simplefilter("error")
         with join(address=cluster):
             assert borrowed.NAME not in cluster.scheduler.plugins

@@ -4,12 +4,15 @@ import asyncio
 import math
 import multiprocessing
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import dask
 import pytest
@@ -80,6 +83,12 @@ class TestInProcess:
         with start("cpu") as client:
             assert client.run_on_scheduler(in_scheduler) == SCHEDULER
 
+    def test_a_worker_is_not_lost_when_the_process_was_suspended(self):
+        with start("cpu") as client:
+            scheduler = client.cluster.scheduler
+            assert scheduler.worker_ttl is None
+            assert "worker-ttl" not in scheduler.periodic_callbacks
+
     def test_the_configuration_of_this_process_is_left_alone(self):
         before = dask.config.get("distributed")
         with start("cpu"):
@@ -142,9 +151,13 @@ class TestInProcess:
 
 class TestProcesses:
     def test_settings_hold_also_after_a_worker_was_killed(self, monkeypatch):
+        """It comes back however long this takes: Dask would give it up after its `lost-worker-timeout`."""
         monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-        with start("cpu", workers=2, processes=True, memory_limit="8 GiB") as client:
+        monkeypatch.setattr(local, "CPU_COUNT", 6)
+        impatient = dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"})
+        with impatient, start("cpu", workers=2, processes=True, memory_limit="8 GiB") as client:
             assert client.run_on_scheduler(in_scheduler) == SCHEDULER
+            assert client.cluster.scheduler.worker_ttl == 20
             first = client.run(in_worker)
             pids = {worker["pid"] for worker in first.values()}
             assert len(pids) == 2
@@ -152,8 +165,9 @@ class TestProcesses:
             victim = min(pids)
             os.kill(victim, signal.SIGKILL)
             second = _workers_without(client, victim)
+            assert len(second) == len(client.cluster.workers) == 2
             for worker in [*first.values(), *second.values()]:
-                assert worker["numba"] == str(max(1, CPU_COUNT // 2))
+                assert worker["numba"] == "3"
                 assert worker["threads"] == 1
                 assert worker["data"] is dict  # though a memory limit is set
                 assert worker["limit"] == 8 * 2**30
@@ -164,19 +178,7 @@ class TestProcesses:
             _until(lambda: "NUMBA_NUM_THREADS" not in os.environ)
         assert children() == []
 
-    def test_a_lost_worker_comes_back_however_long_it_takes(self):
-        with dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
-            with start("cpu", workers=2, processes=True) as client:
-                victim = min(worker["pid"] for worker in client.run(in_worker).values())
-                os.kill(victim, signal.SIGKILL)
-                assert len(_workers_without(client, victim)) == 2
-        assert children() == []
-
-    def test_one_worker_gets_all_cores_and_the_environment_wins(self, monkeypatch):
-        monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-        with start("cpu", processes=True) as client:
-            (worker,) = client.run(in_worker).values()
-        assert worker["numba"] == str(CPU_COUNT)
+    def test_the_environment_wins(self, monkeypatch):
         monkeypatch.setenv("NUMBA_NUM_THREADS", "7")
         with start("cpu", processes=True) as client:
             (worker,) = client.run(in_worker).values()
@@ -204,18 +206,21 @@ class TestProcesses:
         assert children() == []
 
     @pytest.mark.parametrize(
-        ("device", "block"),
-        [("cpu", "{}"), ("gpu", "with open(__file__):\n    {}"), ("cpu", "for _ in range(1):\n    {}")],
+        ("device", "block"), [("gpu", "with open(__file__):\n    {}"), ("cpu", "for _ in range(1):\n    {}")]
     )
-    def test_an_unguarded_script_is_told_to_guard_itself(self, tmp_path, device, block):
-        """Before a process is started; where there are GPUs too, which are played here."""
-        call = block.format(f"start('{device}', processes=True)")
+    def test_an_unguarded_script_starts_no_process(self, tmp_path, monkeypatch, device, block):
+        """Where there are GPUs too, which are played here."""
+        monkeypatch.setattr(gpus, "visible", lambda: ["0"])
+        monkeypatch.setattr(gpus, "missing", lambda: None)
         script = tmp_path / "unguarded.py"
-        script.write_text(
-            "from clusters import gpus, start\n"
-            "gpus.visible, gpus.missing = lambda: ['0'], lambda: None\n"
-            f"{call}\nprint('started')\n"
-        )
+        script.write_text("from clusters import start\n" + block.format(f"start('{device}', processes=True)"))
+        with pytest.raises(ClusterError, match="must call start"):
+            runpy.run_path(str(script), run_name="__main__")
+        assert children() == []
+
+    def test_an_unguarded_script_is_told_to_guard_itself(self, tmp_path):
+        script = tmp_path / "unguarded.py"
+        script.write_text("from clusters import start\nstart('cpu', processes=True)\nprint('started')\n")
         run = subprocess.run(
             [sys.executable, script], env=_environment(), capture_output=True, text=True, timeout=60, check=False
         )
@@ -235,7 +240,7 @@ class TestProcesses:
             "__name__ == '__main__' and refuse_unguarded(processes=True)\n"
             "with open(__file__):\n    if __name__ == '__main__':\n        refuse_unguarded(processes=True)\n"
         )
-        subprocess.run([sys.executable, script], env=_environment(), timeout=60, check=True)
+        runpy.run_path(str(script), run_name="__main__")
 
     def test_a_guarded_script_ends_with_its_workers(self, tmp_path):
         script = tmp_path / "guarded.py"
@@ -252,11 +257,14 @@ class TestProcesses:
 
     def test_ctrl_c_does_not_reach_worker_processes(self):
         """A terminal sends it to all processes; who dies of it says so in a traceback."""
-        with start("cpu", workers=2, processes=True) as client:
-            for worker in client.run(in_worker).values():
-                os.kill(worker["pid"], signal.SIGINT)
+        with start("cpu", processes=True) as client:
+            (child,) = children()
+            threads = [path.read_text() for path in Path(f"/proc/{child.pid}/task").glob("*/status")]
+            blocked = [int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) for status in threads]
+            assert all(mask >> signal.SIGINT - 1 & 1 for mask in blocked)
+            os.kill(child.pid, signal.SIGINT)
             time.sleep(0.5)
-            assert sorted(w["pid"] for w in client.run(in_worker).values()) == sorted(c.pid for c in children())
+            assert [worker["pid"] for worker in client.run(in_worker).values()] == [child.pid]
 
     @pytest.mark.parametrize("processes", [False, True])
     def test_an_interrupted_block_does_not_wait_for_its_tasks(self, processes):
@@ -314,8 +322,8 @@ class TestProcesses:
     def test_a_worker_process_that_is_killed_while_it_starts_is_started_again(self):
         killed = threading.Thread(target=_kill_children, args=[1])
         killed.start()
-        with start("cpu", workers=2, processes=True) as client:
-            assert len(client.run(in_worker)) == 2
+        with start("cpu", processes=True) as client:
+            assert len(client.run(in_worker)) == 1
         killed.join()
 
     def test_a_worker_process_that_is_killed_whenever_it_starts_is_given_up(self):

@@ -20,7 +20,8 @@ def programs_and_architectures():
 
     Every sixth of the files whose text depends on the architecture is by default compiled for another one, too.
     """
-    dependent = list(dict.fromkeys(program.file for program in PROGRAMS if "__CUDA_ARCH__" in program.source()))
+    of_files = {program.file: program for program in PROGRAMS}  # programs of a file differ in macros alone
+    dependent = [file for file, program in of_files.items() if "__CUDA_ARCH__" in program.source()]
     others = dict(zip(dependent[1::6], itertools.cycle(ARCHITECTURES[1:])))
     for program in PROGRAMS:
         of_file = [other for other in PROGRAMS if other.file == program.file]

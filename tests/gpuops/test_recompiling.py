@@ -40,7 +40,7 @@ def test_a_constant_of_another_module_changes(tmp_path, monkeypatch):
         """What `outer(1)` returns in a new process, and whether its compiled code came from the disk."""
         (tmp_path / "gpuops" / "deeper.py").write_text(f"TERM = {term}")
         recompiling._digest.cache_clear()
-        recompiling._text.cache_clear()
+        recompiling._read.cache_clear()
         for name in "deeper", "base", "user":
             spec = importlib.util.spec_from_file_location(f"gpuops.{name}", tmp_path / "gpuops" / f"{name}.py")
             module = importlib.util.module_from_spec(spec)

@@ -86,6 +86,10 @@ def test_mistakes_are_one_line_with_the_cure(tilepath, tmp_path):
     tilepath("import", "square.gr", "g.zarr")
     assert "--overwrite" in tilepath("import", "square.gr", "g.zarr", code=1)
     assert "no vertex '9'" in tilepath("apsp", "g.zarr", "d.zarr", "--source", "9", code=1)
+    twice = tilepath("od", "g.zarr", "t.csv", "--within=5", "--also=length", "--also=toll", "--within=9", code=2)
+    assert "Error: --within: give this option once; it is here 2 times" in twice
+    both = tilepath("import", "square.gr", "h.zarr", "--overwrite", "--overwrite", "--directed", "--undirected", code=2)
+    assert "Error: --undirected and --directed: give this option once" in both
     (tmp_path / "cycle.gr").write_text("p sp 2 2\na 1 2 5\na 2 1 -6\n")
     tilepath("import", "cycle.gr", "c.zarr")
     assert "1 -> 2 -> 1 weighs -1" in tilepath("apsp", "c.zarr", "d.zarr", "--device", "cpu", code=1)

@@ -10,8 +10,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
-from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE, chosen_weight
 
 VERTICES = (
     "Name a vertex by its label, or by its position in the store as '#17' (in quotes, since # begins a comment in a "
@@ -92,7 +91,7 @@ def path(
     in_full = []
     for vertices, distance in paths:
         names = opened.names(vertices)
-        ends = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.weight_unit}
+        ends = {"source": names[0], "target": names[-1], "distance": distance, "unit": opened.unit}
         in_full.append({**ends, "arcs": len(names) - 1, "path": names})
         if not as_json:
             length = f"{number(distance)}{_unit(opened)}"
@@ -289,7 +288,7 @@ def _measures_in_full(found: Any, graph: Any, component: Any) -> dict[str, Any]:
         "radius": _or_null(found.radius),
         "mean_distance": _or_null(found.mean_distance),
         "unreachable_pairs": found.unreachable_pairs,
-        "unit": graph.weight_unit,
+        "unit": graph.unit,
         "weak_components": int(component.max(initial=-1)) + 1,
         "components": [  # isolated vertices are not listed: there may be millions
             {"vertices": each.vertices, "diameter": each.diameter, "radius": _or_null(each.radius)}
@@ -304,7 +303,4 @@ def _or_null(value: float) -> float | None:
 
 
 def _unit(graph: Any) -> str:
-    from pipelines.stores.units import shown_unit
-
-    unit = shown_unit(graph.weight_unit, graph.weight_name)
-    return f" {unit}" if unit else ""
+    return f" {graph.unit}" if graph.unit else ""

@@ -8,8 +8,7 @@ import click
 
 from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
-from tilepath.cli.shared_options import OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import OVERWRITE, chosen_weight
 
 
 @page(example="tilepath betweenness roads.zarr betweenness.csv")
@@ -75,5 +74,5 @@ def flows(graph: str, demand: str, out: str, open_client: OpenClient, **options:
     check_output(out, options["overwrite"], demand)
     with open_client() as client:
         found = link_flows(client, opened, demand, out, progress=True, **options)
-    cost, unit = number(float(found.schema.metadata[b"cost"])), f" {opened.weight_unit}" if opened.weight_unit else ""
+    cost, unit = number(float(found.schema.metadata[b"cost"])), f" {opened.unit}" if opened.unit else ""
     click.echo(f"{out}: flows of {counted(found.num_rows, 'arc')}; amounts times distances add up to {cost}{unit}")

@@ -36,21 +36,9 @@ OPTIONS = (
     DEVICE,
     _option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for."),
     _option("--processes", is_flag=True, help="Start CPU workers as separate processes."),
-    _option(
-        "--protocol",
-        type=click.Choice(["tcp", "ucx"]),
-        help="How workers communicate; ucx uses NVLink.",
-    ),
-    _option(
-        "--scheduler-file",
-        type=click.Path(),
-        help="Join the cluster of a batch job by its scheduler file.",
-    ),
-    _option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Join the running cluster at ADDRESS, such as `tcp://host:8786`.",
-    ),
+    _option("--protocol", type=click.Choice(["tcp", "ucx"]), help="How workers communicate; ucx uses NVLink."),
+    _option("--scheduler-file", type=click.Path(), help="Join the cluster of a batch job by its scheduler file."),
+    _option("--scheduler", metavar="ADDRESS", help="Join the running cluster at ADDRESS, such as `tcp://host:8786`."),
     _option(
         "--timeout",
         type=NUMBER,
@@ -163,7 +151,7 @@ def _is_cold() -> bool:
     return is_cold()
 
 
-def _with_dashboard(client: Any, told: bool) -> Any:
-    if told:
+def _with_dashboard(client: Any, shown: bool) -> Any:
+    if shown:
         click.echo(f"Dashboard: {client.dashboard_link}", err=True)
     return client

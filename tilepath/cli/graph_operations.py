@@ -182,11 +182,11 @@ def tree(store: str, out: str, overwrite: bool, device: str) -> None:
     table (.csv, .tsv, .parquet) has a row for each vertex: vertex, parent, root.
     """
     from pipelines.analysis.derived_graphs import write_forest, write_forest_table
-    from pipelines.files.tables import DELIMITERS, PARQUET
+    from pipelines.files.tables import is_table
     from pipelines.stores.graph import open_graph
     from pipelines.stores.schema import counted
 
-    if out.lower().endswith((*DELIMITERS, *PARQUET)):
+    if is_table(out):
         count = write_forest_table(open_graph(store), out, device=device, overwrite=overwrite)
         click.echo(f"{out}: parents of {counted(count, 'vertex', 'vertices')}")
     else:

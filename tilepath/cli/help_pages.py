@@ -20,18 +20,32 @@ class ClusterOption(click.Option):
 
 
 class Page(click.Command):
-    """A command that refuses empty paths, and whose help page has a section of cluster options, and an example."""
+    """A command whose help page has a section of cluster options, and an example.
+
+    It refuses empty paths, and an option that is given twice, of which Click would ignore the first.
+    """
 
     def __init__(self, *arguments: Any, example: str = "", **options: Any):
         super().__init__(*arguments, **options)
         self.example = example
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, protected(args))
+        args = protected(args)
+        left = super().parse_args(ctx, list(args))
+        self._refuse_repeated(self.make_parser(ctx).parse_args(args)[2], ctx)
         for param in self.params:
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") == "":
                 raise click.BadParameter("the name is empty; give the name of a file or a store", ctx, param)
         return left
+
+    @staticmethod
+    def _refuse_repeated(order: list[click.Parameter], ctx: click.Context) -> None:
+        """Raise UsageError for an option in `order` twice; a plain flag, such as --overwrite, may be repeated."""
+        for param in order:
+            flag = isinstance(param, click.Option) and param.is_flag and not param.secondary_opts
+            if isinstance(param, click.Option) and not (flag or param.multiple) and order.count(param) > 1:
+                names = " and ".join([*param.opts, *param.secondary_opts])
+                raise click.UsageError(f"{names}: give this option once; it is here {order.count(param)} times", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], "Where to compute": []}

@@ -10,8 +10,7 @@ from tilepath.cli.cluster import OpenClient, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 from tilepath.cli.paths import DTYPE
 from tilepath.cli.quantities import BYTES
-from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS, chosen_weight
 
 
 @page(example="tilepath hierarchy roads.zarr roads.hierarchy.zarr --verify")

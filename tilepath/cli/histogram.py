@@ -6,8 +6,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, chosen_weight, point_options
 
 
 @page(example="tilepath histogram roads.zarr lengths.csv --width 5 --unit min")
@@ -60,7 +59,7 @@ def histogram(
     refuse_inputs(out, [path for path in (origins, destinations) if path])
     check_output(out, overwrite)
     network = open_network(store, graph, crs)
-    value = measured(network.graph.weight_unit, unit)
+    value = measured(network.graph.unit, unit)
     given = given_or_everywhere(network, origins, destinations, snap_limit, every_destination=True)
     for warning in given.warnings:
         say(warning, err=True)

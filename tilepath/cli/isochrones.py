@@ -11,8 +11,7 @@ from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
 from tilepath.cli.places import PLACES, place_in
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import BACKGROUND, CRS, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import BACKGROUND, CRS, GRAPH, OVERWRITE, SNAP_LIMIT, TITLE, chosen_weight
 
 SAID = 3  # up to this many places, the command says how far each place was moved
 
@@ -49,9 +48,7 @@ SAID = 3  # up to this many places, the command says how far each place was move
 @click.option(
     "--concavity",
     type=NUMBER,
-    default=0.3,
-    show_default=True,
-    help="The shape of concave hulls, from 0 (closest to the streets) to 1 (convex).",
+    help="The shape of concave hulls, from 0 (closest to the streets) to 1 (convex); by default 0.3.",
 )
 @click.option(
     "--width",
@@ -91,7 +88,7 @@ def isochrones(
     from pipelines.stores.schema import counted
 
     check_kind(options["kind"], options["concavity"], options["width"])
-    check_isochrones(out, options["kind"], options["overwrite"])
+    check_isochrones(out, *(options[name] for name in ("kind", "overwrite", "title", "background")))
     if bool(sources) == (from_file is not None):
         raise click.UsageError("name the sources, either with --from or with --from-file")
     given = from_file if from_file is not None else _sources(network, graph, crs, sources)

@@ -12,8 +12,7 @@ from pipelines.workers.progress import with_prefix
 from tilepath.cli.cluster import OpenClient, is_asked_for, on_cluster, with_dry_run
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, point_options
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, RESUME, SNAP_LIMIT, chosen_weight, point_options
 
 
 @page(example="tilepath od roads.hierarchy.zarr times.parquet --origins homes.csv --destinations schools.csv")
@@ -57,9 +56,7 @@ from tilepath.cli.weights import chosen_weight
     "default, the unit of the network.",
 )
 @click.option(
-    "--paths",
-    is_flag=True,
-    help="Add the vertices along a shortest path, and its length along the lines of the roads.",
+    "--paths", is_flag=True, help="Add the vertices along a shortest path, and its length along the lines of the roads."
 )
 @CRS
 @SNAP_LIMIT
@@ -143,7 +140,7 @@ def od(
         return
     counts = f"{counted(len(begins.vertices), 'origin')}, {counted(len(ends.vertices), 'destination')}"
     counts = counted(len(begins.vertices), "pair") if pairs else counts
-    unit = options["unit"] or given.graph.weight_unit
+    unit = options["unit"] or given.graph.unit
     unit = f", distances in {unit}" if unit else ""
     click.echo(f"{out}: {counts}, {counted(written.rows, 'row')}{unit}; {with_prefix(written.pairs / seconds)} pairs/s")
 

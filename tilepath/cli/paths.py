@@ -11,8 +11,7 @@ from tilepath.cli.cluster import COORDINATION, OpenClient, on_cluster, with_dry_
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import BYTES, NUMBER, SECONDS_OR_NONE
-from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import OVERWRITE, RESUME, VERIFY_ROWS, chosen_weight
 
 DTYPE = "Dtype of the distances; by default int32 for integer weights, else float32."
 LISTED = "A file of further {0}s: one vertex per line, or a table with a column {0} or vertex, or with places."

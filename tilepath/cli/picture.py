@@ -10,8 +10,7 @@ from tilepath.cli.answers import VERTICES
 from tilepath.cli.help_pages import page
 from tilepath.cli.places import PLACES, AtPlaces
 from tilepath.cli.quantities import NUMBER
-from tilepath.cli.shared_options import BACKGROUND, GRAPH, OVERWRITE, TITLE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import BACKGROUND, GRAPH, OVERWRITE, TITLE, chosen_weight
 
 ALWAYS = (
     "seed",

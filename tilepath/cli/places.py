@@ -32,16 +32,11 @@ def protected(arguments: list[str]) -> list[str]:
 
 
 class AtPlaces:
-    """Turns places into vertices of one graph. Other names stay as they are; a text that is also a label is a label.
+    """Turns places into vertices of one graph. Other names stay as they are; a text that is also a label is a label."""
 
-    Parameters
-    ----------
-    graph : Graph
-    snapping : the vertices sorted by place, if this was done already
-    """
-
-    def __init__(self, graph: Any, snapping: Any = None):
-        self.graph, self._snapping = graph, snapping
+    def __init__(self, graph: Any):
+        self.graph = graph
+        self._snapping: Any = None  # the vertices sorted by place, from the first place on
 
     def __call__(self, name: Any, what: str = "place") -> Any:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
@@ -63,14 +58,14 @@ class AtPlaces:
     def in_file(self, file: str, what: str) -> list[int]:
         """Return the vertices that a file names, or the vertices at the places in the file, each vertex once."""
         from pipelines.files.listed_vertices import vertices_in_file
-        from pipelines.files.tables import DELIMITERS, PARQUET, has_column
-        from pipelines.places.points import read_points
+        from pipelines.files.tables import has_column, is_table
+        from pipelines.places.points import points_from
         from pipelines.stores.schema import counted
 
-        table = file.lower().endswith((*DELIMITERS, *PARQUET))
-        if not table or not any(has_column(file, a) and has_column(file, b) for a, b in (("lon", "lat"), ("x", "y"))):
+        axes = ("lon", "lat"), ("x", "y")
+        if not is_table(file) or not any(has_column(file, a) and has_column(file, b) for a, b in axes):
             return vertices_in_file(self.graph, what, file)
-        points = read_points(file, self.graph, what, snapping=self._snapping)
+        points = points_from(file, self.graph, what, snapping=self._snapping)
         found = list(dict.fromkeys(points.vertices.tolist()))
         self._say(points, file, f" to {counted(len(found), 'vertex', 'vertices')}")
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -63,3 +64,20 @@ def point_options(*, pairs: str = "", default: str = "", destinations: str = DES
         return function
 
     return add
+
+
+def chosen_weight(argument: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the option `--weight` to a command; `argument` is the name of its argument that is the path of the graph."""
+
+    def with_option(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def call(*, weight: str | None, **options: Any) -> Any:
+            if weight is not None:
+                options[argument] += f"#{weight}"  # as `pipelines.stores.named_weights` reads it
+            return command(**options)
+
+        shown = "STORE" if argument == "network" else argument.upper()
+        text = f"Use these weights of {shown}, such as length, if it is a graph with several weights."
+        return click.option("--weight", metavar="NAME", help=text)(call)
+
+    return with_option

@@ -67,7 +67,7 @@ def som() -> None:
     show_default="none",
     help="Bring all columns to one scale; pictures show the original scale. A constant column has the factor 1.",
 )
-@click.option("--cofactor", type=NUMBER, default=5.0, show_default=True, help="Divisor of the values before arcsinh.")
+@click.option("--cofactor", type=NUMBER, help="Divisor of the values before the scaling arcsinh; by default 5.")
 @click.option(
     "--dtype", type=click.Choice(["float32", "float64"]), show_default="float32", help="Dtype of the stored values."
 )

@@ -7,8 +7,7 @@ import json
 import click
 
 from tilepath.cli.help_pages import page
-from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import GRAPH, JSON, OVERWRITE, chosen_weight
 
 
 @page(example="tilepath info distances.zarr --verify")
@@ -47,8 +46,7 @@ def verify(store: str, rows: str, graph: str | None) -> None:
     for line in store_info(store, verify=True):
         click.echo(line)
     kind = kind_of(store)
-    reason = without_certificate(kind, kind.progress(store).finished)
-    if reason:
+    if reason := without_certificate(kind) or ("" if kind.progress(store).finished else "the store is unfinished"):
         click.echo(f"no row is proved: {reason}")
         return
     click.echo(describe_certificate(*certify(store, graph, "all" if rows == "all" else int(rows))))

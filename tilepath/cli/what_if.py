@@ -8,8 +8,7 @@ import click
 
 from tilepath.cli.help_pages import page
 from tilepath.cli.messages import say
-from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, point_options
-from tilepath.cli.weights import chosen_weight
+from tilepath.cli.shared_options import CRS, GRAPH, OVERWRITE, SNAP_LIMIT, chosen_weight, point_options
 
 
 @page("what-if", example="tilepath what-if roads.hierarchy.zarr longer.csv --closed bridges.csv --origins homes.csv")
@@ -102,7 +101,7 @@ def what_if(
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
     network = open_network(store, graph, crs)
-    value = measured(network.graph.weight_unit, unit)
+    value = measured(network.graph.unit, unit)
     if each:
         assert closed is not None
         groups = None if together is None else groups_in(closed, together)

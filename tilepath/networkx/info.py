@@ -9,11 +9,7 @@ NAME = "tilepath"
 # NetworkX, conversion included. None: the conversion takes longer than NetworkX's own search, so a call is faster only
 # if the graph was converted before. benchmarks/suites/networkx.py measures the numbers.
 FUNCTIONS: dict[str, dict[str, int | None]] = {
-    "dense": {
-        "floyd_warshall": 20,
-        "floyd_warshall_numpy": 50,
-        "floyd_warshall_predecessor_and_distance": 20,
-    },
+    "dense": {"floyd_warshall": 20, "floyd_warshall_numpy": 50, "floyd_warshall_predecessor_and_distance": 20},
     "dijkstra": {
         "all_pairs_dijkstra": 100,
         "all_pairs_dijkstra_path": 100,
@@ -42,10 +38,7 @@ FUNCTIONS: dict[str, dict[str, int | None]] = {
         "single_source_bellman_ford_path": None,
         "single_source_bellman_ford_path_length": None,
     },
-    "betweenness": {
-        "betweenness_centrality": 20,
-        "edge_betweenness_centrality": 20,
-    },
+    "betweenness": {"betweenness_centrality": 20, "edge_betweenness_centrality": 20},
     "measures": {
         "barycenter": 150,
         "center": 150,

@@ -77,7 +77,7 @@ class Slab:
         start, stop = self.window
         for at, rows in parts(slice(start, stop), self.windows.chunk):
             self.lane.store(
-                self.matrix.columns(self.columns), start + at, self.rows[at : at + count(rows)], done, beside=True
+                self.matrix.columns(self.columns), start + at, self.rows[at : at + count(rows)], done, second=True
             )
 
     def keep_for(self, window: tuple[int, int], start: int, band: Any) -> None:

@@ -35,7 +35,7 @@ from pipelines.formats.graphs.layers import has_geometries, read_layers
 from pipelines.formats.graphs.matrix_market import read_matrix_market
 from pipelines.formats.graphs.osm import SUFFIXES, read_osm
 from pipelines.formats.graphs.parquet import read_parquet
-from pipelines.formats.graphs.positions import frame_positions, is_table, read_positions, table_positions
+from pipelines.formats.graphs.positions import frame_positions, is_table_of_nodes, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
 from pipelines.formats.graphs.weight_units import contradiction, is_speed
@@ -204,7 +204,7 @@ def import_graph(
         reader = read_layers
     if reader is read_layers:
         options["crs"] = crs
-    if labels is None and reader in (read_parquet, read_data_frame) and is_table(coordinates):
+    if labels is None and reader in (read_parquet, read_data_frame) and is_table_of_nodes(coordinates):
         options["labels"] = True
     options = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(reader).parameters
@@ -383,7 +383,7 @@ def _positions(coordinates: Any, remarks: list[str], n: int, labels: Iterable[st
     source = "coordinates"
     if hasattr(coordinates, "iloc"):
         coordinates = frame_positions(coordinates)
-    elif is_table(coordinates):
+    elif is_table_of_nodes(coordinates):
         source, coordinates = os.fspath(coordinates), table_positions(coordinates)
     if isinstance(coordinates, str | os.PathLike):
         return read_positions(coordinates, n)

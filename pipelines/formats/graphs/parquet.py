@@ -36,12 +36,8 @@ def read_parquet(
 
     Parameters
     ----------
-    columns : names or positions from 0 of tail, head and optionally weight (`choose_columns`)
-    weight : column of weights, if `columns` has only tail and head
-    base : number of the first vertex; default 0
-    vertices : number of vertices if vertices are numbers; default: implied by the largest number
+    columns, weight, base, vertices, directed : as for `pipelines.formats.graphs.edge_list.read_edge_list`
     labels : True if vertices are names; default: True unless tails and heads are integers
-    directed : False: each row is an undirected edge
     """
     name = os.fspath(source)
     try:

@@ -19,14 +19,15 @@ INDEX = "__index_level_0__"  # the stored index of a data frame
 IDS = ("osmid", "id", "node", "name", "label", INDEX)
 AXES = (("x", "y"), ("lon", "lat"))
 KNOWN = (*IDS, *AXES[0], *AXES[1])
-TABLES = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
-def is_table(source: object) -> bool:
+def is_table_of_nodes(source: object) -> bool:
     """Return True if `source` is the path of a table of nodes, or a data frame of pandas."""
-    if hasattr(source, "iloc"):
-        return True
-    return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith(TABLES)
+    if not isinstance(source, str | os.PathLike):
+        return hasattr(source, "iloc")
+    from pipelines.files.tables import is_table  # imports Arrow, which most formats do without
+
+    return is_table(source)
 
 
 def read_positions(source: str | os.PathLike[str], n: int) -> np.ndarray:

@@ -43,10 +43,7 @@ def read_pairs(
 
     Parameters
     ----------
-    base : number of the first vertex; default 0
-    vertices : number of vertices if vertices are numbers; default: implied by the largest number
-    labels : True if vertices are names; default: True unless both ends of the first arc are whole numbers
-    directed : False: each entry is an undirected edge
+    base, vertices, labels, directed : as for `pipelines.formats.graphs.edge_list.read_edge_list`
     """
 
     def entries() -> Iterator[Entry]:

@@ -64,7 +64,7 @@ def import_samples(
     dtype: Any = None,
     missing: bool = False,
     scaling: str | None = None,
-    cofactor: float = 5.0,
+    cofactor: float | None = None,
     transforms: Mapping[str, str] | None = None,
     like: Samples | Codebook | str | os.PathLike[str] | None = None,
     piece_bytes: int = PIECE_BYTES,
@@ -142,6 +142,7 @@ def import_samples(
         given = {
             "columns": columns,
             "scaling": scaling,
+            "cofactor": cofactor,
             "dtype": dtype,
             "transforms": transforms,
             "compensate": compensate,

@@ -22,7 +22,7 @@ from gpuops import (
 )
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import buckets_numba, profile_numba, search_numba, sssp_numba, tree_numba, wheel_numba
+from gpuops.sssp import buckets_numba, profile_numba, pulls_numba, search_numba, sssp_numba, tree_numba, wheel_numba
 from pipelines.generators import Grid, RMat, csr
 
 DTYPES = ["float32", "float64", "int32"]
@@ -494,7 +494,7 @@ def skewed(dtype, seed=3, scale=9):
 def pulled_early(monkeypatch):
     """Pulls begin as soon as there is something to pull, and go on until the end; many vertices are let go."""
     for name, value in {"_MANY": 0, "_PULL": 1 / 64, "_LET_GO": 1 / 64, "_FEW": 1 / 2000, "_NEAREST": 1}.items():
-        monkeypatch.setattr(search_numba, name, value)
+        monkeypatch.setattr(pulls_numba if name == "_FEW" else search_numba, name, value)
 
 
 @dtypes
@@ -508,8 +508,8 @@ def test_negative_weights_are_hardly_read(dtype):
     assert reduced.min() >= 0
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
-    changed, passes = search_numba.pull(
-        graph, search_numba.pull_rows, search.distances, search.floor, search.last, search.late
+    changed, passes = pulls_numba.pull(
+        graph, pulls_numba.pull_rows, search.distances, search.floor, search.last, search.late
     )
     assert passes < 8
     search.go_on_from(changed, passes)
@@ -535,8 +535,8 @@ def test_distances_that_rounding_brings_back_behind_the_window(pulled_early, mon
     late = []
 
     def pull(*arguments):
-        changed, passes = search_numba.pull(*arguments)
-        late.append(np.count_nonzero(changed == search_numba._LATE))
+        changed, passes = pulls_numba.pull(*arguments)
+        late.append(np.count_nonzero(changed == pulls_numba.LATE))
         return changed, passes
 
     monkeypatch.setattr(sssp_numba, "pull", pull)
@@ -807,7 +807,7 @@ def test_skewed_graphs_are_pulled_and_hardly_read():
     search, pulls = search_on_cpu(graph, int(graph.order[9]))
     assert pulls
     assert search.touched < 0.1 * graph.m
-    changed, passes = search_numba.pull(graph, search_numba.pull_rows, search.distances, search.floor, search.last)
+    changed, passes = pulls_numba.pull(graph, pulls_numba.pull_rows, search.distances, search.floor, search.last)
     assert passes < 6
     search.go_on_from(changed, passes)
     assert not search.push()
@@ -833,7 +833,7 @@ def test_memory_of_a_search_serves_the_next():
         search, pulls = search_on_cpu(graph, source, room=room)
         assert pulls
         distances = search.distances
-        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, pulls_numba.pull_rows, distances, search.floor, search.last))
         search.push()
         np.testing.assert_array_equal(distances[graph.rank], shortest_distances(graph, [source]))
 
@@ -902,7 +902,7 @@ def by_windows(graph, sources, limit=None):
     distances[graph.rank[sources]] = 0
     search = search_numba.Search(graph, distances, None, limit)
     if search.push():
-        search.go_on_from(*search_numba.pull(graph, search_numba.pull_rows, distances, search.floor, search.last))
+        search.go_on_from(*pulls_numba.pull(graph, pulls_numba.pull_rows, distances, search.floor, search.last))
         search.push()
     return distances[graph.rank]
 
@@ -969,21 +969,45 @@ def test_a_one_way_street_leads_on(dtype, source):
     np.testing.assert_array_equal(shortest_distances(graph, [source]), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_threads_find_what_one_thread_finds(dtype, monkeypatch):
+@pytest.fixture
+def four_threads(monkeypatch):
+    """Four threads share every step, however short."""
+    monkeypatch.setattr("gpuops._threads._SERIAL_RELAXATIONS", 1)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
+    with ThreadPoolExecutor(4) as pool:
+        monkeypatch.setattr("gpuops._threads._pool", lambda: pool)
+        yield
+
+
+@dtypes
+def test_threads_find_what_one_thread_finds(dtype, request):
     """Threads that take vertices from each other, on grids with weights of zero and leaves: to the bit."""
     grid = Grid(90, weights="integers", missing=0.8, seed=4)
     indptr, indices, weights = csr(grid)
     graph = laid_out(np, (indptr, indices, (weights * (weights > 100)).astype(dtype)), "undirected")
     sources = range(0, graph.n, 400)
     alone = [shortest_distances(graph, [source]) for source in sources]
-    monkeypatch.setattr("gpuops._threads._SERIAL_RELAXATIONS", 1)
-    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 4)
-    with ThreadPoolExecutor(4) as pool:
-        monkeypatch.setattr("gpuops._threads._pool", lambda: pool)
-        for source, distances in zip(sources, alone, strict=True):
-            np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
-            np.testing.assert_array_equal(distances, by_windows(graph, [source]))
+    request.getfixturevalue("four_threads")
+    for source, distances in zip(sources, alone, strict=True):
+        np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
+        np.testing.assert_array_equal(distances, by_windows(graph, [source]))
+
+
+@dtypes
+@pytest.mark.parametrize("few", [0, 0.9])
+@pytest.mark.parametrize("share", [1, 0.9])
+def test_threads_that_pull_and_push_find_what_windows_find(dtype, few, share, four_threads, monkeypatch):
+    """All is left to the pulls, or most to the pushes after one pass of pulls. A share of the vertices is open."""
+    indptr, heads, weights = csr(RMat(11, seed=2, weights="integers"))
+    weights = (weights / (1 if dtype == "int32" else 7)).astype(dtype)
+    through = np.random.default_rng(1).random(len(indptr) - 1) < share
+    graph = laid_out(np, (indptr, heads, weights), "directed", through)
+    sources = np.flatnonzero(np.diff(indptr) > 9)[::150]
+    expected = [by_windows(graph, [source]) for source in sources]
+    monkeypatch.setattr(search_numba, "_FEW", few)
+    monkeypatch.setattr(search_numba.Search, "go_on_from", None)  # no windows after the pulls
+    for source, distances in zip(sources, expected, strict=True):
+        np.testing.assert_array_equal(shortest_distances(graph, [source]), distances)
 
 
 def test_a_wheel_grows_and_changes_its_width():

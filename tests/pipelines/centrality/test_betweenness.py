@@ -156,6 +156,7 @@ def test_the_plan(graphs, client):
     [
         ({"sample": 0}, "sample is 0; choose 1 to 120 sources"),
         ({"sample": N + 1}, "sample is 121; choose"),
+        ({"seed": 1}, r"seed \(--seed\) chooses the sources of a sample; give its size"),
         ({"edges": True, "endpoints": True}, "edges are no ends of paths; leave out endpoints"),
         ({"out": "table.txt"}, "tables are .csv"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import networkx as nx
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.formats.samples import import_samples
+from pipelines.od_tables.frames import od
 from tilepath.cli import tilepath
 
 DIGITS = "9" * 5000
@@ -113,6 +115,16 @@ def test_line_breaks_of_cr_lf_are_read(tmp_path, monkeypatch):
         monkeypatch.setattr("pipelines.formats.text_file.BLOCK_BYTES", size)
         with pytest.raises(FormatError, match="line 2: a carriage return"):
             import_graph(tmp_path / "x.txt", tmp_path / "s", overwrite=True)
+
+
+def test_pipes_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in ("edges.csv", "a,b,3"), ("origins.csv", "vertex\na"):
+        os.mkfifo(name)
+        with open(os.open(name, os.O_RDWR), "w") as pipe:
+            print(text, file=pipe, flush=True)
+            with pytest.raises(ValueError, match=f"{name}: is a pipe, which cannot be read twice; save it as a file"):
+                _ = import_graph(name, "s") if name == "edges.csv" else od(import_graph([("a", "b", 3)], "s"), name)
 
 
 @pytest.mark.parametrize("number", [DIGITS, "٣", "1_0", "+3", "1e3"])

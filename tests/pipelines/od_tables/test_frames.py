@@ -18,7 +18,7 @@ from pipelines import StoreError, build_hierarchy, generate, od, positions
 from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
 from pipelines.od_tables.write import write_od_table
-from pipelines.places.points import read_points
+from pipelines.places.points import points_from
 from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
@@ -54,8 +54,8 @@ def test_a_frame_has_the_rows_of_the_file(roads, tmp_path, monkeypatch, network,
     for name, frame in ("homes", HOMES), ("schools", SCHOOLS):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     read = [
-        read_points(tmp_path / "homes.parquet", graph, "origin"),
-        read_points(tmp_path / "schools.parquet", graph, "destination", ["seats"]),
+        points_from(tmp_path / "homes.parquet", graph, "origin"),
+        points_from(tmp_path / "schools.parquet", graph, "destination", ["seats"]),
     ]
     opened = graph if network == "graph" else pipelines.open_hierarchy(roads / "hierarchy")
     write_od_table(opened, *read, tmp_path / "od.parquet", **options)
@@ -135,6 +135,17 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
     indptr, heads, weights = graph.rows()
     named = pipelines.write_graph(tmp_path / "g", indptr, heads, weights, weight_unit="s")
     assert od(named, [0, 1]).attrs == {"unit": "s"}
+    # A column of weights without a unit has a name, which is no unit.
+    (tmp_path / "e.csv").write_text("source,target,weight\na,b,3\n")
+    toll = pipelines.import_graph(tmp_path / "e.csv", tmp_path / "e", columns=["source", "target", "weight"])
+    assert od(toll, ["a"]).attrs == {}
+    assert pipelines.shortest_path(toll, "a", "b").unit == ""
+    (tmp_path / "a.csv").write_text("vertex\na\n")
+    for command, says in (
+        (f"od {toll.path} {tmp_path}/t.csv --origins {tmp_path}/a.csv", "1 row; "),
+        (f"path {toll.path} a b --json", '"unit": ""'),
+    ):
+        assert says in CliRunner().invoke(tilepath, command.split()).output
 
 
 def test_points_are_files_of_layers_arrays_and_rows(roads, tmp_path):

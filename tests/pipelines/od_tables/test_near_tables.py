@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipelines import od, positions, write_graph
 from pipelines.od_tables import near
-from pipelines.od_tables.blocks import Distances
+from pipelines.od_tables.blocks import DistancesTo
 from tilepath.cli import tilepath
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*hardly any destination")
@@ -104,7 +104,7 @@ def test_aggregates_of_every_vertex(source, matrix, monkeypatch, how, decay, sea
 def test_searches_end_at_the_limit_and_cost_no_table(source, monkeypatch):
     monkeypatch.setattr(near, "FEW", 0)
     monkeypatch.setattr(near, "REACHED_WORK", 0)
-    monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
+    monkeypatch.setattr(DistancesTo, "__init__", lambda *_: 1 / 0)
     for options in {"within": 5}, {"nearest": 2}, {"within": 9, "reduce": "count"}:
         assert len(od(source, None, positions([3, 9]), **options))
 
@@ -114,7 +114,7 @@ def test_sums_of_every_vertex_take_a_search_from_each_destination(source, matrix
     searched, search = [], near.distances_within
     monkeypatch.setattr(near, "distances_within", lambda *a, **k: searched.append(a[3].tolist()) or search(*a, **k))
     monkeypatch.setattr(near, "FEW", 0)
-    monkeypatch.setattr(Distances, "__init__", lambda *_: 1 / 0)
+    monkeypatch.setattr(DistancesTo, "__init__", lambda *_: 1 / 0)
     found = od(source, None, positions([3, 9, 3]), within=9, reduce="count")
     assert found["count"].tolist() == (matrix[:, [3, 9, 3]] <= 9).sum(1).tolist()
     assert [3, 9] in searched

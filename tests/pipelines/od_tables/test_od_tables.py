@@ -20,14 +20,14 @@ from pyproj import Geod
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
 from pipelines.od_tables import forms, on_workers, plan
-from pipelines.od_tables.blocks import Distances, Reducing, Reduction, parse_reduction
+from pipelines.od_tables.blocks import DistancesTo, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
 from pipelines.od_tables.write import write_od_table
 from pipelines.places import snapping
 from pipelines.places.by_place import EARTH_RADIUS
-from pipelines.places.points import points_from, read_points
+from pipelines.places.points import points_from
 from pipelines.places.snapping import Snapping
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
@@ -120,7 +120,7 @@ def test_places_are_snapped_within_the_largest_strong_component(graph, tmp_path)
     at = coordinates[[3, 55]] + [0.001, 0]
     rows = "".join(f"{name},{lon!r},{lat!r}\n" for name, (lon, lat) in zip("ab", at.tolist(), strict=True))
     (tmp_path / "o.csv").write_text("id,lon,lat\n" + rows)
-    found = read_points(tmp_path / "o.csv", graph, "origin")
+    found = points_from(tmp_path / "o.csv", graph, "origin")
     lon, lat = np.radians(coordinates[:50]).T
 
     def metres(place):
@@ -139,12 +139,12 @@ def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_pa
     assert sorted(component) == list(range(50))
     assert sorted(others) == list(range(50, 60))
     (tmp_path / "o.csv").write_text("lon,lat\n7,48\n12,50\n")
-    found = read_points(tmp_path / "o.csv", graph, "origin")
+    found = points_from(tmp_path / "o.csv", graph, "origin")
     # Nothing is sorted, not even for the destinations.
     monkeypatch.setattr(snapping, "vertices_by_place", lambda *_: 1 / 0)
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
     assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
-    again = read_points(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place(graph)))
+    again = points_from(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place(graph)))
     np.testing.assert_array_equal(again.vertices, found.vertices)
     np.testing.assert_array_equal(again.snapped, found.snapped)
 
@@ -164,17 +164,17 @@ def test_places_are_snapped_by_the_present_coordinates_of_the_graph(client, tmp_
 def test_a_place_too_far_to_measure_is_refused(graph, tmp_path):
     (tmp_path / "o.csv").write_text("x,y\n7,48\n1e200,0\n")
     with pytest.raises(ValueError, match="o.csv, row 2: too far from every vertex to measure"):
-        read_points(tmp_path / "o.csv", graph, "origin")
+        points_from(tmp_path / "o.csv", graph, "origin")
 
 
 def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
     ring, places = np.roll(np.arange(5), -1), np.array([[0, 0], [1, 0], [np.nan, np.nan], [3, 0], [4, 0]])
     graph = write_graph(tmp_path / "g", np.arange(6), ring, np.ones(5, "int32"), coordinates=places)
     (tmp_path / "o.csv").write_text("x,y\n2.2,0\n")
-    assert read_points(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [3]
+    assert points_from(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [3]
     nowhere = write_graph(tmp_path / "n", np.arange(6), ring, np.ones(5, "int32"), coordinates=places * np.nan)
     with pytest.raises(ValueError, match="in its largest strongly connected component; name vertices"):
-        read_points(tmp_path / "o.csv", nowhere, "origin")
+        points_from(tmp_path / "o.csv", nowhere, "origin")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_vertices_without_coordinates_are_not_snapped_to(tmp_path):
 def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
     (tmp_path / "o.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_points(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
+        points_from(tmp_path / "o.csv", graph, "origin", ["jobs"] if "jobs" in text else [])
 
 
 @pytest.mark.parametrize(
@@ -217,15 +217,15 @@ def test_bad_tables_are_named_by_row(graph, tmp_path, text, message):
 )
 def test_headers_as_people_write_them(graph, tmp_path, text):
     (tmp_path / "o.csv").write_text(text.format(*graph.coordinates()[3].tolist()), encoding="utf-8")
-    found = read_points(tmp_path / "o.csv", graph, "origin")
+    found = points_from(tmp_path / "o.csv", graph, "origin")
     assert (found.vertices.tolist(), found.ids.to_pylist()) == ([3], ["007"])
 
 
 def test_the_case_of_a_column_decides_only_between_several(graph, tmp_path):
     (tmp_path / "o.csv").write_text("Origin,origin,VERTEX\nv1,v2,v3\n")
-    assert read_points(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [2]
+    assert points_from(tmp_path / "o.csv", graph, "origin").vertices.tolist() == [2]
     pa.parquet.write_table(pa.table({" Origin ": ["v1"]}), tmp_path / "o.parquet")
-    assert read_points(tmp_path / "o.parquet", graph, "origin").vertices.tolist() == [1]
+    assert points_from(tmp_path / "o.parquet", graph, "origin").vertices.tolist() == [1]
 
 
 def test_the_unit_is_named_and_text_has_metres_to_a_tenth(graph, tmp_path):
@@ -251,7 +251,7 @@ def test_the_unit_is_named_and_text_has_metres_to_a_tenth(graph, tmp_path):
 def test_places_moved_past_a_nearer_vertex_are_counted(graph, tmp_path):
     coordinates = graph.coordinates()[[3, 55]]  # nothing leads to 55
     (tmp_path / "o.csv").write_text("lon,lat\n" + "".join(f"{lon!r},{lat!r}\n" for lon, lat in coordinates.tolist()))
-    warning = read_points(tmp_path / "o.csv", graph, "origin").warning
+    warning = points_from(tmp_path / "o.csv", graph, "origin").warning
     assert "1 place moved past a nearer vertex, which is outside the largest strongly connected" in warning
     assert "the first in row 2" in warning
 
@@ -260,18 +260,18 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     lon, lat = graph.coordinates()[3].tolist()
     table = tmp_path / "o.csv"
     table.write_text(f"lon,lat\n{lon!r},{lat!r}\n{lon!r},{lat + 0.0001!r}\n")
-    assert read_points(table, graph, "origin").warning is None
+    assert points_from(table, graph, "origin").warning is None
     table.write_text(f"lon,lat\n{lon!r},{lat!r}\n-3,40\n30,60\n")
-    found = read_points(table, graph, "origin")
+    found = points_from(table, graph, "origin")
     assert re.search(
         r"o.csv: 2 places are farther than 1,000 m from .*, the worst is row 3, 1,\d{3} km away; snap_limit .--snap",
         found.warning,
     )
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
-        read_points(table, graph, "origin", snap_limit=50_000)
-    read_points(table, graph, "origin", snap_limit=2e6)
+        points_from(table, graph, "origin", snap_limit=50_000)
+    points_from(table, graph, "origin", snap_limit=2e6)
     with pytest.raises(ValueError, match="snap_limit .* is nan; give a distance of 0 or more"):
-        read_points(table, graph, "origin", snap_limit=float("nan"))
+        points_from(table, graph, "origin", snap_limit=float("nan"))
     arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
     said = CliRunner().invoke(tilepath, arguments)
     assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
@@ -281,12 +281,12 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     table.write_text("x,y\n10,50\n-2,50\n")  # without a unit, by the size of the network
     assert re.search(
         r"(1 place is|2 places are) farther than 0\.1\d+ from .*, the worst is row 2, [5-9]\.",
-        read_points(table, graph, "origin").warning,
+        points_from(table, graph, "origin").warning,
     )
     table.write_text("x,y\n10,50\n-80,50\n-90,50\n")
     with pytest.raises(ValueError, match=r"o.csv, row 2: 8\d\.\d+ .* the network is large .13\.9.*; so is 1 other"):
-        read_points(table, graph, "origin")
-    assert "the worst is row 3" in read_points(table, graph, "origin", snap_limit=100).warning
+        points_from(table, graph, "origin")
+    assert "the worst is row 3" in points_from(table, graph, "origin", snap_limit=100).warning
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
     calm.parent.mkdir()
     count = write_od_table(source, *points, calm, **options)
     assert write_od_table(source, *points, calm, **options, resume=True) is None
-    asked, init = [], Distances.__init__
+    asked, init = [], DistancesTo.__init__
 
     def begin(self, *arguments):
         init(self, *arguments)
@@ -422,7 +422,7 @@ def test_what_a_stopped_run_left_is_gone_on_with(source, points, tmp_path, in_bl
             raise RuntimeError("stopped")
         return reached(self, sources)
 
-    monkeypatch.setattr(Distances, "__init__", begin)
+    monkeypatch.setattr(DistancesTo, "__init__", begin)
     monkeypatch.setattr(Near, "_reached", reach)
     with pytest.raises(RuntimeError, match="stopped"):
         write_od_table(source, *points, out, **options)

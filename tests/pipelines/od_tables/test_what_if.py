@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from pipelines import build_hierarchy, changes, criticality, od, open_graph, positions, write_graph
-from pipelines.stores.changed import closed_arcs
+from pipelines.stores.arcs_of_roads import closed_arcs
 from tilepath.cli import tilepath
 
 N = 60

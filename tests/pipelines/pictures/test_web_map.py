@@ -156,10 +156,16 @@ def test_what_cannot_be_a_map_is_refused(tmp_path, monkeypatch):
         picture_graph(plain, tmp_path / "m.html")
     with pytest.raises(ValueError, match="areas lie on a map, but the graph has no coordinates"):
         picture_graph(write_graph(tmp_path / "h", [0, 1, 1], [1]), tmp_path / "m.html", areas=geopandas.GeoDataFrame())
-    run = CliRunner().invoke(
-        tilepath, ["isochrones", plain.path, "m.svg", "--from", "0", "--within", "1", "--kind", "edges"]
-    )
-    assert "m.svg: a map shows areas, not edges; choose another kind (kind, --kind)" in str(run.exception)
+    for out, option, says in (
+        ("m.svg", "--kind=edges", "m.svg: a map shows areas, not edges; choose another kind (kind, --kind)"),
+        ("m.svg", "--background=Bogus", "background (--background) is 'Bogus', but only an .html file loads one"),
+        ("m.gpkg", "--background=Bogus", "background (--background) is 'Bogus', but only an .html file loads one"),
+        ("m.gpkg", "--title=T", "m.gpkg: a layer has no title; leave out title (--title), or write a map (.html,"),
+    ):
+        run = CliRunner().invoke(tilepath, ["isochrones", plain.path, out, "--from", "0", "--within", "1", option])
+        assert says in str(run.exception)
+    with pytest.raises(ValueError, match=r"background \(--background\) is 'Bogus', but only an .html file loads one"):
+        picture_graph(plain, tmp_path / "m.png", background="Bogus")
     lines = [shapely.LineString([(15, 52), (15.1, 52)])]
     placed = import_graph(geopandas.GeoDataFrame(geometry=lines, crs=4326), tmp_path / "placed")
     with pytest.raises(ValueError, match=r"background \(--background\) is 'Bogus', which names no tiles .* or a URL"):

@@ -41,8 +41,8 @@ def times(edges, closed, source):
 
 
 def halves(u, v, weight, edge):
-    """The points on an edge that are half a unit apart."""
-    return [u, *((edge, i) for i in range(1, 2 * weight)), v]
+    """The points on an edge that are half a unit apart; of an edge of weight 0, its ends and its middle."""
+    return [u, *((edge, i) for i in range(1, 2 * weight or 2)), v]
 
 
 graphs = st.tuples(
@@ -64,7 +64,7 @@ def test_pieces_are_the_halves_that_a_walk_reaches(graph):
     for edge, (u, v, weight) in enumerate(edges):
         for turned in (False, True)[: 1 + undirected]:
             arcs.append((v, u, weight) if turned else (u, v, weight))
-        points = halves(u, v, weight, edge) if weight else [u, v]
+        points = halves(u, v, weight, edge)
         for i in range(len(points) - 1):
             step = 0.5 if weight else 0.0
             steps.setdefault(points[i], []).append((points[i + 1], step))
@@ -85,13 +85,14 @@ def test_pieces_are_the_halves_that_a_walk_reaches(graph):
     for arc, first, last, band, begin, end in zip(*pieces, strict=True):
         edge, turned = divmod(arc, 2) if undirected else (arc, 0)
         weight = edges[edge][2]
-        low, high = np.array([first, last]) * max(2 * weight, 1)
+        count = 2 * weight or 2
+        low, high = np.array([first, last]) * count
         assert begin <= end <= limits[band]
         assert band == 0 or begin >= limits[band - 1]
         assert begin == leaving[tails[arc]] + first * weight
         assert end == pytest.approx(leaving[tails[arc]] + last * weight)
         for i in range(round(low), round(high)):
-            place = (edge, 2 * weight - 1 - i if turned and weight else i)
+            place = (edge, count - 1 - i if turned else i)
             found.setdefault(place, []).append(band)
         assert (round(low), round(high)) == pytest.approx((low, high))
     expected = {}
@@ -100,8 +101,7 @@ def test_pieces_are_the_halves_that_a_walk_reaches(graph):
         when += 0.5 if edges[place[0]][2] else 0.0
         if when <= limits[-1]:
             expected[place] = int(np.searchsorted(limits, when))
-    assert {place: min(bands) for place, bands in found.items()} == expected
-    assert all(len(bands) == 1 for place, bands in found.items() if edges[place[0]][2])
+    assert found == {place: [band] for place, band in expected.items()}
 
 
 whole = st.integers(0, 3)
@@ -355,6 +355,7 @@ def test_what_cannot_be_reached(cross, tmp_path):
         ({"within": [None]}, r"within \(--within\) is \[None\]; give numbers"),
         ({"kind": "round"}, r"kind \(--kind\) is 'round'; choose one of concave"),
         ({"concavity": 2}, r"concavity \(--concavity\) is 2"),
+        ({"concavity": 0.3, "kind": "convex"}, r"concavity \(--concavity\) goes with concave hulls, not with convex"),
         ({"width": 0}, r"width \(--width\) is 0"),
         ({"width": 5}, r"width \(--width\) goes with buffers, not with concave"),
         ({"sources": (500.0, 0.0), "snap_limit": 10}, "more than the limit"),

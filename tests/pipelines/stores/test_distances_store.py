@@ -193,6 +193,13 @@ def test_the_graph_is_found_after_both_were_moved_and_a_wrong_one_is_refused(tmp
     assert moved.graph(tmp_path / "elsewhere.zarr").n == 2
     with pytest.raises(StoreError, match="computed from another graph"):
         moved.graph(tmp_path / "g.zarr")
+    changed = moved.graph(tmp_path / "elsewhere.zarr").with_weights(np.full(1, 2.0))
+    run = begin(tmp_path / "c.zarr", changed, stages=1)
+    fill(run, np.zeros((2, 2), "float32"), result=True)
+    run.commit(1)
+    with pytest.raises(StoreError, match="from a graph that was changed in memory, .*; in Python, make the same"):
+        open_distances(tmp_path / "c.zarr").graph()
+    assert open_distances(tmp_path / "c.zarr").graph(changed).digest == changed.digest
 
 
 def test_damage_is_found_and_named(tmp_path, graph):

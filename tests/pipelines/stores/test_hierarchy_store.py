@@ -109,7 +109,7 @@ def test_an_unfinished_store_names_the_command(tiny_stores):
 
 def test_a_dtype_that_is_none_is_found(store):
     path = store / "zarr.json"
-    path.write_text(path.read_text().replace('"dtype": "float64"', '"dtype": "x"', 1))
+    path.write_text(path.read_text().replace('"dtype": "float32"', '"dtype": "x"', 1))
     with pytest.raises(StoreError, match="damaged"):
         open_hierarchy(store)
 
@@ -120,7 +120,7 @@ def test_a_commit_that_is_made_twice_counts_once(tiny_stores, tmp_path, replaces
     finished = open_hierarchy(tiny_stores / "hierarchy").hierarchy
     if replaces:
         shutil.copytree(tiny_stores / "hierarchy", tmp_path / "h")
-    options = {"dtype": np.dtype("float64"), "options": {}, "overwrite": replaces}
+    options = {"dtype": np.dtype("float32"), "options": {}, "overwrite": replaces}
     run = create_hierarchy(tmp_path / "h", open_graph(tiny_stores / "graph"), **options)
     order = finished.structure.order
     for _ in range(2):

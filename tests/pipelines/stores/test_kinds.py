@@ -1,5 +1,7 @@
 """The registry of schemas, and how often stores are opened to be read."""
 
+import pickle
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +36,19 @@ def opened(monkeypatch):
     return names
 
 
+@pytest.fixture
+def reads(monkeypatch):
+    """The names of the arrays that are read, one after the other."""
+    names, read = [], contents.StoredArray.__getitem__
+
+    def note(array, selection):
+        names.append(Path(array._place).name)
+        return read(array, selection)
+
+    monkeypatch.setattr(contents.StoredArray, "__getitem__", note)
+    return names
+
+
 def test_every_schema_and_every_writer_is_registered():
     modules = [import_module(f"pipelines.stores.{name}") for name in MODULES]
     assert sorted(KINDS) == sorted({m.DECLARED.name for m in modules if hasattr(m, "DECLARED")})
@@ -43,30 +58,35 @@ def test_every_schema_and_every_writer_is_registered():
     }
 
 
-def test_labels_are_opened_once_however_many_vertices_are_named(tmp_path, opened):
+def test_labels_are_read_once_however_many_vertices_are_named(tmp_path, opened, reads):
     labels = np.array([f"v{v}" for v in range(40)])
     graph = write_graph(tmp_path / "g", np.arange(41), np.roll(np.arange(40), -1), np.ones(40, int), labels=labels)
-    del opened[:]
+    del opened[:], reads[:]
     assert graph.names([7, 39, 0, 7]) == ["v7", "v39", "v0", "v7"]
     assert (graph.names([]), graph.label(3)) == ([], "v3")
-    assert opened == ["labels"] * 2
-    del opened[:]
+    assert reads == ["labels"] * 2
+    del reads[:]
     error = named_cycle(graph, NegativeCycleError("a cycle", tuple(range(30)), -1.0))
     assert "v0 -> v1 -> " in str(error)
     assert "v19 -> ... -> v0 weighs" in str(error)
-    assert opened == ["labels"]
+    assert reads == ["labels"]
+    assert opened == ["labels"]  # an opened store opens an array once
+    again = pickle.loads(pickle.dumps(graph))
+    assert vars(again).keys() == {each.name for each in fields(graph)}
+    assert again.label(5) == "v5"
+    assert opened == ["labels"] * 2
 
 
 @pytest.mark.parametrize(("workers", "spread"), [("client", "sources"), ("two", "vertices")])
-def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, opened, workers, spread):
+def test_the_mask_is_not_read_again_for_every_row(request, tmp_path, reads, workers, spread):
     tails, heads, weights = np.arange(30), np.roll(np.arange(30), -1), np.ones(30, int)
     weights[3] = -1
     through = np.arange(30) % 7 != 0
     graph = write_graph(tmp_path / "g", np.arange(31), heads, weights, through=through)
-    del opened[:]
+    del reads[:]
     client = request.getfixturevalue(workers)
     single_source_shortest_paths(client, graph, tmp_path / "p", tails.tolist()[:9], spread=spread)
-    assert opened.count("through") <= 1 + {"client": 1, "two": 2}[workers]  # the driver, and every worker
+    assert reads.count("through") <= 1 + {"client": 1, "two": 2}[workers]  # the driver, and every worker
 
 
 @pytest.mark.parametrize("read", [kind_of, partial(export_store, out="x.csv")])

@@ -127,7 +127,8 @@ def test_moments_are_those_of_numpy_for_any_pieces(n, d, seed, block):
 @pytest.mark.parametrize("scaling", ["zscore", "minmax", "arcsinh"])
 def test_scaling_is_recorded_and_undone(tmp_path, scaling):
     rows = np.concatenate([ROWS, [[np.nan, 1.0, np.nan]]])
-    samples = write_samples(tmp_path / "s", rows, scaling=scaling, cofactor=2.0, missing=True)
+    cofactor = 2.0 if scaling == "arcsinh" else None
+    samples = write_samples(tmp_path / "s", rows, scaling=scaling, cofactor=cofactor, missing=True)
     want = {
         "zscore": (rows - np.nanmean(rows, axis=0)) / np.nanstd(rows, axis=0),
         "minmax": (rows - np.nanmin(rows, axis=0)) / np.ptp(rows[:4], axis=0),
@@ -162,7 +163,8 @@ def test_a_caller_may_use_its_arrays_again(tmp_path):
 def test_whole_chunks_are_on_disk_before_the_end(tmp_path, sizes, scaling):
     """Rows do not gather in memory, and none is lost or moved."""
     values, start = np.arange(105.0).reshape(35, 3), 0
-    with new_samples(tmp_path / "s", columns="xyz", chunk_rows=10, scaling=scaling, cofactor=1.0) as writer:
+    cofactor = 1.0 if scaling == "arcsinh" else None
+    with new_samples(tmp_path / "s", columns="xyz", chunk_rows=10, scaling=scaling, cofactor=cofactor) as writer:
         for size in sizes:
             writer.append(values[start : start + size])
             start += size
@@ -238,6 +240,7 @@ def test_a_refused_piece_leaves_nothing_behind(tmp_path):
         ([[1, 2], [3, 4]], {"weights": [0.0, 0.0]}, "all weights are 0"),
         ([[1, 2]], {"scaling": "log"}, "scaling is 'log'; pass one of 'none', 'zscore'"),
         ([[1, 2]], {"scaling": "arcsinh", "cofactor": 0.0}, "the cofactor is 0.0"),
+        ([[1, 2]], {"cofactor": 150}, r"cofactor \(--cofactor\) goes with the scaling arcsinh .*, not with 'none'"),
         ([[1, 2]], {"dtype": "float16"}, "float32 or float64, not float16"),
         ([[1, 2]], {"columns": ["a", "a"]}, "two columns are called 'a'"),
         ([[1, 2]], {"chunk_rows": -1}, "chunk_rows is -1"),

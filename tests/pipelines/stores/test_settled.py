@@ -89,7 +89,7 @@ def tables(out, given):
     graph = open_graph(given / "graph")
     run = HierarchyWriter.resume(out, graph)
     indptr, indices, weights = graph.rows()
-    run.complete(close_hierarchy(run.structure(), indptr, indices, weights.astype("float64")))
+    run.complete(close_hierarchy(run.structure(), indptr, indices, weights.astype("float32")))
 
 
 def last_codebooks(out, given):

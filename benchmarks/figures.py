@@ -1,13 +1,53 @@
-"""One style for all charts: names at the ends of lines instead of a legend, colours for tilepath, greys for others."""
+"""One style for all charts, and their files: names at the ends of lines, colours for tilepath, greys for others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import ROOT
+from gpuops.extras import install
+
+GALLERY = ROOT / "docs" / "gallery"
 OURS = ("#2b6cb0", "#2f855a", "#c05621", "#6b46c1", "#b83280")
 OTHERS = ("#4a5568", "#718096", "#8a7f72", "#1a202c", "#7d8ca3", "#5f6b7a")  # greys, told apart by markers and names
 SIZE = 7.5  # of the names, in points
+
+
+def read_records(result: Path) -> tuple[str, list[dict[str, Any]]]:
+    """Return the device and the records of a file of results."""
+    try:
+        found = json.loads(result.read_text())
+        return found["device"], found["records"]
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{result}: is not a file of results of scripts/bench.py ({error!r})") from error
+
+
+def new_figure() -> tuple[Any, Any]:
+    """Return a figure and its axes."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(f"charts need matplotlib: {install('plot')}") from error
+
+    figure = Figure(figsize=(7.2, 4.8), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def saved(figure: Any, out: Path) -> Path:
+    """Write a figure to an image without a date and random names, so that the same records give the same file."""
+    from matplotlib import rc_context
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.hashsalt": "tilepath"}):
+        figure.savefig(out, metadata={"Date": None} if out.suffix == ".svg" else None)
+    return out
 
 
 def colour_of(way: str, taken: dict[str, str], ours: bool) -> str:
