@@ -47,6 +47,7 @@ def test_the_pictures_of_graphs_are_drawn(tmp_path):
 
 
 OWN = ["flows", "graph-measures", "graph-pictures", "graphs", "map-clustering", "map-python", "maps"]
+OWN += ["euler-circuits", "sequences"]
 
 
 @pytest.mark.parametrize("name", [f"{name}.md" for name in OWN])
@@ -57,7 +58,10 @@ def test_the_commands_and_the_code_of_a_page_run(name, tmp_path, monkeypatch):
 
 LESSONS = [path.relative_to(ROOT) for name in ("coming-from", "tutorials") for path in ROOT.glob(f"docs/{name}/*.md")]
 LESSONS += [Path("docs/index.md"), Path("docs/reference/stores.md"), Path("docs/roads.md"), Path("docs/routes.md")]
-LONG = [pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow) for name in ("closures", "hierarchy", "tables")]
+LONG = [
+    pytest.param(Path(f"docs/{name}.md"), marks=pytest.mark.slow)
+    for name in ("closures", "hierarchy", "tables", "weights")
+]
 
 
 def enter_folder(page, root, monkeypatch):

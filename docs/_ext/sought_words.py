@@ -16,7 +16,6 @@ WORDS = {
     "clusters": {"Five ways to a cluster": ["MPI", "mpirun", "NCCL"]},
     "closures": {
         "Closed roads": ["road closures", "what if"],
-        "Other weights": ["time of day", "rush hour", "change weights", "traffic"],
         "What closes a road": ["close a road"],
     },
     "coming-from/minisom-flowsom": {"Measured": ["MiniSom speed", "FlowSOM speed"]},
@@ -25,6 +24,10 @@ WORDS = {
     "coming-from/osmnx-pandana": {
         "Measured": ["OSMnx speed", "pandana speed"],
         "The network": ["load OSMnx", "load OSMnx graph"],
+    },
+    "euler-circuits": {
+        "Euler circuits": ["Eulerian", "Euler path", "Hierholzer", "postman"],
+        "From a file to a circuit": ["Euler circuit input", "input format of Euler circuits"],
     },
     "gpus": {
         "Several GPUs of one machine": [
@@ -126,6 +129,10 @@ WORDS = {
         ],
         "What 16 GPUs bring": ["16 GPUs"],
     },
+    "weights": {
+        "Change speeds and weights": ["speeds", "traffic", "congestion", "change weights", "update weights"],
+        "A table for each hour": ["time of day", "rush hour", "departure time"],
+    },
     "tables": {
         "Places: origins, destinations, pairs": ["snap", "snapping", "zones", "centroids"],
         "Columns, units and limits": ["units"],
@@ -133,6 +140,7 @@ WORDS = {
             *("travel times", "travel time matrix", "travel time table", "table of travel times"),
             *("OD matrix", "nearest facility", "closest facility", "nearest facilities", "k nearest"),
         ],
+        "A matrix of zones": ["skim", "OMX", "distance matrix", "zone matrix"],
     },
     "tutorials/start": {
         "Ten minutes in Python": ["quickstart", "getting started", "first steps", "concepts"],

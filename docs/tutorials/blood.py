@@ -34,8 +34,9 @@ def main(folder: Path, cells: int = 2500) -> None:
         light = rng.lognormal(np.where(carried[kinds], 8.5, 4), 0.35) + rng.normal(0, 40, (cells, len(MARKERS)))
         scatter = rng.normal(60_000, 8_000, (cells, 1))
         events = np.hstack([scatter, light @ spillover])
+        channels = ["FSC-A", *MARKERS]
         with open(folder / f"{name}.fcs", "wb") as file:
-            flowio.create_fcs(file, events.ravel().tolist(), ["FSC-A", *MARKERS], None, {"spillover": text})
+            flowio.create_fcs(file, events.ravel().tolist(), channels, channels, {"spillover": text})
 
 
 if __name__ == "__main__":
