@@ -381,16 +381,34 @@ def write_samples(
     columns: Sequence[str] | None = None,
     **keywords: Any,
 ) -> Samples:
-    """Write samples held in memory, (N, d), and return the store, opened; `keywords` are passed to `new_samples`.
+    """Write samples held in memory, N samples of d columns, to a samples store.
 
-    `values` is a matrix, masked or not, or a data frame of pandas, polars or pyarrow. A masked or null value is a
-    missing value; a masked or null label means no label. By default, the columns have the names of the data frame, or
-    the names 0 to d - 1. Values of float64, in any byte order, are stored as float64, all others as float32.
+    Parameters
+    ----------
+    path : path of the new store
+    values : matrix (N, d), masked or not, or a data frame of pandas, polars or pyarrow
+        A masked or null value is a missing value: it needs ``missing=True``.
+    weights : N weights of samples, optional
+    labels, ids : N labels and names of samples, optional
+        A masked or null label means no label.
+    columns : d names, by default those of the data frame, else 0 to d - 1
+    keywords
+        `scaling`, `cofactor`, `transforms`, `missing`, `overwrite` and `dtype`, as in `import_samples`. By default,
+        values of float64, in any byte order, are stored as float64, all others as float32.
+
+    Returns
+    -------
+    Samples
+        The opened store.
 
     Examples
     --------
     >>> tilepath.write_samples("few.zarr", np.eye(3)).n
     3
+    >>> labelled = tilepath.write_samples("two.zarr", [[0, 2], [4, 6]], labels=["a", "b"], scaling="zscore")
+    >>> labelled.values()
+    array([[-1., -1.],
+           [ 1.,  1.]], dtype=float32)
     """
     columns, values = columns_of(values) if columns is None else columns, as_matrix(values)
     if values.ndim != 2:
