@@ -114,7 +114,7 @@ def write_cloud(
 ) -> Samples:
     """Generate a cloud and write it to a samples store, `piece_values` values at a time. Returns the store, opened.
 
-    `keywords` are passed to `new_samples`.
+    `keywords` are as for `tilepath.write_samples`.
 
     Examples
     --------
