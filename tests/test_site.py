@@ -258,7 +258,8 @@ def test_a_search_leads_each_sought_word_to_its_section(site, browser):
                     if not found or not found[0].endswith(f"/{page}.html#{make_id(heading)}"):
                         wrong.append((word, found[:3]))
         browser.open(f"{address}/search.html?q=MPI")
-        assert {link.partition("#")[0] for link in browser.value(FOUND)} == {f"{address}/clusters.html"}
+        pages = {link.partition("#")[0] for link in browser.value(FOUND)}
+            assert pages == {f"{address}/clusters.html", f"{address}/limits.html"}  # not words such as "compile"
         browser.open(f"{address}/search.html?q=turn+restrictions")
         browser.value(FOUND)
         assert browser.value('document.querySelector("#search-results li a").innerText') == "Roads > Turns"
