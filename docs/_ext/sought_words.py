@@ -13,7 +13,11 @@ from sphinx.errors import ExtensionError
 
 WORDS = {
     "doors": {"Stores as files": ["DuckDB"]},
-    "clusters": {"Five ways to a cluster": ["MPI", "mpirun", "NCCL"]},
+    "clusters": {
+        "Five ways to a cluster": [
+            *("MPI", "mpirun", "NCCL", "Kubernetes", "SSHCluster", "LocalCUDACluster", "existing Dask client"),
+        ],
+    },
     "closures": {
         "Closed roads": ["road closures", "what if"],
         "What closes a road": ["close a road"],
@@ -32,7 +36,7 @@ WORDS = {
     "gpus": {
         "Several GPUs of one machine": [
             *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
-            *("CUDA_VISIBLE_DEVICES", "choose a GPU"),
+            *("CUDA_VISIBLE_DEVICES", "choose a GPU", "MIG"),
         ],
     },
     "how-fast": {
@@ -47,11 +51,12 @@ WORDS = {
         "Cite": ["BibTeX", "citation"],
         "GPUs and CUDA": ["driver", "compute capability"],
         "Install": ["conda", "pip", "PyPI", "Windows", "macOS"],
+        "The first use": ["first use", "compile", "compilation"],
         "Report a bug": ["bug report", "bug", "issue", "contact"],
         "Versions and compatibility": [
             *("stability", "API stability", "compatibility", "backward compatibility", "backwards compatibility"),
             *("semantic versioning", "semver", "deprecation", "deprecated", "breaking changes"),
-            *("dependencies", "requirements", "Python version", "NumPy version", "first use", "compile"),
+            *("dependencies", "requirements", "Python version", "NumPy version"),
         ],
     },
     "limits": {
@@ -71,9 +76,11 @@ WORDS = {
         ],
         "What tilepath does not have": [
             *("GTFS", "transit", "public transport", "timetable", "street names", "minimum spanning tree", "PageRank"),
-            *("categorical", "column weights", "AMD", "ROCm", "contraction hierarchies", "UMAP"),
+            *("eigenvector centrality", "one-hot", "categorical", "column weights", "AMD", "ROCm"),
+            *("contraction hierarchies", "UMAP"),
         ],
     },
+    "map-clustering": {"Which method for clusters": ["number of clusters", "how many clusters"]},
     "map-python": {
         "Choose parameters by cross-validation": ["GridSearchCV"],
         "Maps in Python": ["sklearn"],
@@ -82,7 +89,7 @@ WORDS = {
     "maps": {
         "Choosing a size": ["map size", "number of units"],
         "How many epochs": ["epochs"],
-        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN"],
+        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN", "arcsinh", "compensation"],
         "Train a map of a table": ["U-matrix"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
         "The same map again": ["random seed", "seed", "random_state"],
@@ -112,6 +119,7 @@ WORDS = {
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
         "OpenStreetMap": [
             *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
+            *("maxspeed", "default speeds"),
         ],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
@@ -121,6 +129,7 @@ WORDS = {
         "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
     },
     "slurm": {
+        "dask-jobqueue": ["PBS", "SGE"],
         "Containers": ["Docker", "Apptainer", "Singularity"],
         "Job arrays": ["job arrays", "job array"],
         "Resume a job": ["slurm resume", "walltime", "wall time", "time limit", "preempted", "preemption"],
@@ -134,7 +143,7 @@ WORDS = {
         "A table for each hour": ["time of day", "rush hour", "departure time"],
     },
     "tables": {
-        "Places: origins, destinations, pairs": ["snap", "snapping", "zones", "centroids"],
+        "Places: origins, destinations, pairs": ["snap", "snapping", "island", "zones", "centroids"],
         "Columns, units and limits": ["units"],
         "From origins to destinations": [
             *("travel times", "travel time matrix", "travel time table", "table of travel times"),
@@ -144,7 +153,7 @@ WORDS = {
     },
     "tutorials/start": {
         "Ten minutes in Python": ["quickstart", "getting started", "first steps", "concepts"],
-        "Which function takes what": ["client", "main guard"],
+        "Which function takes what": ["client", "main guard", "Jupyter", "notebook"],
     },
 }
 

@@ -81,6 +81,6 @@ def test_the_predictions_for_a_cluster_are_those_of_the_planner(column, count, h
     facts = [replace(GPU, address=f"w{i}", host=f"h{i * hosts // count}") for i in range(count)]
     request = Request(job_of(100_000), None, None, 60.0, facts, None)
     arithmetic = in_memory.arithmetic_seconds(make_layout(100_000, count, 4), 4, GPU.rate, hosts == 1)
-    assert arithmetic == about(found["Floyd-Warshall, arithmetic and panels"])
-    assert in_memory.estimate(request).seconds == about(found["Floyd-Warshall, whole run"])
-    assert batched.estimate(request).seconds == about(found["searches, whole run"])
+    assert arithmetic == about(found["Floyd-Warshall on all GPUs, without writing"])
+    assert in_memory.estimate(request).seconds == about(found["Floyd-Warshall"])
+    assert batched.estimate(request).seconds == about(found["searches"])
