@@ -77,7 +77,7 @@ WORDS = {
         "What tilepath does not have": [
             *("GTFS", "transit", "public transport", "timetable", "street names", "minimum spanning tree", "PageRank"),
             *("eigenvector centrality", "one-hot", "categorical", "column weights", "AMD", "ROCm"),
-            *("contraction hierarchies", "UMAP"),
+            *("contraction hierarchies", "UMAP", "TSP", "several stops", "waypoints", "map matching"),
         ],
     },
     "map-clustering": {"Which method for clusters": ["number of clusters", "how many clusters"]},
@@ -90,7 +90,7 @@ WORDS = {
         "Choosing a size": ["map size", "number of units"],
         "How many epochs": ["epochs"],
         "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN", "arcsinh", "compensation"],
-        "Train a map of a table": ["U-matrix"],
+        "Train a map of a table": ["U-matrix", "outlier", "anomaly"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
         "The same map again": ["random seed", "seed", "random_state"],
         "Time, memory and devices": ["out of core training", "larger than memory samples"],
@@ -119,7 +119,7 @@ WORDS = {
         "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
         "OpenStreetMap": [
             *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
-            *("maxspeed", "default speeds"),
+            *("maxspeed", "default speeds", "motorway"),
         ],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
