@@ -259,7 +259,7 @@ def test_a_search_leads_each_sought_word_to_its_section(site, browser):
                         wrong.append((word, found[:3]))
         browser.open(f"{address}/search.html?q=MPI")
         pages = {link.partition("#")[0] for link in browser.value(FOUND)}
-            assert pages == {f"{address}/clusters.html", f"{address}/limits.html"}  # not words such as "compile"
+        assert pages == {f"{address}/clusters.html", f"{address}/limits.html"}  # not words such as "compile"
         browser.open(f"{address}/search.html?q=turn+restrictions")
         browser.value(FOUND)
         assert browser.value('document.querySelector("#search-results li a").innerText') == "Roads > Turns"
