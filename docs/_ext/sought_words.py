@@ -12,6 +12,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS = {
+    "flows": {"Flows and equilibria": ["traffic assignment", "user equilibrium"]},
+    "graph-measures": {"Betweenness": ["betweenness centrality", "centrality"]},
     "doors": {"Stores as files": ["DuckDB"]},
     "clusters": {
         "Five ways to a cluster": [
@@ -63,6 +65,9 @@ WORDS = {
         "Limits and troubleshooting": ["troubleshooting", "problem", "FAQ", "frequently asked questions"],
         "Nothing is printed": ["hangs", "slow start", "heartbeat"],
         "Special cases": [
+            "double precision",
+            "float64",
+            "rounding",
             *(
                 "integer overflow",
                 "overflow",
@@ -75,6 +80,10 @@ WORDS = {
             *("billion edges", "larger than memory graph"),
         ],
         "What tilepath does not have": [
+            "AMD GPU",
+            "Apple GPU",
+            "C++",
+            "CMake",
             *("GTFS", "transit", "public transport", "timetable", "street names", "minimum spanning tree", "PageRank"),
             *("eigenvector centrality", "one-hot", "categorical", "column weights", "AMD", "ROCm"),
             *("contraction hierarchies", "UMAP", "TSP", "several stops", "waypoints", "map matching"),
@@ -89,21 +98,33 @@ WORDS = {
     "maps": {
         "Choosing a size": ["map size", "number of units"],
         "How many epochs": ["epochs"],
-        "Import: scaling, missing values, FCS files, AnnData": ["missing values", "NaN", "arcsinh", "compensation"],
+        "Import: scaling, missing values, FCS files, AnnData": [
+            "arcsinh cofactor",
+            "cofactor",
+            "logicle",
+            "normalization",
+            "missing values",
+            "NaN",
+            "arcsinh",
+            "compensation",
+        ],
         "Train a map of a table": ["U-matrix", "outlier", "anomaly"],
         "Shape of the map: hexagonal, toroidal": ["hexagonal", "toroidal"],
         "The same map again": ["random seed", "seed", "random_state"],
         "Time, memory and devices": ["out of core training", "larger than memory samples"],
+        "Measures: is the map good?": ["topographic error", "quantization error", "map quality"],
     },
     "networkx": {"Functions": ["closeness", "closeness centrality"]},
     "out-of-core": {"Disk": ["disk space", "disk space estimate"]},
-    "reference/stores": {"R and Julia": ["R", "Julia", "read in R", "read zarr in R", "read results in R"]},
+    "reference/stores": {
+        "R and Julia": ["use from R", "R package", "R", "Julia", "read in R", "read zarr in R", "read results in R"]
+    },
     "reliability": {
         "How to check a result": [
             *("trust", "trust results", "trust the results", "correctness", "validate", "validation"),
             *("verify result", "verify results", "verify result correctness", "proof", "prove", "verify", "checksum"),
         ],
-        "Stop and resume": ["resume", "continue", "killed"],
+        "Stop and resume": ["checkpoint restart", "checkpoint", "restart", "crash", "resume", "continue", "killed"],
         "The same bits": [
             "reproducible",
             "reproducibility",
@@ -116,15 +137,26 @@ WORDS = {
     },
     "roads": {
         "Default weights": ["default weight", "choose a weight"],
-        "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
+        "Layers: GeoPackage, GeoJSON and others": ["QGIS", "export QGIS", "GeoDataFrame", "Shapefile"],
         "OpenStreetMap": [
+            "walking cycling",
+            "bike",
+            "bicycle",
+            "pedestrian",
+            "on foot",
             *("walking", "cycling", "driving", "truck", "lorry", "one-way", "one way", "oneway"),
             *("maxspeed", "default speeds", "motorway"),
         ],
         "Turns": ["turn restrictions", "turn penalty", "turn penalties", "turn costs"],
     },
     "routes": {
-        "Routes": ["LineString", "route geometry"],
+        "Routes": [
+            "route between two points",
+            "route from A to B",
+            "path between two points",
+            "LineString",
+            "route geometry",
+        ],
         "Isochrones": ["minutes", "service area", "catchment area"],
         "Toll and length along the fastest path": ["toll", "tolls", "toll length"],
     },

@@ -43,10 +43,24 @@ Search.performTermsSearch = (words, excluded) => {
   return withParts(words, excluded);
 };
 
+// In a query of several words, each word that _ext/sought_words.py lists leads to its section, too.
+const SOUGHT = 12; // its score: below a title, above a text
+const withSoughtWords = (query, found) => {
+  const { indexentries, docnames, titles, filenames } = Search._index;
+  const words = query.toLowerCase().trim().split(/\s+/);
+  const entries = words.length > 1 ? words.flatMap((word) => (Object.hasOwn(indexentries, word) ? indexentries[word] : [])) : [];
+  for (const [file, id, main] of entries) {
+    const [page, anchor] = [docnames[file], `#${id}`];
+    if (!main || page === "glossary" || found.some((result) => result[0] === page && result[2] === anchor)) continue;
+    found.push([page, withSection(page, titles[file], anchor), anchor, null, SOUGHT, filenames[file], "index"]);
+  }
+  return found.sort((one, other) => one[4] - other[4]); // the last one is shown first
+};
+
 // If nothing has all the words, the results for each word; first those of the most words.
 const withAllWords = Search._performSearch;
 Search._performSearch = (query, terms, excluded, marked, names) => {
-  const found = withAllWords(query, terms, excluded, marked, names);
+  const found = withSoughtWords(query, withAllWords(query, terms, excluded, marked, names));
   const stemmer = new Stemmer();
   const words = splitQuery(query.toLowerCase()).filter((word) => terms.has(stemmer.stemWord(word)));
   if (found.length || words.length < 2) return found;
