@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS = {
+    "choose": {"Choose a method and a device": ["GPU memory", "how much memory", "memory"]},
     "flows": {"Flows and equilibria": ["traffic assignment", "user equilibrium"]},
     "graph-measures": {"Betweenness": ["betweenness centrality", "centrality"]},
     "doors": {"Stores as files": ["DuckDB"]},
