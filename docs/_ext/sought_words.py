@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 WORDS = {
+    "graphs": {"Import a table of arcs": ["CSV", "edge list", "import CSV", "load CSV", "data frame"]},
     "choose": {"Choose a method and a device": ["GPU memory", "how much memory", "memory"]},
     "flows": {"Flows and equilibria": ["traffic assignment", "user equilibrium"]},
     "graph-measures": {"Betweenness": ["betweenness centrality", "centrality"]},
@@ -39,7 +40,7 @@ WORDS = {
     "gpus": {
         "Several GPUs of one machine": [
             *("multiple GPUs", "several GPUs", "multi-GPU", "multi GPU", "2 GPUs", "4 GPUs", "8 GPUs", "all GPUs"),
-            *("CUDA_VISIBLE_DEVICES", "choose a GPU", "MIG"),
+            *("CUDA_VISIBLE_DEVICES", "choose a GPU", "choose GPU", "which GPU", "second GPU", "MIG"),
         ],
     },
     "how-fast": {
@@ -138,7 +139,8 @@ WORDS = {
     },
     "roads": {
         "Default weights": ["default weight", "choose a weight"],
-        "Layers: GeoPackage, GeoJSON and others": ["QGIS", "export QGIS", "GeoDataFrame", "Shapefile"],
+        "Layers: GeoPackage, GeoJSON and others": ["GeoDataFrame", "Shapefile"],
+        "Results in QGIS": ["QGIS", "export QGIS"],
         "OpenStreetMap": [
             "walking cycling",
             "bike",
