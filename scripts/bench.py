@@ -113,9 +113,8 @@ def main() -> None:
     bench = Bench(args.suite, xp, args.repeats)
     path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
-    )  # so that a run ended by a time limit prints where its records are
+    # A run that a time limit ends prints where its records are.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         table = suite.run(bench, args)
     finally:

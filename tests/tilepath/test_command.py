@@ -364,7 +364,7 @@ def test_d_a_wrong_row_is_found_by_verify(tilepath, tmp_path, monkeypatch):
 
 def test_the_snippet_of_the_readme_runs_twice(tmp_path, monkeypatch, capsys):
     root = Path(__file__).parents[2]
-    (snippet,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    *_, snippet = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
     (tmp_path / "scripts").symlink_to(root / "scripts")
     (tmp_path / "snippet.py").write_text(snippet)
     environment = {**os.environ, "PYTHONPATH": str(root)}

@@ -67,7 +67,7 @@ KINDS = ["rmat", "grid", "road", "random", "dag", "negative-cycle", "euler", "eu
 @click.option(
     "--undirected/--directed",
     default=None,
-    help="Take every edge in both directions, or only from tail to head; by default as FILE says, and a table of arcs is directed.",
+    help="Take every edge in both directions, or only from tail to head; by default as FILE says; tables are directed.",
 )
 @click.option(
     "--coordinates",
