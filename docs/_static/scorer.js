@@ -48,8 +48,9 @@ const SOUGHT = 12; // its score: below a title, above a text
 const withSoughtWords = (query, found) => {
   const { indexentries, docnames, titles, filenames } = Search._index;
   const words = query.toLowerCase().trim().split(/\s+/);
-  const entries = words.length > 1 ? words.flatMap((word) => (Object.hasOwn(indexentries, word) ? indexentries[word] : [])) : [];
-  for (const [file, id, main] of entries) {
+  if (words.length < 2) return found;
+  const listed = words.filter((word) => Object.hasOwn(indexentries, word));
+  for (const [file, id, main] of listed.flatMap((word) => indexentries[word])) {
     const [page, anchor] = [docnames[file], `#${id}`];
     if (!main || page === "glossary" || found.some((result) => result[0] === page && result[2] === anchor)) continue;
     found.push([page, withSection(page, titles[file], anchor), anchor, null, SOUGHT, filenames[file], "index"]);
