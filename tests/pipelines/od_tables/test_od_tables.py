@@ -268,10 +268,10 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
         found.warning,
     )
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
-        points_from(table, graph, "origin", snap_limit=50_000)
-    points_from(table, graph, "origin", snap_limit=2e6)
+        points_from(table, graph, "origin", snapping=Snapping(graph, limit=50_000))
+    points_from(table, graph, "origin", snapping=Snapping(graph, limit=2e6))
     with pytest.raises(ValueError, match="snap_limit .* is nan; give a distance of 0 or more"):
-        points_from(table, graph, "origin", snap_limit=float("nan"))
+        points_from(table, graph, "origin", snapping=Snapping(graph, limit=float("nan")))
     arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
     said = CliRunner().invoke(tilepath, arguments)
     assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
@@ -286,7 +286,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     table.write_text("x,y\n10,50\n-80,50\n-90,50\n")
     with pytest.raises(ValueError, match=r"o.csv, row 2: 8\d\.\d+ .* the network is large .13\.9.*; so is 1 other"):
         points_from(table, graph, "origin")
-    assert "the worst is row 3" in points_from(table, graph, "origin", snap_limit=100).warning
+    assert "the worst is row 3" in points_from(table, graph, "origin", snapping=Snapping(graph, limit=100)).warning
 
 
 @pytest.mark.parametrize(
