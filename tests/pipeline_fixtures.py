@@ -86,30 +86,23 @@ def two_pids(client):
 
 
 @pytest.fixture(scope="session")
-def two_gpus():
+def two_gpus(gpu):
     """A cluster of two GPUs that all tests share: processes that begin anew take longer than most of the tests."""
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
+    if gpu.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("fewer than two GPUs")
     with start(device="gpu", workers=2) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def gpu_client():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def gpu_client(gpu):
     with start(device="gpu", workers=1) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def two_on_one_gpu():
+def two_on_one_gpu(gpu):
     """Two processes that share a GPU: they map each other's memory as those of two GPUs do."""
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
     with start(device="cpu", workers=2, processes=True, resources={"GPU": 1}) as client:
         yield client
 

@@ -262,19 +262,15 @@ def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure(monkeypat
 
 
 @pytest.mark.gpu
-def test_objects_of_the_cuda_array_interface():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-
+def test_objects_of_the_cuda_array_interface(gpu):
     class Device:
         def __init__(self, array):
             self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
 
-    matrix = cupy.asarray(MATRIX)
+    matrix = gpu.asarray(MATRIX)
     found = gpuops.floyd_warshall(Device(matrix))
-    assert isinstance(found, cupy.ndarray)
-    out = Device(cupy.empty_like(matrix))
+    assert isinstance(found, gpu.ndarray)
+    out = Device(gpu.empty_like(matrix))
     assert gpuops.floyd_warshall(Device(matrix), out=out) is out
     np.testing.assert_array_equal(out.array.get(), gpuops.floyd_warshall(MATRIX))
 
