@@ -12,14 +12,13 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner
+from commands import printed
 
 from clusters import start
 from gpuops.numbers import outside_infinity
 from pipelines.stores.distances import create_distances, open_distances
 from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import Progress
-from tilepath import cli
 
 
 @pytest.fixture(scope="module")
@@ -223,14 +222,7 @@ def answers_ctrl_c():
 def tilepath(tmp_path, monkeypatch):
     """Run a command in `tmp_path`, and return what it prints; with `fault`, it fails and says this."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
-        assert (done.exception is None) == (fault is None), (done.output, done.exception)
-        assert fault is None or fault in str(done.exception) + done.stderr
-        return done.stdout
-
-    return call
+    return printed
 
 
 STANDS_STILL = """

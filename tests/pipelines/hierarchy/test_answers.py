@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from matplotlib.image import imread
 from road_graphs import as_floats
 from scipy.sparse import csr_array
@@ -31,7 +31,6 @@ from pipelines import (
 from pipelines.pictures import canvas, layout, separators
 from pipelines.pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
-from tilepath.cli import tilepath
 
 N = 400
 
@@ -274,7 +273,7 @@ def test_the_commands(roads, grid, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def say(*arguments, fails=False):
-        said = CliRunner().invoke(tilepath, list(arguments))
+        said = invoke(*arguments)
         assert (said.exit_code != 0) == fails, (said.output, said.exception)
         return said.output + str(said.exception)
 
