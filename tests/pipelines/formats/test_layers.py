@@ -43,14 +43,6 @@ def layer(*lines, crs=PLANE, **columns):
 NORTH, BACK, EAST = [(0, 0), (3, 4), (3, 10)], [(3, 10), (0, 0)], [(3, 10), (8, 10)]
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(source, **options):
-        return import_graph(source, tmp_path / "store", overwrite=True, **options)
-
-    return load
-
-
 def arcs_of(graph):
     """Each arc as (points from tail to head, weight), from places and lines."""
     indptr, heads, weights = graph.indptr(), graph.indices(), graph.weights()

@@ -13,14 +13,6 @@ from pipelines.formats.graphs import FormatError, import_graph, python_objects
 INFINITY = float("inf")
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(source, **options):
-        return import_graph(source, tmp_path / "store", overwrite=True, **options)
-
-    return load
-
-
 def arcs_of(graph):
     tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
     return list(zip(tails.tolist(), graph.indices().tolist(), graph.weights().tolist(), strict=True))

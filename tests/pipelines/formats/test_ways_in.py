@@ -16,6 +16,7 @@ import pyarrow.feather
 import pytest
 import zarr
 from commands import invoke, run_command
+from damage import flip
 
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import import_samples
@@ -466,9 +467,6 @@ def test_ids_of_samples_are_kept(tmp_path, read):
     many = write_samples(tmp_path / "m", np.ones((10, 1)), ids=np.arange(10) * 5, chunk_rows=3)
     assert many.ids() == [str(5 * i) for i in range(10)]
     many.verify()
-    chunk = tmp_path / "m" / "ids" / "c" / "1"
-    content = bytearray(chunk.read_bytes())
-    content[len(content) // 2] ^= 1
-    chunk.write_bytes(content)
+    flip(tmp_path / "m" / "ids" / "c" / "1")
     with pytest.raises(StoreError, match="damaged"):
         many.verify()

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_command
+from store_contents import contents
 
 from pipelines import generate, synthetic_graph
 
@@ -76,13 +77,6 @@ def done(store):
         return json.loads((store / "zarr.json").read_text())["attributes"]["done"]
     except (FileNotFoundError, ValueError):
         return 0
-
-
-def contents(path):
-    """All bytes of a file, or of the arrays of a store."""
-    if path.is_file():
-        return path.read_bytes()
-    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
 
 
 def test_a_killed_command_goes_on_to_the_same_bytes(graph, tmp_path):

@@ -16,6 +16,7 @@ import pytest
 import zarr
 from commands import invoke, run_command
 from pyproj import Geod
+from store_contents import contents
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
@@ -367,13 +368,6 @@ FORMS = [
     ("od.npy", {}),
     ("od.zarr", {}),
 ]
-
-
-def contents(path):
-    """All bytes of a file, or of the arrays of a store."""
-    if path.is_file():
-        return path.read_bytes()
-    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
 
 
 @pytest.fixture
