@@ -1,4 +1,4 @@
-"""Graphs in compressed sparse rows, made from lists of arcs."""
+"""Graphs in compressed sparse rows, made from lists of arcs, and all their distances."""
 
 import numpy as np
 
@@ -17,3 +17,14 @@ def rows_of(arcs, n):
     """The graph of arcs (tail, head, weight), with weights of float64."""
     tails, heads, weights = np.array(arcs, np.float64).reshape(-1, 3).T
     return rows(n, tails, heads, weights)
+
+
+def all_distances(indptr, indices, weights, through=None):
+    """(n, n) float64, +inf if unreachable: by Floyd and Warshall's algorithm, over open vertices."""
+    n = len(indptr) - 1
+    d = np.full((n, n), np.inf)
+    np.minimum.at(d, (np.repeat(np.arange(n), np.diff(indptr)), indices), weights)
+    np.fill_diagonal(d, np.minimum(d.diagonal(), 0))
+    for k in range(n) if through is None else np.flatnonzero(through):
+        np.minimum(d, d[:, k, None] + d[k], out=d)
+    return d

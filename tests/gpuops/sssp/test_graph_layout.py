@@ -1,7 +1,9 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
+import sparse_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -12,11 +14,7 @@ from gpuops.sssp import wheel_numba
 dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 
 
-def rows(n, tails, heads, weights):
-    """Compressed sparse rows, in the order of the arcs."""
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return indptr, np.asarray(heads, dtype=np.int64)[order], np.asarray(weights)[order]
+rows = partial(sparse_rows.rows, vertex="int64")
 
 
 def laid_out(xp, n, arcs, **options):

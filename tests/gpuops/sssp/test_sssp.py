@@ -1,11 +1,13 @@
 """Shortest paths against SciPy, NetworkX, a Bellman-Ford in NumPy that adds as the searches do, and a certificate."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import networkx as nx
 import numba
 import numpy as np
 import pytest
+import sparse_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -36,10 +38,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 # --- Graphs -----------------------------------------------------------------------------------------------------------
 
 
-def rows(n, tails, heads, weights):
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return indptr, np.asarray(heads, dtype=np.int64)[order], np.asarray(weights)[order]
+rows = partial(sparse_rows.rows, vertex="int64")
 
 
 def random_rows(seed, n, m, dtype, kind="directed", weights=None):

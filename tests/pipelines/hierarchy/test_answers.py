@@ -11,6 +11,7 @@ from matplotlib.image import imread
 from road_graphs import as_floats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from sparse_rows import all_distances
 
 from pipelines import (
     StoreError,
@@ -43,13 +44,7 @@ def roads(client, tmp_path_factory):
     labels = np.array([f"v{v}" for v in range(N)])
     graph = write_graph(folder / "g", *made.rows(), labels=labels, coordinates=made.coordinates(), directed=False)
     store = build_hierarchy(client, graph, folder / "h")
-    indptr, indices, weights = graph.rows()
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    np.fill_diagonal(d, 0)
-    for k in range(N):
-        np.minimum(d, d[:, k, None] + d[k], out=d)
-    return graph, store, d
+    return graph, store, all_distances(*graph.rows())
 
 
 def test_blocks_by_names_need_no_graph_for_positions(roads):

@@ -6,21 +6,13 @@ import pytest
 from commands import invoke, run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from sparse_rows import all_distances
 
 from pipelines import build_hierarchy, changes, criticality, od, open_graph, positions, write_graph
 from pipelines.stores.arcs_of_roads import closed_arcs
 
 N = 60
 FIXED = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def all_distances(indptr, indices, weights):
-    """(n, n) float64; unreachable is +inf."""
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
 
 
 def distances(network):
