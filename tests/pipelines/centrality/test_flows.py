@@ -105,11 +105,11 @@ def test_graphs_and_workers_that_are_refused(town, client, tmp_path, monkeypatch
     trip = pa.table({"origin": ["v1"], "destination": ["v2"], "amount": [2]})
     text = planned(link_flows, client, store, trip).text
     assert "1 pair from 1 origin, 1 worker on CPU: memory" in text
-    monkeypatch.setattr(flows, "measure_workers", lambda *_: [replace(fact, gpu=True) for fact in facts])
+    monkeypatch.setattr(sums_on_workers, "measure_workers", lambda *_: [replace(fact, gpu=True) for fact in facts])
     with pytest.raises(ValueError, match=r"computed on CPUs; start workers with device='cpu' \(--device cpu\)"):
         link_flows(client, store, trip)
     few = [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
-    monkeypatch.setattr(flows, "measure_workers", lambda *_: few)
+    monkeypatch.setattr(sums_on_workers, "measure_workers", lambda *_: few)
     with pytest.raises(DoesNotFitError, match="100 vertices and 400 arcs need") as refused:
         link_flows(client, store, trip)
     assert refused.value.plan.text == text
