@@ -76,7 +76,7 @@ def picture_graph(
     marks: Any = (),
     size: float | None = None,
     dpi: int = 150,
-    cmap: str = "viridis_r",
+    cmap: str | None = None,
     background: str | None = "OpenStreetMap",
     overwrite: bool = False,
     crs: Any = None,
@@ -195,7 +195,7 @@ def picture_graph(
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
-        view.cover(areas, cmap)
+        view.cover(areas, cmap or view.picture.cmap)
     view.close(closed_lines(whole))
     if np.size(marks):
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
@@ -203,7 +203,7 @@ def picture_graph(
             warnings.warn(points.warning, stacklevel=2)
         view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
-    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
+    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, _cmap_of(drawing, cmap, areas)
     return write_drawing(drawing, path, seed, title, overwrite, background, ax)
 
 
@@ -387,6 +387,15 @@ def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
         raise ValueError(f"size (--size) is {size:g}; give a width from 1 to 100 inches")
     if not 10 <= dpi <= 1200:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
+
+
+def _cmap_of(drawing: Drawing, cmap: str | None, areas: Any) -> str:
+    if cmap is not None and drawing.values is None and areas is None:
+        raise ValueError(
+            "cmap (--cmap) colours distances or values, and the picture has none; name a source (source, --from) or a "
+            "table (values, --values)"
+        )
+    return cmap or drawing.cmap
 
 
 def _check_axes(ax: Any, path: Any) -> None:

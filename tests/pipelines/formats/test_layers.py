@@ -458,6 +458,16 @@ def test_a_further_weight_has_a_unit(load):
     assert [graph.weighted_by(name).weight_unit for name in ("far", "toll")] == ["km", "toll"]
 
 
+def test_a_column_of_one_letter_is_no_unit(load):
+    edges = layer(NORTH, EAST, u=["a", "a "], v=["b", "b"], d=[1, 2], m=[3, 4])
+    for source in edges, pandas.DataFrame(edges.drop(columns="geometry"))[["u", "v", "d", "m"]]:
+        graph = load(source, weight="d", columns=["u", "v"], also="m")
+        assert (graph.weight_unit, graph.weight_name, graph.weighted_by("m").weight_unit) == ("", "d", "")
+        assert load(source, columns=["u", "v", "d"]).weight_unit == ""
+        assert load(source, weight="d", unit="d").weight_unit == "d"
+        assert graph.labels().tolist() == ["a", "b", "a "]
+
+
 def test_a_wrong_coordinate_system_is_refused(load):
     """Degrees that are called a plane, and metres that are called degrees; of lines, and of coordinates."""
     degrees, metres = [(13.4, 52.5), (13.5, 52.6)], [(391780, 5820000), (391790, 5820000)]

@@ -189,6 +189,7 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     (tmp_path / "none.csv").write_text("origin,destination\n")
     refused("none.csv: no rows; give at least one pair", pairs=tmp_path / "none.csv")
     refused(r"pairs have the shape \(3,\)", pairs=[1, 2, 3])
+    refused(r"there is no vertex '1180591620717411303424'", pd.DataFrame({"origin": [2**70, 1]}))
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
     refused("first rows 1 and 2 with .v1", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
     refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")

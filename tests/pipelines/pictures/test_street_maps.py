@@ -397,6 +397,7 @@ def test_the_page(city, tmp_path):
     assert imread(page).shape[1] / 200 == pytest.approx(max(across + 31.2 / 72, 220 / 72), abs=2 / 72)
     for options, says in (
         ({"cmap": "rainbow17", "distances": store}, r"cmap \(--cmap\) is 'rainbow17'; choose a colour map"),
+        ({"cmap": "magma"}, r"cmap \(--cmap\) colours distances or values, and the picture has none"),
         ({"size": 0.1}, r"size \(--size\) is 0.1; give a width from 1 to 100"),
         (
             {"path": tmp_path / "no.gif"},

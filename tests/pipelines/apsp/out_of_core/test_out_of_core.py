@@ -379,6 +379,8 @@ def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client,
 
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
     graph = float_graph(tmp_path / "g", 100)
+    with pytest.raises(ValueError, match=r"device_memory \(--device-memory\) limits .* GPUs, and .* CPUs"):
+        out_of_core(client, graph, tmp_path / "out", device_memory=10_000_000)
     for method in "out-of-core", "auto":
         limit = r"where the limit of host_memory \(--host-memory\) is 9\.8 KiB\. Set host_memory \(--host-memory\)"
         with pytest.raises(DoesNotFitError, match=f"100 vertices need .* on this machine, {limit}") as refused:
