@@ -1,10 +1,10 @@
 """Fill the tables of pages that stand between two comments, from the records that the first comment names.
 
-    <!-- NAME of FILE.json -->
+    <!-- NAME of FILES.json -->
     (the table)
     <!-- end of NAME -->
 
-NAME is a key of `TABLES`, FILE a file of benchmarks/results.
+NAME is a key of `TABLES`, FILES the name of a file of benchmarks/results, or a pattern such as scaling-*.
 
 python -m benchmarks.document_tables    fills the pages of `PAGES`
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import scaling_table
 from benchmarks.harness import ROOT
 from benchmarks.kernels.edge_sweeps import PUBLISHED
 from benchmarks.kernels.generations import (
@@ -33,7 +34,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "networkx.md")
+NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "cpu.md", "networkx.md", "scaling.md")
 PAGES = tuple(ROOT / "docs" / name for name in NAMES)
 RESULTS = ROOT / "benchmarks" / "results"
 WHO = ("SciPy", "tilepath")
@@ -45,10 +46,20 @@ def filled(text: str) -> str:
     """Return the text of a page with all its tables filled from their records."""
 
     def table(found: re.Match[str]) -> str:
-        records = json.loads((RESULTS / found[3]).read_text())["records"]
-        return found[1] + TABLES[found[2]](records) + found[5]
+        return found[1] + TABLES[found[2]](records_of(found[3])) + found[5]
 
     return PLACE.sub(table, text)
+
+
+def records_of(pattern: str) -> Records:
+    """Return the records of all files of a name or pattern, each with its file and its device."""
+    records = []
+    for path in sorted(RESULTS.glob(pattern)):
+        found = json.loads(path.read_text())
+        records += [{"file": path.name, "device": found.get("device"), **record} for record in found["records"]]
+    if not records:
+        raise FileNotFoundError(f"no records in {RESULTS / pattern}")
+    return records
 
 
 def _markdown(header: Iterable[str], rows: Iterable[Iterable[str]], left: int = 1) -> str:
@@ -296,6 +307,23 @@ def commands(records: Records) -> str:
     return _markdown(header, rows)
 
 
+# --- Threads ----------------------------------------------------------------------------------------------------------
+
+
+def cores(records: Records) -> str:
+    """Return milliseconds by operation and number of threads, and how many times the most are as fast as one."""
+    found: dict[str, dict[int, float]] = {}
+    for record in records:
+        case, _, _ = record["case"].rpartition(", ")
+        found.setdefault(case, {})[record["threads"]] = record["seconds"]["median"] * 1e3
+    counts = sorted({threads for times in found.values() for threads in times})
+    rows = [
+        [case, *(_digits(times[threads]) for threads in counts), f"{times[counts[0]] / times[counts[-1]]:.1f}"]
+        for case, times in found.items()
+    ]
+    return _markdown(["threads", *map(str, counts), f"{counts[-1]} over {counts[0]}"], rows)
+
+
 # --- Functions of NetworkX --------------------------------------------------------------------------------------------
 
 
@@ -372,6 +400,11 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "networkx": networkx,
     "csgraph": csgraph,
     "one-search": one_search,
+    "cores": cores,
+    "model": scaling_table.model,
+    "constants": scaling_table.constants,
+    "measured": scaling_table.measured,
+    "epochs": scaling_table.epochs,
 }
 
 

@@ -13,12 +13,10 @@ import importlib.metadata
 import json
 import os
 import platform
-import signal
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,17 +100,6 @@ class Bench:
         )
         return rate
 
-    @contextmanager
-    def within(self, seconds: float, case: str) -> Iterator[None]:
-        """Stop a case that takes longer than `seconds`: record that it was stopped, and continue after the block."""
-        try:
-            with time_limit(seconds):
-                yield
-        except OverTime:
-            self.records.append({"case": case, "stopped_after_seconds": seconds})
-            self.flush()
-            print(f"{case:58} stopped after {seconds:.0f} s", flush=True)
-
     def wait(self) -> None:
         if self.gpu:
             self.xp.cuda.get_current_stream().synchronize()
@@ -133,26 +120,6 @@ class Bench:
         beside = path.with_name(f"{path.name}.new")
         beside.write_text(text + "\n")
         beside.replace(path)
-
-
-class OverTime(Exception):
-    """A time limit was exceeded."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OverTime in the main thread if the block takes longer than `seconds`."""
-
-    def stop(*_: Any) -> None:
-        raise OverTime
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def draw_roots(graph: SearchGraph, count: int, seed: int) -> np.ndarray:

@@ -53,14 +53,6 @@ def only(*groups: str) -> tuple[str, ...]:
 SPLITS = {
     "limits": Split(device="gpu"),
     "apsp": Split(only("product", "floyd-warshall", "pipeline")),
-    "choice": Split(
-        (
-            "--only rome --only rmat-12 --only dense-2048",
-            "--only road-64-0.95 --only road-64-0.7 --only grid-64",
-            "--only road-120-0.95",
-            "--only road-120-0.7",
-        )
-    ),
     "cores": Split(device="cpu"),
     "commits": Split(device="cpu"),
     "minisom": Split(device="cpu"),
@@ -79,7 +71,7 @@ SPLITS = {
     "euler": Split(only("deep", "shallow", "series", "large", "bidirected")),
     "reduction": Split(),
     "graphs": Split(only("near", "random")),
-    "hierarchy": Split(only("rome", "road-340-0.95", "road-340-0.7", "grid-250")),
+    "hierarchy": Split(only("rome", "road-340-0.95", "road-340-0.7", "grid-250", "road-1000-0.95", "road-1000-0.7")),
     "hierarchy-commands": Split(only("road-4900-0.95", "road-4900-0.7"), "cpu"),
     "imports": Split(only("edge-list", "gr", "road", "integer", "real", "pattern"), "cpu"),
     "distinct": Split(),

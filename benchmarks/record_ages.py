@@ -19,7 +19,6 @@ from benchmarks.harness import ROOT
 SHARED = ("gpuops/device", "gpuops/_cuda.py")  # part of every kernel on a GPU
 KERNELS = {
     "apsp": ("gpuops/minplus", "gpuops/sssp", "gpuops/hierarchy"),
-    "choice": ("gpuops/minplus", "gpuops/sssp", "gpuops/hierarchy"),
     "commits": ("pipelines/stores", "pipelines/workers/saving.py"),
     "cores": ("gpuops/sssp", "gpuops/minplus"),
     "csgraph": ("gpuops/sssp", "gpuops/minplus", "gpuops/label_setting"),

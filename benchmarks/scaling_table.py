@@ -1,48 +1,20 @@
-"""Write the tables of docs/scaling.md: predictions of `pipelines.apsp.in_memory.plan`, and measured values."""
+"""The tables of docs/scaling.md: predictions of `pipelines.apsp.in_memory.plan`, and measured values."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import ROOT
 from pipelines.apsp.in_memory import plan as scaling
 from pipelines.apsp.in_memory.plan import arithmetic_seconds
 from pipelines.apsp.layout import make_layout
 
-PAGE = ROOT / "docs" / "scaling.md"
+Records = list[dict[str, Any]]  # each with its device and its file
 TIMES = ("CLOSE", "SIGNAL", "HOP", "GAP")  # constants that are times
-OTHERS = ("som-training", "sources")  # other suites that run on one worker and on several workers
 RATE = 16.9e12  # relaxations/s of one H100, float32: n = 65,536 in scaling-h100-80gb-hbm3-by-dask.json
 SIZES = (8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1_048_576, 4_194_304)
 GPUS = (2, 4, 8, 64, 1024)
-
-
-def draw(results: list[Path], out: Path | None) -> Path:
-    """Write all tables into the page. Results of other suites are read from the folder of the first of `results`."""
-    page = out or PAGE
-    text = (page if page.exists() else PAGE).read_text()
-    text = filled(text, "model", model())
-    if results:
-        text = filled(text, "constants", constants(results))
-        text = filled(text, "measured", measured(results))
-        beside = [path for suite in OTHERS for path in sorted(results[0].parent.glob(f"{suite}-*.json"))]
-        text = filled(text, "others", others(beside))
-    page.write_text(text)
-    return page
-
-
-def filled(text: str, name: str, table: str) -> str:
-    """Return `text` with `table` between the two comments that have the name."""
-    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"{PAGE} has no place for the table {name!r}; put {begin.strip()} and {end} there")
-    return before + begin + table + end + after
 
 
 def seconds(n: int, gpus: int) -> float:
@@ -50,7 +22,7 @@ def seconds(n: int, gpus: int) -> float:
     return arithmetic_seconds(make_layout(n, gpus, 4), 4, RATE)
 
 
-def model() -> str:
+def model(_: Records) -> str:
     """Return a table of the seconds of one GPU, and of the speed-ups of several GPUs, by the model.
 
     If one GPU cannot hold the matrix, its seconds count n^3 relaxations at its rate.
@@ -68,7 +40,7 @@ def model() -> str:
     return "\n".join(lines) + "\n"
 
 
-def constants(results: list[Path]) -> str:
+def constants(records: Records) -> str:
     """Return a table of the constants of the model and their measured values."""
     given = {
         "R": f"{RATE / 1e12:.1f}e12",
@@ -86,7 +58,7 @@ def constants(results: list[Path]) -> str:
         "DASK": "bytes per second through Dask and host memory",
     }
     found: dict[str, dict[str, list[float]]] = {name: {} for name in given}
-    for _, record in _records(results):
+    for record in records:
         for name, size, value in _constant(record):
             found[name].setdefault(size, []).append(value)
     lines = ["| constant | value | measured | what |", "|---|---:|---|---|"]
@@ -125,10 +97,10 @@ def _short(value: float) -> str:
     return f"{value * 1e3:.2g} ms" if value > 1e-4 else f"{value * 1e6:.2g} us"
 
 
-def measured(results: list[Path]) -> str:
+def measured(records: Records) -> str:
     """Return a table of the runs of the suite `scaling`, a row for each. Of equal cases it has the fastest."""
     rows: dict[tuple[str, str, int, int], tuple[float, str]] = {}
-    for device, record in _records(results):
+    for record in records:
         sizes = record.get("sizes", {})
         n, gpus = sizes.get("n"), sizes.get("workers")
         if "speedup" in record:  # None: one worker cannot hold the matrix
@@ -141,7 +113,7 @@ def measured(results: list[Path]) -> str:
         taken, whole, written = record["seconds"]["median"], record["whole_seconds"], record["rows_written"]
         compared = f"{times:.2f} | {model:.2f}" if times not in (None, 1) else " | "
         cells = f"{taken:#.3g} s | {whole:#.3g} s | {written:,} | {compared} | {_coordination(record)}"
-        run = (_name(device), dtype, n, gpus)
+        run = (_name(record["device"]), dtype, n, gpus)
         rows[run] = min(rows.get(run, (taken, cells)), (taken, cells))
     lines = [
         "| device | dtype | n | GPUs | stages | store to store | rows | speed-up | model | executor |",
@@ -164,39 +136,24 @@ def _name(device: str) -> str:
     return device.removeprefix("NVIDIA ").removesuffix(" 80GB HBM3")
 
 
-def others(results: list[Path]) -> str:
-    """Return a table of the runs of other suites on several workers, compared with the same run on one worker."""
+def epochs(records: Records) -> str:
+    """Return a table of epochs on several workers, compared with one worker of the same file."""
     lines = ["| device | what | GPUs | seconds | speed-up | store to store |", "|---|---|---:|---:|---:|---:|"]
-    for path in results:
-        alone: dict[str, float] = {}
-        several: list[tuple[str, str, dict[str, Any]]] = []
-        for device, record in _records([path]):
-            if found := re.fullmatch(r"(.*), workers (\d+)", record["case"]):
-                if found[2] == "1":
-                    alone[found[1]] = record["seconds"]["median"]
-                else:
-                    several.append((device, found[1], record | {"workers": found[2]}))
-        for device, case, record in several:
-            if case in alone:
-                seconds, whole = record["seconds"]["median"], record["whole_seconds"]
-                whole = (
-                    f"{whole['median']:.2f} s, {whole['epochs']} epochs"
-                    if isinstance(whole, dict)
-                    else f"{whole:.2f} s"
-                )
-                lines.append(
-                    f"| {_name(device)} | {case} | {record['workers']} | {seconds:.3f} s | {alone[case] / seconds:.2f} "
-                    f"| {whole} |"
-                )
+    alone: dict[tuple[str, str], float] = {}
+    several: list[tuple[str, str, dict[str, Any]]] = []
+    for record in records:
+        if found := re.fullmatch(r"(.*), workers (\d+)", record["case"]):
+            if found[2] == "1":
+                alone[record["file"], found[1]] = record["seconds"]["median"]
+            else:
+                several.append((found[1], found[2], record))
+    for case, gpus, record in several:
+        if one := alone.get((record["file"], case)):
+            seconds, whole = record["seconds"]["median"], record["whole_seconds"]
+            total = f"{whole['median']:.2f} s, {whole['epochs']} epochs"
+            speedup = f"{one / seconds:.2f}"
+            lines.append(f"| {_name(record['device'])} | {case} | {gpus} | {seconds:.3f} s | {speedup} | {total} |")
     return "\n".join(lines) + "\n"
-
-
-def _records(results: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return the device and each record of each file."""
-    for path in results:
-        found = json.loads(path.read_text())
-        for record in found["records"]:
-            yield found["device"], record
 
 
 def _time(value: float) -> str:

@@ -202,7 +202,7 @@ def tables(name: str) -> Iterator[tuple[str, list[Path]]]:
     links = dict(re.findall(r"^\[(\w+)\]: (\S+\.json)", text, flags=re.MULTILINE))
     for block in re.split(r"\n\s*\n", text):
         if block.startswith(("#", "<!--")):
-            files = []  # a suite fills a table in comments: tests/benchmarks/test_scaling_table.py
+            files = []  # tables in comments are filled: tests/benchmarks/test_document_tables.py
         elif "\n|" in f"\n{block}":
             yield block, [(ROOT / name).parent / file for file in files]
             files = []

@@ -34,7 +34,7 @@ COMPARED = 5  # rows that are compared, with the last row
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=int, help="of R-MAT; default 24, on a CPU 12")
-    parser.add_argument("--sources", type=int, nargs="+", default=[1024], help="how many; default 1,024")
+    parser.add_argument("--sources", type=int, nargs="+", default=[256], help="how many; default 256")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
     parser.add_argument("--store", type=Path, help="a graph store to use, which is made if it is not there")
     parser.add_argument("--only-store", action="store_true", help="make the store of --store, and end")
