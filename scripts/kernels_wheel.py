@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -53,7 +54,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as work:
         write_project(Path(work), arguments.architecture or ARCHITECTURES)
         pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*pip, "--wheel-dir", str(arguments.folder), work], check=True)
+        subprocess.run([*pip, "--wheel-dir", work, work], check=True)
+        (wheel,) = Path(work).glob("*.whl")
+        compress(wheel, arguments.folder / wheel.name)
 
 
 def write_project(folder: Path, architectures: list[str], programs: list[Program] | None = None) -> Path:
@@ -87,6 +90,14 @@ def write_binary(package: Path, program: Program, target: str) -> None:
     text = program.text()
     (package / target).mkdir(exist_ok=True)
     (package / target / f"{text.key}.cubin").write_bytes(compiled(text, target)[0])
+
+
+def compress(wheel: Path, smaller: Path) -> None:
+    """Write a wheel again with zlib's highest level: hatchling uses the default level, which takes more bytes."""
+    smaller.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(wheel) as given, zipfile.ZipFile(smaller, "w") as archive:
+        for entry in given.infolist():
+            archive.writestr(entry, given.read(entry), compresslevel=9)
 
 
 if __name__ == "__main__":

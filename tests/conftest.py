@@ -108,12 +108,23 @@ def garbage():
 @pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
 def xp(request):
     """The array library of a test: NumPy, and where there is a GPU also CuPy."""
-    if request.param == "numpy":
-        return np
+    return np if request.param == "numpy" else request.getfixturevalue("gpu")
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """CuPy, where there is a GPU."""
     cupy = pytest.importorskip("cupy")
     if not cupy.cuda.is_available():
         pytest.skip("no GPU")
     return cupy
+
+
+@pytest.fixture(scope="module")
+def cupy(host_shim):
+    """The host shim, as a device of its own."""
+    host_shim.start()
+    return host_shim
 
 
 @pytest.fixture(scope="module")

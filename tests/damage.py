@@ -15,6 +15,13 @@ def damaged(file, how, bit):
     return content
 
 
+def flip(file, at=None):
+    """Flip a bit of the byte `at` of a file, by default of the middle one."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2 if at is None else at] ^= 1
+    file.write_bytes(content)
+
+
 def changed_attribute(file, place, value):
     """The content of a zarr.json in which a number, text or truth value is another one."""
     try:

@@ -16,9 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 import dask
-from click.testing import CliRunner
-
-from tilepath import cli
+from commands import run_command
 
 CHECKER = doctest.OutputChecker()
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -55,9 +53,7 @@ def run_line(line: str) -> str:
     """Run a line of a shell. Commands of tilepath and scripts of Python run in this process. Returns the output."""
     words = shlex.split(line, comments=True)
     if words[:1] == ["tilepath"]:
-        done = CliRunner().invoke(cli.tilepath, words[1:])
-        assert done.exit_code == 0, (line, done.output, done.exception)
-        return done.output
+        return run_command(*words[1:]).output
     if words[:1] == ["python"] and words[1].endswith(".py"):
         with contextlib.redirect_stdout(io.StringIO()) as output, mock.patch("sys.argv", words[1:]):
             runpy.run_path(words[1], run_name="__main__")

@@ -12,14 +12,13 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import zarr
-from click.testing import CliRunner
+from commands import printed
 
 from clusters import start
 from gpuops.numbers import outside_infinity
 from pipelines.stores.distances import create_distances, open_distances
 from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import Progress
-from tilepath import cli
 
 
 @pytest.fixture(scope="module")
@@ -86,30 +85,23 @@ def two_pids(client):
 
 
 @pytest.fixture(scope="session")
-def two_gpus():
+def two_gpus(gpu):
     """A cluster of two GPUs that all tests share: processes that begin anew take longer than most of the tests."""
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available() or cupy.cuda.runtime.getDeviceCount() < 2:
+    if gpu.cuda.runtime.getDeviceCount() < 2:
         pytest.skip("fewer than two GPUs")
     with start(device="gpu", workers=2) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def gpu_client():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def gpu_client(gpu):
     with start(device="gpu", workers=1) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def two_on_one_gpu():
+def two_on_one_gpu(gpu):
     """Two processes that share a GPU: they map each other's memory as those of two GPUs do."""
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
     with start(device="cpu", workers=2, processes=True, resources={"GPU": 1}) as client:
         yield client
 
@@ -230,14 +222,7 @@ def answers_ctrl_c():
 def tilepath(tmp_path, monkeypatch):
     """Run a command in `tmp_path`, and return what it prints; with `fault`, it fails and says this."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
-        assert (done.exception is None) == (fault is None), (done.output, done.exception)
-        assert fault is None or fault in str(done.exception) + done.stderr
-        return done.stdout
-
-    return call
+    return printed
 
 
 STANDS_STILL = """

@@ -215,3 +215,10 @@ def shown(name, run, attributes):
     if kind == "w":
         return found, attributes["errors"]
     return np.where(found == outside_infinity(found.dtype), np.inf, found) if kind in "dphm" else found
+
+
+def contents(path):
+    """All bytes of a file, or of the arrays of a store."""
+    if path.is_file():
+        return path.read_bytes()
+    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pages
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 from sklearn.datasets import load_digits
 from sklearn.utils import Bunch
 
@@ -118,5 +118,4 @@ def test_the_commands_of_the_documents_run(tmp_path, monkeypatch):
                 break
             command = command.commands[word]
         again = ["--overwrite"] if any("--overwrite" in option.opts for option in command.params) else []
-        done = CliRunner().invoke(cli.tilepath, words + again)
-        assert done.exit_code == 0, (line, done.output, done.exception)
+        run_command(*words, *again)

@@ -205,3 +205,13 @@ def _half(array: Any) -> Any:
     from gpuops.csr import csr_numba  # a program on a GPU need not import Numba
 
     return csr_numba
+
+
+def in_ranges(first: np.ndarray | int, last: np.ndarray) -> np.ndarray:
+    """Return the numbers from `first` to `last` (excluded), one range after another, int64.
+
+    >>> in_ranges(np.array([5, 0, 2]), np.array([7, 0, 3])).tolist()
+    [5, 6, 2]
+    """
+    counts = last - first
+    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))

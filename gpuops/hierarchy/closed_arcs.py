@@ -39,9 +39,8 @@ class Links:
 
     def rows(self, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the arcs of closed vertices: the position in `owners`, the end and the length of each arc."""
-        counts = self.starts[owners + 1] - self.starts[owners]
-        positions = np.repeat(np.arange(len(owners)), counts)
-        arcs = np.arange(len(positions)) + np.repeat(self.starts[owners] - np.cumsum(counts) + counts, counts)
+        first, last = self.starts[owners], self.starts[owners + 1]
+        positions, arcs = np.repeat(np.arange(len(owners)), last - first), csr.in_ranges(first, last)
         return positions, self.ends[arcs], self.lengths[arcs]
 
 

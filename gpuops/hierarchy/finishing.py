@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.arrays import library_of, like, on_host
 from gpuops.hierarchy.closing import Hierarchy
 from gpuops.numbers import distance_limit, outside_infinity
@@ -56,9 +57,8 @@ def _lower(found: Any, rows: np.ndarray, heads: np.ndarray, lengths: np.ndarray,
         return
     columns = np.argsort(to, kind="stable")
     first, last = (np.searchsorted(to[columns], heads, side) for side in ("left", "right"))
-    counts = last - first
-    places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    rows, ends, lengths = np.repeat(rows, counts), columns[places], np.repeat(lengths, counts)
+    counts, ends = last - first, columns[csr.in_ranges(first, last)]
+    rows, lengths = np.repeat(rows, counts), np.repeat(lengths, counts)
     order = np.lexsort((lengths, ends, rows))  # the least length of each entry first
     rows, ends, lengths = rows[order], ends[order], lengths[order]
     new = np.append(True, (np.diff(rows) != 0) | (np.diff(ends) != 0))[: len(rows)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuops import csr
 from gpuops._compiled_numba import entry
 
 if TYPE_CHECKING:
@@ -55,11 +56,11 @@ class SweepOrder:
         new = np.append(True, (np.diff(own_depth) != 0) | (np.diff(own_brick) != 0))[: len(nodes)]
         before = np.concatenate([[0], np.cumsum(widths[nodes])])
         node = np.repeat(nodes, widths[nodes])
-        row = (bricks.node_row[node] + _within(widths[nodes])).astype(np.int32)
+        row = (bricks.node_row[node] + csr.in_ranges(0, widths[nodes])).astype(np.int32)
 
         above = nodes[np.searchsorted(own_brick, count) :]  # nodes of the upper tree, by depth
         chunks = -(-widths[above] // CHUNK)
-        chunk_node, piece = np.repeat(above, chunks), _within(chunks)
+        chunk_node, piece = np.repeat(above, chunks), csr.in_ranges(0, chunks)
         chunk_row = (bricks.node_row[chunk_node] + CHUNK * piece).astype(np.int32)
         return cls(
             node=node,
@@ -70,11 +71,6 @@ class SweepOrder:
             chunk_row=chunk_row,
             chunk_size=np.minimum(widths[chunk_node] - CHUNK * piece, CHUNK).astype(np.int32),
         )
-
-
-def _within(counts: np.ndarray) -> np.ndarray:
-    """Return 0 to c - 1 for each count c, one after another."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 @entry

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import is_cupy
+from gpuops.arrays import library_of
 from gpuops.options import one_of
 
 EUCLIDEAN, TAXICAB, COSINE = range(3)
@@ -46,7 +46,7 @@ def distances_to_all(samples: Any, codebook: Any, metric: str) -> Any:
     -------
     (k, M) float64 array
     """
-    xp = _library(samples)
+    xp = library_of(samples)
     samples, codebook = samples.astype(np.float64), codebook.astype(np.float64)
     absent = xp.isnan(samples)
     some_absent = bool(absent.any())
@@ -68,14 +68,6 @@ def distances_to_all(samples: Any, codebook: Any, metric: str) -> Any:
         whole = lengths > 0
         return xp.where(whole, xp.maximum(1 - total / xp.where(whole, lengths, 1), 0), 1.0)
     return xp.sqrt(total) if metric == "euclidean" else total
-
-
-def _library(values: Any) -> Any:
-    if is_cupy(values):
-        import cupy
-
-        return cupy
-    return np
 
 
 def distances_of_rows(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:

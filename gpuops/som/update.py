@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import is_cupy, on_host
+from gpuops.arrays import is_cupy, library_of, like, on_host
 from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
 from gpuops.som.metrics import METRICS, check_metric
@@ -201,7 +201,7 @@ def from_fixed_point(sums: Any, counts: Any, scale: FixedPoint) -> tuple[Any, An
     >>> sums.round(6).ravel(), counts
     (array([0.2, 0.9, 2.1]), array([2., 1., 1.]))
     """
-    return sums * _beside(sums, 1 / scale.sums), counts * (1 / scale.counts)  # exact: units are powers of two
+    return sums * like(sums, 1 / scale.sums), counts * (1 / scale.counts)  # exact: units are powers of two
 
 
 def _scale_for(samples: Any, weights: Any) -> FixedPoint:
@@ -210,7 +210,7 @@ def _scale_for(samples: Any, weights: Any) -> FixedPoint:
             return np.zeros(x.shape[1:])
         magnitudes = abs(x)
         finite = magnitudes <= np.finfo(x.dtype).max  # other values are faults, which `accumulate` finds
-        found = _library(x).where(finite, magnitudes, 0).max(axis=0)
+        found = library_of(x).where(finite, magnitudes, 0).max(axis=0)
         return on_host(found)
 
     heaviest = None if weights is None else float(greatest(weights))
@@ -259,7 +259,7 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
         )
     if counts.shape not in (sums.shape, sums.shape[:1]):
         raise ValueError(f"counts has shape {counts.shape}; with sums {sums.shape} pass that, or one for each unit")
-    both = _library(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
+    both = library_of(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
     half = update_cuda if is_cupy(sums) else update_numba
     mixed = spread(both, grid, sigma, kernel)
     if kernel == "mexican_hat":  # its terms cancel: a sum within rounding of 0 counts as 0
@@ -316,7 +316,7 @@ def _spread_by_row_distance(mix: Any, values: Any, grid: Grid, sigma: float, ker
             if not len(to_rows):
                 continue
             x = grid.column_offsets(int(parity - from_rows[0] % 2)) / 2
-            to_rows, from_rows = _beside(values, to_rows), _beside(values, from_rows)
+            to_rows, from_rows = like(values, to_rows), like(values, from_rows)
             h = neighbourhood(kernel, x, y, sigma, hexagonal=True)
             result[to_rows] = mix(h, values[from_rows], result[to_rows])
     return result
@@ -390,19 +390,6 @@ def train_online(
     return update_numba.learn(
         codebook, samples, order, grid, sigmas, rates, NEIGHBOURHOODS.index(kernel), METRICS[metric]
     )
-
-
-def _library(values: Any) -> Any:
-    if is_cupy(values):
-        import cupy
-
-        return cupy
-    return np
-
-
-def _beside(values: Any, others: np.ndarray) -> Any:
-    """Return `others` as an array on the device of `values`."""
-    return _library(values).asarray(others)
 
 
 def _zeros_like(values: Any) -> Any:

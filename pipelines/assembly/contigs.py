@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpuops import cycle_labels, degrees, walk_circuits
+from gpuops import csr, cycle_labels, degrees, walk_circuits
 from pipelines.assembly.kmers import Kmers, reverse_complements, text_of
 
 
@@ -150,7 +150,7 @@ class Contigs:
         by_begin = np.argsort(begins, kind="stable")
         first, last = (np.searchsorted(begins[by_begin], ends, side=side) for side in ("left", "right"))
         a = np.repeat(np.arange(2 * c), last - first)
-        b = by_begin[np.arange(len(a)) - np.repeat(np.cumsum(last - first) - last, last - first)]
+        b = by_begin[csr.in_ranges(first, last)]
         here, mirrored = (a % c, a // c, b % c, b // c), (b % c, 1 - b // c, a % c, 1 - a // c)
         links, mirror = np.stack(here, 1), np.stack(mirrored, 1)
         differ = links != mirror

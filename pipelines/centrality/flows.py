@@ -13,8 +13,8 @@ import pyarrow as pa
 from distributed import Client
 
 from gpuops import LinkFlows, csr, verify_flows
-from gpuops.centrality.flows import Demand, FlowSummation, UnreachableError, demand_by_origin
-from pipelines.centrality.sums_on_workers import BetweennessJob, Landing, OfSources, sources_of_task
+from gpuops.centrality.flows import FlowSummation, demand_by_origin
+from pipelines.centrality.sums_on_workers import BetweennessJob, add_up
 from pipelines.files.tables import (
     check_output,
     column_numbers,
@@ -26,11 +26,9 @@ from pipelines.files.tables import (
 )
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import measure_workers, on_devices
+from pipelines.workers.capacity import Needs, WorkerFacts
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import run_plan, states_plan, stating
-from pipelines.workers.progress import Progress
+from pipelines.workers.plans import states_plan
 
 COLUMNS = ("origin", "destination", "amount")
 
@@ -107,30 +105,9 @@ def link_flows(
     origins, destinations, amounts = read_demand(demand, graph)
     rows = demand_by_origin(origins, destinations, amounts, graph.n)
     job = FlowsJob(graph, not graph.weighted, endpoints=False, edges=True)
-
-    facts = measure_workers(client, None)
-    if any(fact.gpu for fact in facts):
-        raise ValueError("flows are computed on CPUs; start workers with device='cpu' (--device cpu)")
-    needs = job.needs(facts)
-    size = f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}"
-    stated = (
-        f"n = {graph.n:,}, m = {graph.m:,}, {counted(len(amounts), 'pair')} from {counted(len(rows), 'origin')}, "
-        f"{on_devices(facts)}: {needs}"
-    )
-    with stating(run_plan(stated, "flows", needs)):
-        needs.refuse_memory(size, facts, "Give fewer workers (--workers)")
-    landing = Landing(len(rows), sources_of_task(graph, len(rows), len(facts)))
-    with Progress(len(rows), "origins", progress) as shown:
-        shown.note(stated)
-        run = Run(client, [fact.address for fact in facts], landing, shown, resumes=False)
-        try:
-            run.attempts(OfOrigins, job, rows)
-        except UnreachableError as error:
-            origin, destination, amount = error.args
-            raise UnreachableError(graph.label(origin), graph.label(destination), amount) from None
-        except ValueError as error:  # names positions of vertices
-            raise ValueError(f"{graph.path}: {error}") from None
-    found = job.summation().result(landing.sums.total()) if len(rows) else LinkFlows(np.zeros(graph.m), 0.0)
+    asked = f"{counted(len(amounts), 'pair')} from {counted(len(rows), 'origin')}"
+    sums = add_up(client, job, rows, asked, progress)
+    found = job.result(sums.total()) if len(rows) else LinkFlows(np.zeros(graph.m), 0.0)
     indptr, indices, weights = graph.rows()
     verify_flows(indptr, indices, weights, found, origins, destinations, amounts)
     tails, names = csr.tails(indptr, len(indices), np.int64), vertex_names(graph)
@@ -169,14 +146,16 @@ def read_demand(demand: Any, graph: Graph) -> tuple[np.ndarray, np.ndarray, np.n
 class FlowsJob(BetweennessJob):
     """The problem, for the tasks."""
 
+    kind, unit, work, method, how = "flows", "origins", "assigning", "flows", ""
+    cure = "Give fewer workers (--workers)"
+
+    def needs(self, facts: list[WorkerFacts]) -> Needs:
+        """Return the memory of the workers; raises ValueError if they have GPUs."""
+        if any(fact.gpu for fact in facts):
+            raise ValueError("flows are computed on CPUs; start workers with device='cpu' (--device cpu)")
+        return super().needs(facts)
+
     def summation(self, xp: Any = np) -> FlowSummation:
         """Read the graph and prepare it; `xp` is NumPy, as flows are computed on CPUs."""
         indptr, indices, weights = self.graph.rows()
         return FlowSummation(indptr, indices, weights, through=self.graph.through(), check=False)
-
-
-class OfOrigins(OfSources):
-    """An attempt to compute and add the flows of the tasks that are not done yet."""
-
-    kind, unit, work = "flows", "origins", "assigning"
-    sources: Demand  # type: ignore[assignment]

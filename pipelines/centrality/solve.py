@@ -10,15 +10,12 @@ import pyarrow as pa
 from distributed import Client
 
 from gpuops import betweenness_factors, csr, verify_betweenness
-from pipelines.centrality.sums_on_workers import BetweennessJob, Landing, sources_of_task, total
+from pipelines.centrality.sums_on_workers import BetweennessJob, add_up
 from pipelines.files.tables import check_output, vertex_names, write_table
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import measure_workers, on_devices
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import run_plan, states_plan, stating
-from pipelines.workers.progress import Progress
+from pipelines.workers.plans import states_plan
 
 
 @takes_client
@@ -106,26 +103,7 @@ def betweenness(
     sources = np.asarray(chosen, np.int64)
     job = BetweennessJob(graph, hops or not graph.weighted, endpoints, edges)
 
-    facts = measure_workers(client, None)
-    needs, method = job.needs(facts), "hops" if job.hops else "weights"
-    stated = (
-        f"n = {graph.n:,}, m = {graph.m:,}, {counted(len(sources), 'source')}, {on_devices(facts)}, "
-        f"by {method}: {needs}"
-    )
-    with stating(run_plan(stated, method, needs)):
-        needs.refuse_memory(
-            f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}",
-            facts,
-            "Give fewer workers (--workers)" + (", or leave out edges (--edges)" if edges else ""),
-        )
-    landing = Landing(len(sources), sources_of_task(graph, len(sources), len(facts)))
-    with Progress(len(sources), "sources", progress) as shown:
-        shown.note(stated)
-        run = Run(client, [fact.address for fact in facts], landing, shown, resumes=False)
-        try:
-            found = total(run, job, sources)
-        except ValueError as error:  # names positions of vertices
-            raise ValueError(f"{graph.path}: {error}") from None
+    found = job.result(add_up(client, job, sources, counted(len(sources), "source"), progress).total())
     symmetric = not graph.directed
     verify_betweenness(found, sources=len(sources), arcs=graph.m, symmetric=symmetric, endpoints=endpoints)
 

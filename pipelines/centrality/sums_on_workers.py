@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Future
+from distributed import Client, Future
 
 from gpuops.centrality import GROUP, Betweenness, Summation
+from gpuops.centrality.flows import UnreachableError
 from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
 from pipelines.stores.graph import Graph
+from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import Needs, WorkerFacts
+from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_devices
 from pipelines.workers.device_arrays import array_library
+from pipelines.workers.plans import run_plan, stating
+from pipelines.workers.progress import Progress
 from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.row_chunks import RowsAttempt
 
@@ -41,6 +45,20 @@ class BetweennessJob:
     hops: bool  # whether every arc has the length 1
     endpoints: bool
     edges: bool  # whether sums of the arcs are wanted
+
+    kind: ClassVar[str] = "betweenness"
+    unit: ClassVar[str] = "sources"
+    work: ClassVar[str] = "counting paths"
+
+    @property
+    def method(self) -> str:
+        """The name of the method in the plan."""
+        return "hops" if self.hops else "weights"
+
+    @property
+    def how(self) -> str:
+        """A clause about the method for the text of the plan."""
+        return f", by {self.method}"
 
     def summation(self, xp: Any = np) -> Summation:
         """Read the graph, and prepare it for sums by the library `xp`."""
@@ -65,6 +83,18 @@ class BetweennessJob:
         on_cpu = _VERTEX * n + _ARC * m
         on_gpu = on_cpu + (_BLOCK_VERTEX + GROUP * (_SOURCE_VERTEX + _KEPT_VERTEX * self.edges)) * n
         return Needs(tuple(on_gpu if fact.gpu else on_cpu + fact.threads * each for fact in facts))
+
+    @property
+    def cure(self) -> str:
+        """What to do if the memory of the workers is too small."""
+        return "Give fewer workers (--workers)" + (", or leave out edges (--edges)" if self.edges else "")
+
+    def result(self, sums: Any) -> Any:
+        """Return the betweenness for the sums of all sources."""
+        if self.edges:
+            return self.summation().result(sums)  # this reads the graph again, since parallel arcs share their sum
+        vertices, _, (pairs, inner) = sums
+        return Betweenness(vertices, None, int(pairs), float(inner))
 
 
 def sources_of_task(graph: Graph, sources: int, workers: int) -> int:
@@ -107,11 +137,9 @@ class OfSources(RowsAttempt):
     """An attempt to compute and add the sums of the tasks that are not done yet."""
 
     out: Landing
-    kind, unit, work = "betweenness", "sources", "counting paths"
 
-    def __init__(
-        self, run: Run, members: list[str], before: OfSources | None, job: BetweennessJob, sources: np.ndarray
-    ):
+    def __init__(self, run: Run, members: list[str], before: OfSources | None, job: BetweennessJob, sources: Any):
+        self.kind, self.unit, self.work = job.kind, job.unit, job.work
         super().__init__(run, members, before)
         self.job, self.sources = job, sources
 
@@ -126,14 +154,32 @@ class OfSources(RowsAttempt):
             self.out.put(start, sums)
 
 
-def total(run: Run, job: BetweennessJob, sources: np.ndarray) -> Betweenness:
-    """Let the workers add up all sources; `run.out` is a `Landing`."""
-    run.attempts(OfSources, job, sources)
-    sums = run.out.sums.total()
-    if job.edges:
-        return job.summation().result(sums)  # `summation` reads the graph again, since parallel arcs share their sum
-    vertices, _, (pairs, inner) = sums
-    return Betweenness(vertices, None, int(pairs), float(inner))
+def add_up(client: Client, job: BetweennessJob, sources: Any, asked: str, progress: bool | None) -> PairwiseSums:
+    """State the plan, and let the workers add up the sums of all sources, which the plan calls `asked`.
+
+    Raises
+    ------
+    ValueError
+        As the operation on one device; the message names the graph or, of an `UnreachableError`, the vertices.
+    """
+    graph, facts = job.graph, measure_workers(client, None)
+    needs = job.needs(facts)
+    stated = f"n = {graph.n:,}, m = {graph.m:,}, {asked}, {on_devices(facts)}{job.how}: {needs}"
+    with stating(run_plan(stated, job.method, needs)):
+        what = f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}"
+        needs.refuse_memory(what, facts, job.cure)
+    landing = Landing(len(sources), sources_of_task(graph, len(sources), len(facts)))
+    with Progress(len(sources), job.unit, progress) as shown:
+        shown.note(stated)
+        try:
+            run = Run(client, [fact.address for fact in facts], landing, shown, resumes=False)
+            run.attempts(OfSources, job, sources)
+        except UnreachableError as error:
+            origin, destination, amount = error.args
+            raise UnreachableError(graph.label(origin), graph.label(destination), amount) from None
+        except ValueError as error:
+            raise ValueError(f"{graph.path}: {error}") from None
+    return landing.sums
 
 
 def _load(attempt: str, job: BetweennessJob) -> None:

@@ -34,6 +34,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (*DELIMITERS, *PARQUET)
 SIDES = ("origin", "destination")  # columns of a table of pairs
+# What pyarrow raises for a column of values that have no common type, or for whole numbers beyond int64.
+NO_TYPE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 _MOST_GZIP = 1032  # bytes that a byte of gzip expands to, at most
 _BLOCK_BYTES = 1 << 20
 OTHER_NAMES = {
@@ -162,7 +164,7 @@ def pandas_table(frame: Any) -> pa.Table:
     """Return a frame of pandas as a table without its index; a column of values of several types becomes text."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except NO_TYPE:
         columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
     return pa.table([pandas_array(column) for column in columns], names=[*map(str, frame.columns)])
 
@@ -171,7 +173,7 @@ def pandas_array(column: Any) -> pa.Array:
     """Return a column or an index of pandas; values of several types become text."""
     try:
         return pa.Array.from_pandas(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except NO_TYPE:
         there = ~np.asarray(column.isna())
         return pa.array([str(each) if known else None for each, known in zip(column, there, strict=True)])
 

@@ -149,9 +149,7 @@ def od(
     0   Rome       Milan       570
     1   Pisa       Milan       315
     """
-    given = read_given(
-        open_network(network, graph, crs), origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit
-    )
+    given = read_given(open_network(network, graph, crs, snap_limit), origins, destinations, pairs, reduce=reduce)
     if lines := isinstance(paths, str):
         _check_lines(paths, given.graph)
     asked = asked_of(

@@ -54,7 +54,6 @@ def read_given(
     pairs: Any,
     *,
     reduce: str | Sequence[str] | None = None,
-    snap_limit: float | str | None = None,
     roads: Any = None,
 ) -> Given:
     """Read the points, with the parameters and errors of `pipelines.od_tables.frames.od`.
@@ -69,18 +68,18 @@ def read_given(
         )
     source, opened, snapping = network
     systems = systems_for((origins, destinations, roads), snapping.crs)
-    of_sides = dict(zip(("origin", "destination"), map(snapping.of, systems), strict=False))
+    of_sides = dict(zip(("origin", "destination"), (snapping.of(crs=crs) for crs in systems), strict=False))
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
         given = [given] if is_point(given) else given
-        return points_from(given, opened, what, wanted, snap_limit=snap_limit, snapping=of_sides[what])
+        return points_from(given, opened, what, wanted, snapping=of_sides[what])
 
     if pairs is not None:
         known = (
             None if origins is None else read(origins, "origin", []),
             None if destinations is None else read(destinations, "destination", []),
         )
-        points = read_pairs_of_points(pairs, opened, known, snap_limit=snap_limit, snapping=snapping)
+        points = read_pairs_of_points(pairs, snapping, known)
         return Given(source, opened, points)
     if destinations is None:
         return Given(source, opened, (read(origins, "origin", []), read(origins, "origin", columns)))
@@ -92,7 +91,6 @@ def given_or_everywhere(
     network: OpenNetwork,
     origins: Any,
     destinations: Any,
-    snap_limit: float | str | None,
     *,
     every_destination: bool = False,
     roads: Any = None,
@@ -105,9 +103,9 @@ def given_or_everywhere(
         everywhere = every_vertex(network.graph)
         begins = everywhere
         if origins is not None:
-            begins = read_given(network, origins, None, None, snap_limit=snap_limit).points[0]
+            begins = read_given(network, origins, None, None).points[0]
         return Given(network.source, network.graph, (begins, everywhere))
-    return read_given(network, origins, destinations, None, snap_limit=snap_limit, roads=roads)
+    return read_given(network, origins, destinations, None, roads=roads)
 
 
 def warn_of(given: Given) -> None:

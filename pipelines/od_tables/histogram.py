@@ -72,8 +72,8 @@ def distance_histogram(
     2  500.0   750.0    180
     3  750.0  1000.0      4
     """
-    opened = open_network(network, graph, crs)
-    given = given_or_everywhere(opened, origins, destinations, snap_limit, every_destination=True)
+    opened = open_network(network, graph, crs, snap_limit)
+    given = given_or_everywhere(opened, origins, destinations, every_destination=True)
     warn_of(given)
     value = measured(opened.graph.unit, unit)
     return as_frame(histogram_table(given, value, width, progress=progress), given, value.unit)

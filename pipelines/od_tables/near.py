@@ -104,7 +104,7 @@ class Near:
         there = first[vertices + 1] - first[vertices]
         owners = np.repeat(np.arange(rows.start, rows.start + len(starts) - 1), np.diff(starts))
         i, values = np.repeat(owners, there), np.repeat(distances, there)
-        j = order[np.arange(len(i)) + np.repeat(first[vertices] - np.cumsum(there) + there, there)]
+        j = order[csr.in_ranges(first[vertices], first[vertices + 1])]
         rank = np.lexsort((j, i))
         return Found(i[rank], j[rank], values[rank].astype(self.dtype))
 

@@ -36,12 +36,7 @@ AXES = ("lon", "lat", "x", "y")
 
 
 def read_pairs_of_points(
-    given: Any,
-    graph: Graph,
-    points: tuple[Points | None, Points | None] = (None, None),
-    *,
-    snap_limit: float | str | None = None,
-    snapping: Snapping | None = None,
+    given: Any, snapping: Snapping, points: tuple[Points | None, Points | None] = (None, None)
 ) -> tuple[Points, Points]:
     """Return the origins and the destinations of a table of pairs, one of each for each row.
 
@@ -68,7 +63,7 @@ def read_pairs_of_points(
         wanted = [*wanted, INDEX]
         table = select_columns(with_index(frame, given), wanted, name, wanted)
     elif isinstance(given, Positions):
-        return _at_positions(np.asarray(given.indices), graph)
+        return _at_positions(np.asarray(given.indices), snapping.graph)
     else:
         values = np.asarray(given)
         if values.ndim != 2 or values.shape[1] != 2:
@@ -80,7 +75,7 @@ def read_pairs_of_points(
         if known is None and side in part.column_names:  # the points of one side are those of the other side, too
             known, of = other, next(each for each in SIDES if each != side)
         if known is None:
-            sides.append(points_in_table(part, name, graph, side, snap_limit=snap_limit, snapping=snapping))
+            sides.append(points_in_table(part, name, side, (), snapping))
         elif side not in part.column_names:
             raise ValueError(f"{name}: no column `{side}`; name the {side}s of the pairs there by their ids")
         else:

@@ -98,8 +98,8 @@ def changes(
       origin destination  distance_before  distance_after  change
     0      1           0             46.0           428.0   382.0
     """
-    opened = open_network(network, graph, crs)
-    given = read_given(opened, origins, destinations, pairs, snap_limit=snap_limit)
+    opened = open_network(network, graph, crs, snap_limit)
+    given = read_given(opened, origins, destinations, pairs)
     warn_of(given)
     value = measured(opened.graph.unit, unit)
     return as_frame(change_table(given, after, value, pairs=pairs is not None, also=also), given, value.unit)
@@ -256,11 +256,11 @@ def criticality(
     >>> table.columns.tolist()
     ['source', 'target', 'longer', 'cut', 'total', 'largest']
     """
-    opened = open_network(network, graph, crs)
+    opened = open_network(network, graph, crs, snap_limit)
     groups = None if together is None else groups_in(roads, together)
     index = roads.index if hasattr(roads, "iloc") and are_rows(roads) else None
     roads = roads_in(roads, opened.graph) if isinstance(roads, str | os.PathLike) else roads
-    given = given_or_everywhere(opened, origins, destinations, snap_limit, roads=roads)
+    given = given_or_everywhere(opened, origins, destinations, roads=roads)
     warn_of(given)
     value = measured(opened.graph.unit, unit)
     own = systems_for((roads, origins, destinations), crs)[0]

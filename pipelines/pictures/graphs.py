@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 
 PAGES = (".html", ".htm")
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
+ALONE = {  # options of which only one may be asked for
+    "number the arcs": ("circuit", "edges"),
+    "colour the arcs": ("circuit", "spanning tree", "route"),
+    "colour the vertices": ("values", "circuit", "distances", "degrees"),
+}
 
 
 def picture_graph(
@@ -71,7 +76,7 @@ def picture_graph(
     marks: Any = (),
     size: float | None = None,
     dpi: int = 150,
-    cmap: str = "viridis_r",
+    cmap: str | None = None,
     background: str | None = "OpenStreetMap",
     overwrite: bool = False,
     crs: Any = None,
@@ -154,10 +159,12 @@ def picture_graph(
     refuse_background(path, background)
     answers, whole, snapping = open_network(graph, crs=crs)
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
-    _refuse_clashes(bool(circuit), edges, spanning_tree, wash, route, distances, source, in_degree, out_degree, sample)
-    _refuse_values(values, column, {"circuit": circuit, "distances": distances, "degrees": in_degree or out_degree})
+    asked = {"circuit": bool(circuit), "edges": edges, "spanning tree": spanning_tree, "route": route is not None}
+    asked |= {"values": values is not None, "distances": distances is not None or source is not None}
+    asked |= {"degrees": in_degree is not None or out_degree is not None}
+    _refuse_clashes(asked, sample, wash, column)
     band = limit_in(every, whole.weight_unit, "every (--every)")
-    _check_bands(band, source, distances, bool(circuit) or spanning_tree or route is not None)
+    _check_bands(band, asked)
     on_map = "coordinates" in graph.optional
     _check_page(size, dpi, on_map)
     middle = None if around is None else vertex_at(whole, around, "around", snapping)
@@ -174,11 +181,11 @@ def picture_graph(
         view.span(wash)
     if components:
         view.frame()
-    if in_degree is not None or out_degree is not None:
+    if asked["degrees"]:
         view.mark_degrees(in_degree, out_degree)
     if values is not None:
         view.colour(*values_of_table(values, column, graph))
-    if distances is not None or source is not None or route is not None:
+    if asked["distances"] or asked["route"]:
         solution = answers if distances is None else _solution(distances, whole)
         streets = view.picture.streets
         known = route if isinstance(route, Route) else None
@@ -188,7 +195,7 @@ def picture_graph(
     if areas is not None:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
-        view.cover(areas, cmap)
+        view.cover(areas, cmap or view.picture.cmap)
     view.close(closed_lines(whole))
     if np.size(marks):
         points = points_from(listed(marks), whole, "mark", snapping=snapping)
@@ -196,7 +203,7 @@ def picture_graph(
             warnings.warn(points.warning, stacklevel=2)
         view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
-    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap
+    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, _cmap_of(drawing, cmap, areas)
     return write_drawing(drawing, path, seed, title, overwrite, background, ax)
 
 
@@ -352,51 +359,25 @@ def write_drawing(
     return draw(drawing, path, seed, overwrite)
 
 
-def _refuse_clashes(
-    circuit: bool,
-    edges: bool,
-    spanning_tree: bool,
-    wash: bool,
-    route: Any,
-    distances: Any,
-    source: Any,
-    in_degree: int | None,
-    out_degree: int | None,
-    sample: int | None,
-) -> None:
-    degrees = in_degree is not None or out_degree is not None
-    measured = distances is not None or source is not None
-    clashes = {
-        "circuit and edges both number the arcs": circuit and edges,
-        "circuit and spanning tree both colour the arcs": circuit and spanning_tree,
-        "circuit and route both colour the arcs": circuit and route is not None,
-        "spanning tree and route both colour the arcs": spanning_tree and route is not None,
-        "distances and degrees both colour the vertices": measured and degrees,
-        "circuit and distances both colour the vertices": circuit and measured,
-        "circuit and degrees both colour the vertices": circuit and degrees,
-    }
-    for text, there in clashes.items():
-        if there:
-            raise ValueError(f"{text}; ask for one of the two")
-    if circuit and sample is not None:
+def _refuse_clashes(asked: dict[str, bool], sample: int | None, wash: bool, column: str | None) -> None:
+    """Raise ValueError if options that are asked for exclude each other."""
+    for what, options in ALONE.items():
+        one, *others = [option for option in options if asked[option]] or [""]
+        if others:
+            raise ValueError(f"{one} and {others[0]} both {what}; ask for one of the two")
+    if asked["circuit"] and sample is not None:
         raise ValueError(
             "a sample does not have all arcs of a circuit; leave out sample (--sample) or circuit (--circuit)"
         )
-    if route is not None and sample is not None:
+    if asked["route"] and sample is not None:
         raise ValueError("a sample may lack vertices of a route; leave out sample (--sample) or route (--route)")
-    if wash and not spanning_tree and route is None:
+    if wash and not (asked["spanning tree"] or asked["route"]):
         raise ValueError(
             "wash (--wash) leaves a spanning tree or a route; ask for spanning_tree (--spanning-tree) or "
             "route (--route)"
         )
-
-
-def _refuse_values(values: Any, column: str | None, others: dict[str, Any]) -> None:
-    if values is None and column is not None:
+    if column is not None and not asked["values"]:
         raise ValueError("a column (--column) is of a table; name the table (values, --values)")
-    for name, asked in others.items():
-        if values is not None and asked:
-            raise ValueError(f"values and {name} both colour the vertices; ask for one of the two")
 
 
 def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
@@ -408,19 +389,28 @@ def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
 
 
+def _cmap_of(drawing: Drawing, cmap: str | None, areas: Any) -> str:
+    if cmap is not None and drawing.values is None and areas is None:
+        raise ValueError(
+            "cmap (--cmap) colours distances or values, and the picture has none; name a source (source, --from) or a "
+            "table (values, --values)"
+        )
+    return cmap or drawing.cmap
+
+
 def _check_axes(ax: Any, path: Any) -> None:
     if ax is not None and (path is not None or not hasattr(ax, "inset_axes")):
         raise ValueError("ax takes axes of matplotlib, and no path with it; write their figure by ax.figure.savefig")
 
 
-def _check_bands(every: float | None, source: Any, distances: Any, coloured: bool) -> None:
+def _check_bands(every: float | None, asked: dict[str, bool]) -> None:
     if every is None:
         return
     if not 0 < every < math.inf:
         raise ValueError(f"every is {every:g}; give the width of a band, above 0")
-    if distances is None and source is None:
+    if not asked["distances"]:
         raise ValueError("bands of every (--every) are of distances; name their source (source, --from)")
-    if coloured:
+    if any(asked[option] for option in ALONE["colour the arcs"]):
         raise ValueError("bands of every (--every), and a circuit, a tree or a route, all colour the arcs; ask for one")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuops import csr
 from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 
@@ -67,9 +68,8 @@ def part_of(graph: Graph, *, sample: int | None, around: int | None, seed: int, 
     vertices = np.sort(np.fromiter(_nearest(graph, indptr, indices, first, sample), np.int64))
     where = np.full(graph.n, -1, np.int64)
     where[vertices] = np.arange(len(vertices))
-    degrees = indptr[vertices + 1] - indptr[vertices]
-    arcs = np.repeat(indptr[vertices] - np.cumsum(degrees) + degrees, degrees) + np.arange(degrees.sum())
-    tails = np.repeat(np.arange(len(vertices)), degrees)
+    arcs = csr.in_ranges(indptr[vertices], indptr[vertices + 1])
+    tails = np.repeat(np.arange(len(vertices)), indptr[vertices + 1] - indptr[vertices])
     heads = where[indices[arcs]]
     kept = heads >= 0
     starts = np.concatenate([[0], np.cumsum(np.bincount(tails[kept], minlength=len(vertices)))])

@@ -73,14 +73,14 @@ def vertices_at(
     >>> tilepath.distances_between(hierarchy, at, at).shape
     (2, 2)
     """
-    _, opened, snapping = open_network(network, graph, crs)
+    _, opened, snapping = open_network(network, graph, crs, snap_limit)
     single = isinstance(places, tuple) and np.ndim(places) == 1
     if isinstance(places, list | tuple | np.ndarray):
         places = np.asarray(places, np.float64)
         if places.shape[-1:] != (2,) or places.ndim > 2:
             raise ValueError(f"places are of shape {places.shape}; give pairs of numbers, such as (lon, lat)")
         places = np.atleast_2d(places)
-    points = points_from(places, opened, "place", snap_limit=snap_limit, snapping=snapping)
+    points = points_from(places, opened, "place", snapping=snapping)
     moved = np.zeros(len(points.vertices)) if points.snapped is None else points.snapped
     return Placed(positions(points.vertices[0] if single else points.vertices), moved, points.warning)
 

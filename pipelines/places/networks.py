@@ -23,7 +23,10 @@ class OpenNetwork(NamedTuple):
 
 
 def open_network(
-    network: NetworkLike, graph: Graph | str | os.PathLike[str] | None = None, crs: Any = None
+    network: NetworkLike,
+    graph: Graph | str | os.PathLike[str] | None = None,
+    crs: Any = None,
+    snap_limit: float | str | None = None,
 ) -> OpenNetwork:
     """Open a hierarchy store or a graph store.
 
@@ -34,7 +37,7 @@ def open_network(
     ----------
     network : the store, or its path
     graph : the graph of a hierarchy, if it was moved
-    crs : coordinate system of the places that will be moved; None if it is not named
+    crs, snap_limit : coordinate system of the places that will be moved, and their `limit`, as for `Snapping`
     """
     if isinstance(network, str | os.PathLike):
         network = open_hierarchy(network) if kind_of(network).schema == SCHEMA else open_graph(network)
@@ -43,7 +46,7 @@ def open_network(
     if isinstance(network, Graph):
         if graph is not None:
             raise ValueError(f"{network.path} is a graph itself; leave out graph (--graph)")
-        return OpenNetwork(network, network, Snapping(network, crs=crs))
+        return OpenNetwork(network, network, Snapping(network, crs=crs, limit=snap_limit))
     if graph is None and network in _graphs:
         opened, snapping = _graphs[network]
     else:
@@ -51,7 +54,7 @@ def open_network(
         snapping = Snapping(opened, network.by_place(opened))
         if graph is None:
             _graphs[network] = opened, snapping
-    return OpenNetwork(network, opened, snapping if crs is None else snapping.of(crs))
+    return OpenNetwork(network, opened, snapping.of(crs=crs, limit=snap_limit))
 
 
 _graphs: WeakKeyDictionary[HierarchyStore, tuple[Graph, Snapping]] = WeakKeyDictionary()

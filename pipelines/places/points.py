@@ -116,7 +116,6 @@ def points_from(
     what: str,
     columns: Sequence[str] = (),
     *,
-    snap_limit: float | str | None = None,
     snapping: Snapping | None = None,
 ) -> Points:
     """Return points from a file, a data frame, an array of places, or names of vertices.
@@ -133,40 +132,32 @@ def points_from(
         other usual names are known (`pipelines.files.tables`)
     what : word for a point, such as "origin"
     columns : names of further columns to read, with numbers
-    snap_limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such
-        as "1km"; None for any
-    snapping : the vertices by place, if other points of the graph were or will be read too
+    snapping : the vertices by place, with the coordinate system and the limit of places; None if neither is named
 
     Raises
     ------
     ValueError
         A column or an entry is missing, a place is too far from every vertex, or a vertex is not at the place of its
-        row (the message names the row); or `snap_limit` is not a distance.
+        row (the message names the row); or the limit is not a distance.
     """
+    snapping = snapping or Snapping(graph)
     if not hasattr(given, "iloc"):
-        return _with_numbered_rows(given, graph, what, columns, snap_limit, snapping)
+        return _with_numbered_rows(given, what, columns, snapping)
     frame, name = whole_row(given), f"the {what}s"
     try:
-        points = _with_numbered_rows(given, graph, what, columns, snap_limit, snapping)
+        points = _with_numbered_rows(given, what, columns, snapping)
     except ValueError as error:
         error.args = (by_index(str(error), frame, name),)
         raise
     return points._replace(warning=None if points.warning is None else by_index(points.warning, frame, name))
 
 
-def _with_numbered_rows(
-    given: Any,
-    graph: Graph,
-    what: str,
-    columns: Sequence[str],
-    snap_limit: float | str | None,
-    snapping: Snapping | None,
-) -> Points:
+def _with_numbered_rows(given: Any, what: str, columns: Sequence[str], snapping: Snapping) -> Points:
     """Return the points of `points_from`; messages name rows by their numbers."""
-    name = f"the {what}s"
+    graph, name = snapping.graph, f"the {what}s"
     if isinstance(given, str | os.PathLike):
         if not is_layer(given):
-            return _points_in_file(given, graph, what, columns, snap_limit, snapping)
+            return _points_in_file(given, what, columns, snapping)
         given, name = read_layer(given, None, "Point")
         if not len(given):
             raise ValueError(f"{name}: no rows; give at least one {what}")
@@ -179,14 +170,12 @@ def _with_numbered_rows(
     if isinstance(given, list | tuple) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        snapping = snapping or Snapping(graph)
-        snapping = snapping.of(system_of(given, snapping.crs, name))
+        snapping = snapping.of(crs=system_of(given, snapping.crs, name))
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame
     elif are_places(given):
-        axes = axes_of_pairs(graph, None if snapping is None else snapping.crs)
-        table = pa.table(dict(zip(axes, given.T, strict=True)))
+        table = pa.table(dict(zip(axes_of_pairs(graph, snapping.crs), given.T, strict=True)))
     else:
         vertices = graph.vertices(given, what)
         names = vertex_names(graph, vertices)
@@ -195,18 +184,10 @@ def _with_numbered_rows(
             names = names_as(names, pa.from_numpy_dtype(dtype) if dtype.kind in "iu" else pa.large_string())
         return Points(names, vertices, None, {})
     chosen = select_columns(with_index(table, given), (*_known(what), *columns), name, _optional(what, columns))
-    limits: dict[str, Any] = {"snap_limit": snap_limit, "snapping": snapping}
-    return points_in_table(chosen, name, graph, what, columns, all_names=lambda: table.column_names, **limits)
+    return points_in_table(chosen, name, what, columns, snapping, all_names=lambda: table.column_names)
 
 
-def _points_in_file(
-    path: str | os.PathLike[str],
-    graph: Graph,
-    what: str,
-    columns: Sequence[str],
-    snap_limit: float | str | None,
-    snapping: Snapping | None,
-) -> Points:
+def _points_in_file(path: str | os.PathLike[str], what: str, columns: Sequence[str], snapping: Snapping) -> Points:
     """Return the points in a file of a table."""
     name = os.fspath(path)
     if not is_table(path):
@@ -217,8 +198,7 @@ def _points_in_file(
     table = read_columns(path, (*_known(what), *columns), _optional(what, columns))
     if not len(table):
         raise ValueError(f"{name}: no rows; give at least one {what}")
-    limits: dict[str, Any] = {"snap_limit": snap_limit, "snapping": snapping}
-    return points_in_table(table, name, graph, what, columns, all_names=partial(column_names, path), **limits)
+    return points_in_table(table, name, what, columns, snapping, all_names=partial(column_names, path))
 
 
 def merged(warnings: Sequence[str]) -> list[str]:
@@ -252,19 +232,17 @@ def _optional(what: str, columns: Sequence[str]) -> list[str]:
 def points_in_table(
     table: pa.Table,
     name: str,
-    graph: Graph,
     what: str,
-    columns: Sequence[str] = (),
+    columns: Sequence[str],
+    snapping: Snapping,
     *,
-    snap_limit: float | str | None = None,
-    snapping: Snapping | None = None,
     all_names: Callable[[], Sequence[str]] | None = None,
 ) -> Points:
     """Return the points in the columns of a table that `points_from` reads; messages call it `name`.
 
     `all_names` returns the names of all columns of the table that a message lists, by default those of `table`.
     """
-    numbers = {column: column_numbers(table, column, name) for column in columns}
+    graph, numbers = snapping.graph, {column: column_numbers(table, column, name) for column in columns}
     axes = next((axes for axes in (ON_EARTH, ("x", "y")) if {*axes} <= {*table.column_names}), None)
     named = next((column for column in (what, "vertex") if column in table.column_names), None)
     if axes is None and named is not None and "geometry" in table.column_names:
@@ -273,7 +251,7 @@ def points_in_table(
             "leave the column out"
         )
     if axes is not None and "vertex" in table.column_names:
-        _refuse_two_places(table, axes, graph, snapping or Snapping(graph), name)
+        _refuse_two_places(table, axes, snapping, name)
         axes, named = None, "vertex"
     if axes is None and named is not None:
         vertices = column_vertices(table[named], graph, name)
@@ -288,14 +266,13 @@ def points_in_table(
             f"{', '.join(all_names() if all_names else table.column_names)}; rename them"
         )
     given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
-    snapping = snapping or Snapping(graph)
     found = snapping.located(given, axes, name)
     vertices, snapped, passed = snapping.snap(found.places, on_the_globe=found.on_the_globe)
     unit = unit_of(graph, on_the_globe=found.on_the_globe)
     network = Network(snapping.coordinates, unit, found.on_the_globe)
     refuse_exchanged(given, found, snapped, axes, network, name)
-    refuse_far(snapped, limit_in(snap_limit, network.unit, "snap_limit (--snap-limit)"), network, name)
-    if snap_limit is None:
+    refuse_far(snapped, limit_in(snapping.limit, network.unit, "snap_limit (--snap-limit)"), network, name)
+    if snapping.limit is None:
         refuse_outside(snapped, network, name)
     ids = row_names(table, name, pa.array(np.arange(1, len(table) + 1)))
     texts = found.note, far_away(snapped, network, name), moved_on(passed, name), repeated(ids, name)
@@ -304,16 +281,16 @@ def points_in_table(
     return Points(ids, vertices, snapped, numbers, found.on_the_globe, network.unit, warning)
 
 
-def _refuse_two_places(table: pa.Table, axes: tuple[str, str], graph: Graph, snapping: Snapping, name: str) -> None:
+def _refuse_two_places(table: pa.Table, axes: tuple[str, str], snapping: Snapping, name: str) -> None:
     """Raise ValueError if a row has a place and the name of a vertex that is elsewhere."""
-    vertices = column_vertices(table["vertex"], graph, name)
+    vertices = column_vertices(table["vertex"], snapping.graph, name)
     given = np.stack([column_numbers(table, axis, name) for axis in axes], axis=1)
     there = snapping.coordinates[vertices]
     apart = np.abs(snapping.located(given, axes, name).places - there).max(axis=1)
     extent = np.ptp(snapping.coordinates[np.isfinite(snapping.coordinates).all(axis=1)], axis=0).max()
     for row in np.flatnonzero(~(apart <= ROUNDED * extent))[:1].tolist():
         raise ValueError(
-            f"{name}, row {row + 1}: the vertex {graph.names([vertices[row]])[0]} (column `vertex`) is not at the "
+            f"{name}, row {row + 1}: the vertex {snapping.graph.label(vertices[row])} (column `vertex`) is not at the "
             "place of the row; leave out the column `vertex`, or the place"
         )
 

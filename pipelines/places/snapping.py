@@ -22,27 +22,14 @@ FAR_SHARE = 0.01  # the same in other units, as a share of the diagonal of the n
 OUTSIDE_METRES = 50_000.0  # a place farther away than this, and than the diagonal of the network, is not of the network
 
 
-class Snapping:
-    """Moves places to the nearest vertices of the largest strongly connected component, where paths lead both ways.
+class _Vertices:
+    """The vertices of a graph, read and sorted by place at the first use."""
 
-    Parameters
-    ----------
-    by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
-    crs : coordinate system of the places, as pyproj reads it; None if it is not named
-    """
-
-    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None = None, crs: Any = None):
-        self.graph, self._by_place, self.crs = graph, by_place, crs
-
-    def of(self, crs: Any) -> Snapping:
-        """Return the same for places of another coordinate system; what was read or sorted is used again."""
-        other = copy(self)
-        other.crs = crs
-        return other
+    def __init__(self, graph: Graph, by_place: tuple[np.ndarray, np.ndarray] | None):
+        self.graph, self._by_place = graph, by_place
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """The coordinates of the vertices, float64 (n, 2); raises ValueError if the graph has none."""
         found = self.graph.coordinates()
         if found is None:
             raise ValueError(
@@ -57,6 +44,39 @@ class Snapping:
         The component is that of the original graph: closed roads must not move a place to other vertices.
         """
         return self._by_place or vertices_by_place(self.graph.original, self.coordinates)
+
+
+class Snapping:
+    """Moves places to the nearest vertices of the largest strongly connected component, where paths lead both ways.
+
+    Parameters
+    ----------
+    by_place : the arrays of `ByPlace`; None to sort the vertices at the first use
+    crs : coordinate system of the places, as pyproj reads it; None if it is not named
+    limit : greatest distance of a place from its vertex, in metres or in units of the coordinates, or a text such as
+        "1km"; None for any
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        by_place: tuple[np.ndarray, np.ndarray] | None = None,
+        crs: Any = None,
+        limit: float | str | None = None,
+    ):
+        self.graph, self.crs, self.limit = graph, crs, limit
+        self._vertices = _Vertices(graph, by_place)
+
+    def of(self, **options: Any) -> Snapping:
+        """Return the same with another `crs` or `limit`; both read and sort the vertices only once."""
+        other = copy(self)
+        vars(other).update(options)
+        return other
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """The coordinates of the vertices, float64 (n, 2); raises ValueError if the graph has none."""
+        return self._vertices.coordinates
 
     def located(self, places: np.ndarray, axes: tuple[str, str], name: str) -> Located:
         """Return places in the coordinates of the graph (`pipelines.places.systems.located`)."""
@@ -84,7 +104,7 @@ class Snapping:
             SciPy is not installed, and the vertices are not sorted by place.
         """
         coordinates = self.coordinates
-        component, others = self.by_place
+        component, others = self._vertices.by_place
         if not len(component):
             raise ValueError(
                 f"{self.graph.path} has no coordinates in its largest strongly connected component; name vertices"

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops import csr
 from pipelines.files.coordinate_systems import to_degrees
 from pipelines.places.by_place import EARTH_RADIUS
 from pipelines.reach.reached import Cut
@@ -112,7 +113,7 @@ def _with_more_points(points: np.ndarray, of_piece: np.ndarray, gap: float) -> n
     steps = np.diff(points, axis=0, append=points[-1:])
     steps[np.diff(of_piece, append=-1) != 0] = 0  # from a piece to the next
     parts = np.maximum(np.ceil(np.hypot(*steps.T) / gap), 1).astype(np.int64)
-    share = (np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)) / np.repeat(parts, parts)
+    share = csr.in_ranges(0, parts) / np.repeat(parts, parts)
     return np.repeat(points, parts, axis=0) + share[:, None] * np.repeat(steps, parts, axis=0)
 
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpuops import csr
+
 
 class Pieces(NamedTuple):
     """Pieces of arcs.
@@ -121,11 +123,9 @@ def cut_lines(
         share = np.clip(np.where(step > 0, (place - along[point]) / np.where(step > 0, step, 1), 0), 0, 1)
         return points[point] + share[:, None] * (points[point + 1] - points[point])
 
-    inner = before - after
-    counts = np.concatenate([[0], np.cumsum(inner + 2)])
+    counts = np.concatenate([[0], np.cumsum(before - after + 2)])
     found = np.empty((counts[-1], 2))
     found[counts[:-1]] = np.where((first <= 0)[:, None], points[begins], at(low, after))
     found[counts[1:] - 1] = np.where((last >= 1)[:, None], points[ends - 1], at(high, before))
-    within = np.arange(inner.sum()) - np.repeat(np.cumsum(inner) - inner, inner)
-    found[np.repeat(counts[:-1] + 1, inner) + within] = points[np.repeat(after, inner) + within]
+    found[csr.in_ranges(counts[:-1] + 1, counts[1:] - 1)] = points[csr.in_ranges(after, before)]
     return Cut(counts, found)

@@ -51,7 +51,7 @@ class Reach:
         crs: Any = None,
         graph: Graph | str | os.PathLike[str] | None = None,
     ):
-        _, opened, snapping = open_network(network, graph, crs)
+        _, opened, snapping = open_network(network, graph, crs, snap_limit)
         self.limits: Limits = parse_limits(within, opened.unit)
         places = opened.coordinates()
         if places is None:
@@ -62,7 +62,7 @@ class Reach:
         if opened.weight_min < 0:
             raise ValueError(f"{opened.path} has negative weights; isochrones need weights of 0 or more")
         self.graph, self.places, self.in_degrees = opened, places, are_geographic(opened, places)
-        self.points: Points = points_from(listed(sources), opened, "source", snap_limit=snap_limit, snapping=snapping)
+        self.points: Points = points_from(listed(sources), opened, "source", snapping=snapping)
         indptr, self.heads, self.weights = opened.indptr(), opened.indices(), opened.weights()
         self.tails = np.repeat(np.arange(opened.n), np.diff(indptr))
         there = np.isfinite(places).all(axis=1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuops import csr
 from pipelines.stores.graph import Graph
 from pipelines.stores.named_roads import NamedRoads, ends_of
 from pipelines.stores.parallel_roads import line_keys, warn_of_parallel_roads, with_lines
@@ -43,7 +44,7 @@ def arcs_of(
     ends, numbers = road_rows(graph, rows)
     tails, heads, count = named.tails, named.heads, len(named.tails)
     ranges = [arcs_between(ends, *each) for each in ((tails, heads), (heads, tails))]
-    found = np.concatenate([in_ranges(*each) for each in ranges])
+    found = np.concatenate([csr.in_ranges(*each) for each in ranges])
     roads = np.concatenate([np.repeat(np.arange(count), last - first) for first, last in ranges])
     onward = np.arange(len(found)) < (ranges[0][1] - ranges[0][0]).sum()
     kept, lined = np.ones(len(found), bool), np.zeros(count, bool)
@@ -86,12 +87,6 @@ def road_rows(graph: Graph, rows: tuple[np.ndarray, np.ndarray]) -> tuple[tuple[
     if junctions is None:
         return rows, np.arange(len(rows[1]))
     return junctions.road_rows(*rows)
-
-
-def in_ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Return the numbers of all ranges, one range after the other."""
-    counts = last - first
-    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
 
 
 def refuse_missing(graph: Graph, tails: np.ndarray, heads: np.ndarray, missing: np.ndarray, what: str) -> None:

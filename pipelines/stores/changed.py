@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuops import csr
 from gpuops.errors import WeightRangeError
 from gpuops.hierarchy import Hierarchy, close_hierarchy
 from gpuops.numbers import distance_limit
 from pipelines.stores.arc_tables import weights_in_table
-from pipelines.stores.arcs_of_roads import arcs_between, closed_arcs, in_ranges, refuse_missing, road_rows
+from pipelines.stores.arcs_of_roads import arcs_between, closed_arcs, refuse_missing, road_rows
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import CHANGED, Graph, open_graph
 from pipelines.stores.graph_names import generator_of, weights_named_in
@@ -218,7 +219,7 @@ def _reweighted(graph: Graph, rows: tuple[np.ndarray, np.ndarray, np.ndarray], w
         refuse_missing(graph, tails, heads, first == last, "weights")
         if not reversed_:
             warn_of_parallel_arcs(graph, tails, heads, last - first)
-        found[numbers[in_ranges(first, last)]] = np.repeat(values, last - first)
+        found[numbers[csr.in_ranges(first, last)]] = np.repeat(values, last - first)
     return found
 
 

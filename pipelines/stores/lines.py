@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuops import csr
+
 
 @dataclass(frozen=True, eq=False)
 class Lines:
@@ -64,7 +66,7 @@ def points_along(
     points[offsets[straight] + 1] = coordinates[heads[straight]]
     if lines is not None and len(bent):
         sizes = counts[bent]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        within = csr.in_ranges(0, sizes)
         against = np.repeat(numbers[bent] < 0, sizes)
         first = np.repeat(lines.offsets[np.abs(numbers[bent]) - 1], sizes)
         taken = first + np.where(against, np.repeat(sizes, sizes) - 1 - within, within)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuops import csr
 from pipelines.stores.junctions import Junctions
 from pipelines.turns.costs import TurnCosts
 
@@ -50,19 +51,19 @@ def split_junctions(indptr: np.ndarray, heads: np.ndarray, turns: TurnCosts) -> 
     tails = np.repeat(np.arange(n), np.diff(indptr))
     places = turns.cost_something()
     split = turns.vertices[places]
-    in_arcs = turns.in_arcs[_ranges(turns.in_starts[places], turns.in_starts[places + 1])]
-    out_arcs = _ranges(indptr[split], indptr[split + 1])
+    in_arcs = turns.in_arcs[csr.in_ranges(turns.in_starts[places], turns.in_starts[places + 1])]
+    out_arcs = csr.in_ranges(indptr[split], indptr[split + 1])
     arrivals = n + np.arange(len(in_arcs))
     departures = n + len(in_arcs) + np.arange(len(out_arcs))
     from_, to = tails.astype(np.int64), heads.astype(np.int64)
     to[in_arcs], from_[out_arcs] = arrivals, departures
 
     entering, leaving = np.diff(turns.in_starts)[places], np.diff(indptr)[split]
-    cells = _ranges(turns.starts[places], turns.starts[places + 1])
+    cells = csr.in_ranges(turns.starts[places], turns.starts[places + 1])
     widths = np.repeat(leaving, entering)  # the number of turns after each arc into a junction
     firsts = np.repeat(np.cumsum(leaving) - leaving, entering)
     turn_tails = np.repeat(arrivals, widths)
-    turn_heads = departures[_ranges(firsts, firsts + widths)]
+    turn_heads = departures[csr.in_ranges(firsts, firsts + widths)]
     allowed = np.isfinite(turns.costs[cells])
     begins, ends = np.repeat(split, leaving), np.repeat(split, entering)
 
@@ -78,9 +79,3 @@ def split_junctions(indptr: np.ndarray, heads: np.ndarray, turns: TurnCosts) -> 
         np.concatenate([np.arange(m), np.full(len(added_tails), ADDED)]),
         np.concatenate([in_arcs, out_arcs]),
     )
-
-
-def _ranges(firsts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Return the numbers of all ranges, one range after the other."""
-    counts = stops - firsts
-    return np.repeat(firsts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))

@@ -146,6 +146,11 @@ def within_budget(facts: list[WorkerFacts], device: int | None, host: int | None
     for name, budget in ("device_memory", device), ("host_memory", host):
         if budget is not None:
             number(name, budget, 0)
+    if device is not None and not any(fact.gpu for fact in facts):
+        raise ValueError(
+            "device_memory (--device-memory) limits the memory of GPUs, and the workers compute on CPUs; limit "
+            "host_memory (--host-memory)"
+        )
 
     def limited(budget: int | None, free: int) -> bool:
         return budget is not None and budget < MEMORY_SHARE * free

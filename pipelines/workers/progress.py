@@ -8,11 +8,25 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipelines.workers.notebook import NotebookLine, in_notebook
 
 LINE_SECONDS = 10.0  # seconds between two lines where there is no terminal, as in the log of a batch job
+_in_words: Callable[[str], str] = str  # turns a note into the words of the interface that is in use
+
+
+@contextmanager
+def speaking(words: Callable[[str], str]) -> Iterator[None]:
+    """Return a context in which notes are printed as `words` returns them, such as with options of a command."""
+    global _in_words
+    before, _in_words = _in_words, words
+    try:
+        yield
+    finally:
+        _in_words = before
 
 
 class Progress:
@@ -62,6 +76,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Print a line that stays."""
+        text = _in_words(text)
         if self._live is not None:
             self._live.console.print(text, highlight=False, soft_wrap=True)
         elif self.show:

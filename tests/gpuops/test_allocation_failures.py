@@ -11,13 +11,9 @@ import pytest
 
 import gpuops
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 N = 40
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    host_shim.start()
-    return host_shim
 
 
 class OutOfMemoryError(MemoryError):

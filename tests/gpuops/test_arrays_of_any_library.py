@@ -2,8 +2,10 @@
 
 import inspect
 import pickle
+import re
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -191,6 +193,28 @@ def test_every_operation_is_open_to_other_libraries():
             assert (name in CALLS) != (name in TAKE_NO_ARRAYS)
 
 
+def section_of_the_page():
+    page = (Path(__file__).parents[2] / "docs/doors.md").read_text()
+    return re.search(r"\n## Arrays of CuPy.*?(?=\n## )", page, re.DOTALL)[0]
+
+
+def test_the_page_names_the_operations_that_refuse_arrays_of_cupy():
+    """Their first arguments are NumPy arrays, by their docstrings."""
+    listed = re.search(r"refuse CuPy arrays: (.*?)\.\s", section_of_the_page(), re.DOTALL)
+    only_numpy = re.compile(r"^[\w, ]+ : \(.*\) NumPy arrays?$", re.MULTILINE)
+    found = [name for name in CALLS if only_numpy.search(inspect.getdoc(getattr(gpuops, name)))]
+    assert sorted(re.findall(r"`(\w+)`", listed[1])) == sorted(found)
+
+
+def test_the_example_of_the_page_gives_arrays_of_cupy(host_shim):
+    (example,) = re.findall(r"```py\n(.*?)```", section_of_the_page(), re.DOTALL)
+    names = {}
+    exec(example, names)
+    for name, expected in ("distances", [0, 3, 4]), ("matrix", [[0, 3, 4], [np.inf, 0, 1]]):
+        assert arrays.is_cupy(names[name])
+        np.testing.assert_array_equal(names[name], expected)
+
+
 def test_out_is_filled_where_it_lies_and_returned():
     c, a, out = tensors(MATRIX.copy(), MATRIX, np.empty((3, 3)))
     assert gpuops.minplus_update(c, a, a, out=out) is out
@@ -262,19 +286,15 @@ def test_arrays_on_a_gpu_without_cupy_are_an_error_that_names_the_cure(monkeypat
 
 
 @pytest.mark.gpu
-def test_objects_of_the_cuda_array_interface():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-
+def test_objects_of_the_cuda_array_interface(gpu):
     class Device:
         def __init__(self, array):
             self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
 
-    matrix = cupy.asarray(MATRIX)
+    matrix = gpu.asarray(MATRIX)
     found = gpuops.floyd_warshall(Device(matrix))
-    assert isinstance(found, cupy.ndarray)
-    out = Device(cupy.empty_like(matrix))
+    assert isinstance(found, gpu.ndarray)
+    out = Device(gpu.empty_like(matrix))
     assert gpuops.floyd_warshall(Device(matrix), out=out) is out
     np.testing.assert_array_equal(out.array.get(), gpuops.floyd_warshall(MATRIX))
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import runpy
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,14 @@ PROGRAM = next(program for program in all_programs() if program.file == "csr/csr
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def script():
+    """The functions of the script that builds a wheel."""
+    return runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "kernels_wheel.py"))
+
+
+@pytest.fixture(scope="module")
+def project(script, tmp_path_factory):
     """The files of a wheel with one program, for two architectures."""
-    script = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "kernels_wheel.py"))
     folder = tmp_path_factory.mktemp("wheel")
     script["write_project"](folder, ["sm_80", "sm_90"], [PROGRAM])
     return folder
@@ -70,6 +76,18 @@ def test_shipped_binaries_are_those_that_the_compiler_makes(installed):
     index = json.loads((installed / "index.json").read_text())
     assert list(index["programs"]) == [text.key]
     assert index["compiler"].startswith(f"NVRTC {CUDA}.")
+
+
+def test_a_wheel_is_compressed_again_into_fewer_bytes(script, project, tmp_path):
+    wheel, smaller = tmp_path / "a.whl", tmp_path / "dist" / "a.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(project.rglob("*.*")):
+            archive.write(file, file.relative_to(project))
+    script["compress"](wheel, smaller)
+    with zipfile.ZipFile(wheel) as given, zipfile.ZipFile(smaller) as packed:
+        assert packed.namelist() == given.namelist()
+        assert all(packed.read(name) == given.read(name) for name in given.namelist())
+    assert smaller.stat().st_size < 0.995 * wheel.stat().st_size
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 
 from gpuops import floyd_warshall, minplus_update
+from gpuops.arrays import on_host
 from gpuops.numbers import distance_limit, infinity, outside_infinity, to_outside
 
 LIMITS = {"int16": 2**13, "int32": 2**29}  # the first that is no distance; infinity is 2 * this - 1
 limits = pytest.mark.parametrize(("dtype", "limit"), LIMITS.items())
-
-
-def on_host(array):
-    return array if isinstance(array, np.ndarray) else array.get()
 
 
 @limits

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,6 @@ from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import open_graph
 from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.row_order import SHORT, sort_rows
-from tilepath.cli import tilepath
 
 
 def balanced(dtype, shift):
@@ -177,9 +176,7 @@ def test_commands_keep_rows_as_given(tmp_path):
     source.write_text("0 2 5\n0 1 7\n1 0 1\n2 0 1\n")
 
     def run(*arguments):
-        done = CliRunner().invoke(tilepath, [*map(str, arguments)], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.output
+        return run_command(*arguments).output
 
     assert "; rows as given" in run("import", source, store, "--unsorted")
     assert "; rows as given" in run("info", store)

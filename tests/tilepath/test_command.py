@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import click
 import networkx as nx
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from matplotlib.image import imread
 
 from clusters.errors import ClusterError
@@ -409,7 +409,7 @@ def test_a_training_has_the_same_defaults_wherever_it_is_asked_for():
     from pipelines import train_som
     from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
 
-    page = CliRunner().invoke(cli.tilepath, ["som", "train", "--help"]).output
+    page = invoke("som", "train", "--help").output
     of_options = re.findall(r"^  --([a-z-]+)(.*?)(?=^  -|^$)", page, re.DOTALL | re.MULTILINE)
     helps = {name.replace("-", "_"): " ".join(text.split()) for name, text in of_options}
     compared = set()
@@ -471,13 +471,13 @@ def test_every_page_has_an_example_of_its_command(names, command):
     program, *words = shlex.split(command.example)
     assert [program, *words[: len(names)]] == ["tilepath", *names]
     command.make_parser(click.Context(command)).parse_args(words[len(names) :])
-    page = CliRunner().invoke(cli.tilepath, [*names, "--help"]).output
+    page = invoke(*names, "--help").output
     assert f"Example:\n  {command.example}" in page
     assert ("Where to compute:" in page) == ("--device [" in page)
 
 
 def test_every_command_is_in_a_section_with_its_whole_summary():
-    page = CliRunner().invoke(cli.tilepath, ["--help"]).output
+    page = invoke("--help").output
     listed = [command.name for commands in SECTIONS.values() for command in commands]
     assert sorted(listed) == sorted(cli.tilepath.commands)
     assert "..." not in page.partition("Options:")[2]
@@ -492,7 +492,7 @@ def test_sssp_takes_the_device_that_ends_first_and_says_why(tmp_path, monkeypatc
         raise ClusterError("not in this test")
 
     def stderr(*arguments):
-        return CliRunner().invoke(cli.tilepath, ["sssp", *arguments, str(tmp_path / "p.zarr"), "--source", "1"]).stderr
+        return invoke("sssp", *arguments, tmp_path / "p.zarr", "--source", "1").stderr
 
     monkeypatch.setattr("clusters.start", start)
     monkeypatch.setattr("clusters.gpus.visible", lambda: ["0"])

@@ -508,10 +508,7 @@ def test_nobody_looks_for_a_gpu_where_there_is_little_to_do(monkeypatch, method)
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("signed", [False, True])
-def test_on_a_gpu(signed):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_on_a_gpu(gpu, signed):
     matrix = random_graph(np.random.default_rng(2), 60, signed)
     for method in "auto", "FW", "J":
         expected = ours.shortest_path(matrix, method, device="cpu")

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph_writer import write_graph
-from tilepath import cli
 
 COMMANDS = """
 info G --verify
@@ -61,7 +60,7 @@ def test_no_command_takes_heads_that_are_no_vertices(mixed, client, monkeypatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "v.csv").write_text("vertex\n1\n2\n")
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: nullcontext(client))
-    done = CliRunner().invoke(cli.tilepath, command.replace("G", str(mixed)).split())
+    done = invoke(*command.replace("G", str(mixed)).split())
     assert isinstance(done.exception, StoreError), (done.output, done.exception)
     assert re.match(rf"{mixed}/indices: holds [0-9,]+, but its values run from 0 to 49; ", str(done.exception))
 

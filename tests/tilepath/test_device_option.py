@@ -11,12 +11,8 @@ from pipelines import open_graph
 from pipelines.stores import on_device
 from tilepath.cli import sequence
 
+pytestmark = pytest.mark.usefixtures("cupy")
 TEXT = "a -> b, c, a\nb -> c\nc -> a, a\nd -> e\ne\nf\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    return host_shim
 
 
 @pytest.fixture

@@ -88,10 +88,7 @@ def test_degrees_and_components(tilepath, graph, tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("command", ["degrees {0} --json", "components {0} --json", "tree {0} {1}", "reverse {0} {1}"])
-def test_on_a_gpu(tilepath, tmp_path, command):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_on_a_gpu(gpu, tilepath, tmp_path, command):
     tilepath("generate", "rmat", "g.zarr", "--scale", 12)
     found = []
     for device in "cpu", "gpu":

@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from campaigns import campaign, pick, play
-from click.testing import CliRunner
+from commands import run_command
 
 from gpuops import best_matching_units
 from pipelines.stores.codebook import open_codebook
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import open_samples
-from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMap
 
 pytestmark = [
@@ -122,8 +121,7 @@ def test_an_epoch_is_that_of_plain_numpy(seeds):
 
 
 def run(*arguments):
-    done = CliRunner().invoke(cli.tilepath, ["som", *map(str, arguments)])
-    assert done.exception is None, f"{arguments}: {done.exception!r} {done.stderr}"
+    run_command("som", *arguments)
 
 
 def commands(rng, folder):

@@ -605,10 +605,7 @@ class TestDevice:
             ask("floyd_warshall", nx.path_graph(3))
 
     @pytest.mark.gpu
-    def test_answers_of_a_gpu(self, config):
-        cupy = pytest.importorskip("cupy")
-        if not cupy.cuda.is_available():
-            pytest.skip("no GPU")
+    def test_answers_of_a_gpu(self, gpu, config):
         config.device = "gpu"
         graph = nx.gnm_random_graph(80, 400, seed=1)
         nx.set_edge_attributes(graph, dict(zip(graph.edges, range(1, 401), strict=True)), "weight")

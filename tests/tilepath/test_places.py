@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 
 import tilepath
 from pipelines import open_paths, write_graph
-from tilepath.cli import tilepath as command
 from tilepath.cli.places import AtPlaces, place_in
 
 
@@ -21,9 +20,7 @@ def network(tmp_path_factory):
 
 
 def run(*arguments):
-    found = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    assert found.exit_code == 0, found.output + repr(found.exception)
-    return found.output.splitlines()
+    return run_command(*arguments).output.splitlines()
 
 
 def test_a_path_between_places(network):
@@ -75,12 +72,12 @@ def test_a_wrong_place_is_named(network):
         ("51.5,0.0", r"51.5,0.0: lon 51.5 with lat 0 is .* exchange them"),
         ("a,b", "no vertex 'a,b'"),
     ):
-        found = CliRunner().invoke(command, ["path", network.path, place, "c"])
+        found = invoke("path", network.path, place, "c")
         assert found.exit_code == 1
         with pytest.raises(ValueError, match=says):
             raise found.exception
     bare = write_graph(network.path + "-bare", np.array([0, 1, 1]), np.array([1]))
-    found = CliRunner().invoke(command, ["path", bare.path, "1.5,2", "0"])
+    found = invoke("path", bare.path, "1.5,2", "0")
     assert "has no coordinates; name vertices" in str(found.exception)
 
 

@@ -111,10 +111,7 @@ def test_a_gpu_that_is_missing_is_one_line(sequence, monkeypatch):
 @pytest.mark.parametrize(
     "command", ["look-and-say 1 40", "spectrum NQELNQEL", "spectrum 57 71 --counts", "permutations 9 --first 3"]
 )
-def test_on_a_gpu(sequence, command):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_on_a_gpu(gpu, sequence, command):
     for out in [], ["--out", "{}.txt"], ["--out", "{}.npy"]:
         found = []
         for device in "cpu", "gpu":

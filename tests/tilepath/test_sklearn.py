@@ -98,10 +98,7 @@ def test_the_same_bits_as_the_pipeline(client, tmp_path, kind, dtype):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", CASES)
-def test_a_gpu_changes_no_bit(client, tmp_path, kind):
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_a_gpu_changes_no_bit(gpu, client, tmp_path, kind):
     want, estimator, values, weights = both(client, tmp_path, kind, "float32")
     got = estimator.set_params(device="gpu").fit(values, sample_weight=weights)
     np.testing.assert_array_equal(got.codebook_, want.units())

@@ -7,12 +7,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from sklearn.datasets import load_iris
 
 from pipelines import export_map, import_samples, map_samples, open_codebook, picture_map, train_som
 from pipelines.stores.errors import StoreError
-from tilepath import cli
 from tilepath.cli.describe import store_info
 from tilepath.sklearn import SelfOrganizingMap, SelfOrganizingMapClassifier
 
@@ -22,7 +21,7 @@ FRAME = pd.DataFrame(X, columns=NAMES)
 
 
 def run(text, code=0):
-    done = CliRunner().invoke(cli.tilepath, text.split())
+    done = invoke(*text.split())
     assert done.exit_code == code, (done.output, done.exception)
     return f"{done.output}{done.exception or ''}"
 

@@ -13,8 +13,9 @@ import click
 from click.core import ParameterSource
 
 from gpuops.devices import DEVICES
-from pipelines.workers.progress import Progress
+from pipelines.workers.progress import Progress, speaking
 from tilepath.cli.help_pages import ClusterOption
+from tilepath.cli.messages import in_options_of
 from tilepath.cli.quantities import NUMBER
 
 COORDINATION = (
@@ -68,7 +69,9 @@ def on_cluster(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def with_client(**options: Any) -> Any:
         cluster = {name: options.pop(name) for name in NAMES}
-        return call(open_client=functools.partial(_open_client, cluster), **options)
+        command = click.get_current_context().command
+        with speaking(lambda note: in_options_of(command, note)):
+            return call(open_client=functools.partial(_open_client, cluster), **options)
 
     for option in reversed(OPTIONS):
         with_client = option(with_client)

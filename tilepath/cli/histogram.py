@@ -58,9 +58,9 @@ def histogram(
 
     refuse_inputs(out, [path for path in (origins, destinations) if path])
     check_output(out, overwrite)
-    network = open_network(store, graph, crs)
+    network = open_network(store, graph, crs, snap_limit)
     value = measured(network.graph.unit, unit)
-    given = given_or_everywhere(network, origins, destinations, snap_limit, every_destination=True)
+    given = given_or_everywhere(network, origins, destinations, every_destination=True)
     for warning in given.warnings:
         say(warning, err=True)
     table = histogram_table(given, value, width)

@@ -101,10 +101,10 @@ def od(
 
     asked = is_asked_for()
     refuse_inputs(out, [path for path in (origins, destinations, pairs) if path])
-    network = open_network(store, graph, crs)
+    network = open_network(store, graph, crs, snap_limit)
     if asked:
         refuse_workers(network.source, reduce)
-    given = read_given(network, origins, destinations, pairs, reduce=reduce, snap_limit=snap_limit)
+    given = read_given(network, origins, destinations, pairs, reduce=reduce)
     for warning in given.warnings:
         say(warning, err=True)
     if (

@@ -98,7 +98,11 @@ ALWAYS = (
 )
 @TITLE
 @click.option("--size", type=NUMBER, metavar="INCHES", help="Width of a map, without margins; by default 7.5.")
-@click.option("--dpi", type=click.IntRange(10, 1200), help="Pixels of an inch; by default 150.")
+@click.option(
+    "--dpi",
+    type=click.IntRange(10, 1200),
+    help="Pixels of an inch; by default 150. In .svg and .pdf only images have pixels.",
+)
 @click.option(
     "--cmap", metavar="NAME", help="Colour map of matplotlib for --distances, --values; by default viridis_r."
 )
@@ -166,9 +170,7 @@ def _picture_graph(graph: Any, image: str, partitions: bool, stages: bool, kind:
     elif options["circuit"] == "":
         options["circuit"] = True
     opened = open_graph(graph) if isinstance(graph, str) else graph
-    for name in ("dpi", "cmap"):  # the Python function has the defaults
-        if options[name] is None:
-            del options[name]
+    options |= _dpi(options)
     at = AtPlaces(opened)
     for name in ("source", "around"):
         options[name] = at(options[name], name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from tilepath.cli.messages import say
@@ -36,7 +37,6 @@ class AtPlaces:
 
     def __init__(self, graph: Any):
         self.graph = graph
-        self._snapping: Any = None  # the vertices sorted by place, from the first place on
 
     def __call__(self, name: Any, what: str = "place") -> Any:
         """Return the vertex at a place, as `tilepath.positions`; or `name` unchanged if it is no place."""
@@ -44,12 +44,17 @@ class AtPlaces:
             return name
         from pipelines import positions
         from pipelines.places.at import described, point_at
-        from pipelines.places.snapping import Snapping
 
-        self._snapping = self._snapping or Snapping(self.graph)
         points = point_at(self.graph, place, what, name.strip(), self._snapping)
         say(described(points, name, self.graph), err=True)
         return positions(points.vertices[0])
+
+    @cached_property
+    def _snapping(self) -> Any:
+        """The vertices by place."""
+        from pipelines.places.snapping import Snapping
+
+        return Snapping(self.graph)
 
     def all(self, names: Sequence[str], what: str) -> list[int]:
         """Return the vertices of some names or places."""
@@ -78,7 +83,7 @@ class AtPlaces:
 
         if not any(name.startswith(("origin_", "destination_")) for name in column_names(file)):
             return file
-        points = read_pairs_of_points(file, self.graph, snapping=self._snapping)
+        points = read_pairs_of_points(file, self._snapping)
         for what, each in zip(("origins", "destinations"), points, strict=True):
             if each.snapped is not None:
                 self._say(each, f"{file}, {what}", "")

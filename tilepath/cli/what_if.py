@@ -100,15 +100,15 @@ def what_if(
         raise click.UsageError("--together is for --each; without it, all roads are closed together")
     refuse_inputs(out, [path for path in (closed, origins, destinations, pairs) if path])
     check_output(out, overwrite)
-    network = open_network(store, graph, crs)
+    network = open_network(store, graph, crs, snap_limit)
     value = measured(network.graph.unit, unit)
     if each:
         assert closed is not None
         groups = None if together is None else groups_in(closed, together)
         roads: Any = roads_in(closed, network.graph)
-        given = given_or_everywhere(network, origins, destinations, snap_limit, roads=roads)
+        given = given_or_everywhere(network, origins, destinations, roads=roads)
     else:
-        given = read_given(network, origins, destinations, pairs, snap_limit=snap_limit)
+        given = read_given(network, origins, destinations, pairs)
     for warning in given.warnings:
         say(warning, err=True)
     count, width = (len(points.vertices) for points in given.points)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,9 +111,8 @@ def shortest_path(
     if method == "FW" and indices is not None:
         raise ValueError("Cannot specify indices with method == 'FW': it finds all rows; leave them out")
     target = csgraph if overwrite and method in ("auto", "FW") and indices is None else None
-    return _rows(
-        csgraph, directed, indices, return_predecessors, unweighted, dtype, device, method=method, target=target
-    )
+    asked = _asked(csgraph, directed, indices, unweighted, dtype, device)
+    return _rows(asked, method, return_predecessors, target)
 
 
 def floyd_warshall(
@@ -191,14 +190,12 @@ def dijkstra(
     limit = float(limit)
     if limit < 0:
         raise ValueError(f"limit must be >= 0, not {limit:g}")
+    if sparse and (min_only or return_predecessors):
+        raise ValueError("sparse=True returns distances from each source; leave out min_only, return_predecessors")
+    asked = _asked(csgraph, directed, indices, unweighted, dtype, device)
     if sparse:
-        if min_only or return_predecessors:
-            raise ValueError("sparse=True returns distances from each source; leave out min_only, return_predecessors")
-        return _near(csgraph, directed, indices, unweighted, dtype, device, limit)
-    return _rows(
-        csgraph, directed, indices, return_predecessors, unweighted, dtype, device, method="D",
-        limit=limit, together=bool(min_only),
-    )  # fmt: skip
+        return _near(asked, limit)
+    return _rows(asked, "D", return_predecessors, limit=limit, together=bool(min_only))
 
 
 def bellman_ford(
@@ -266,21 +263,18 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _rows(
-    csgraph: Any,
-    directed: bool,
-    indices: Any,
-    return_predecessors: bool,
-    unweighted: bool,
-    dtype: Any,
-    device: str,
-    *,
-    method: str,
-    target: Any = None,
-    **options: Any,
-) -> Any:
-    """Read the graph, solve for all sources, and return rows in the shape of `indices`; shared by all functions."""
-    dtype, arcs, sources = _asked(csgraph, directed, indices, unweighted, dtype, device)
+class _Asked(NamedTuple):
+    """The arguments that all functions share, checked."""
+
+    dtype: np.dtype
+    arcs: Arcs
+    sources: np.ndarray
+    device: str
+
+
+def _rows(asked: _Asked, method: str, return_predecessors: bool, target: Any = None, **options: Any) -> Any:
+    """Solve for all sources, and return rows in the shape of `indices`; shared by all functions."""
+    dtype, arcs, sources, device = asked
     if method == "D" and bool((arcs.weights < 0).any()):
         warnings.warn(
             "the graph has negative weights: the distances are correct, but use johnson or bellman_ford instead",
@@ -315,11 +309,9 @@ def _rows(
     return (distances, _scipys(trees).reshape(shape)) if trees is not None else distances
 
 
-def _near(
-    csgraph: Any, directed: bool, indices: Any, unweighted: bool, dtype: Any, device: str, limit: float
-) -> csr_array:
+def _near(asked: _Asked, limit: float) -> csr_array:
     """Return the distances within a limit as a sparse array."""
-    _, arcs, sources = _asked(csgraph, directed, indices, unweighted, dtype, device)
+    _, arcs, sources, device = asked
     if device == "gpu":
         raise ValueError("searches with sparse=True run on the CPU; leave out device")
     if sources.ndim != 1:
@@ -331,16 +323,14 @@ def _near(
     return csr_array((distances, vertices, starts), shape=(len(sources), arcs.n))
 
 
-def _asked(
-    csgraph: Any, directed: bool, indices: Any, unweighted: bool, dtype: Any, device: str
-) -> tuple[np.dtype, Arcs, np.ndarray]:
-    """Check the arguments that all functions share. Returns the dtype, the arcs and the sources."""
+def _asked(csgraph: Any, directed: bool, indices: Any, unweighted: bool, dtype: Any, device: str) -> _Asked:
+    """Check the arguments that all functions share, and read the graph."""
     dtype = np.dtype(dtype)
     if dtype not in DTYPES:
         raise TypeError(f"dtype is {dtype}; distances are {', '.join(map(str, DTYPES))}")
     one_of("device", device, DEVICES)
     arcs = read_arcs(csgraph, directed, unweighted, dtype)
-    return dtype, arcs, _sources(indices, arcs.n)
+    return _Asked(dtype, arcs, _sources(indices, arcs.n), device)
 
 
 def _sources(indices: Any, n: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tilepath.networkx.graph import Arcs, ConvertedGraph
+from tilepath.networkx.graph import ConvertedGraph
 from tilepath.networkx.searches import Tree, require, tree, tree_of_nearest, trees
 
 
@@ -21,7 +21,7 @@ def dijkstra_path(G: ConvertedGraph, source: Any, target: Any, weight: Any = "we
 
 
 def dijkstra_path_length(G: ConvertedGraph, source: Any, target: Any, weight: Any = "weight") -> float:
-    arcs = _arcs(G, weight)
+    arcs = G.nonnegative_arcs(weight)
     require(G, source, "Node {} not found in graph")
     if source == target:
         return 0
@@ -78,7 +78,7 @@ def multi_source_dijkstra_path_length(
 def dijkstra_predecessor_and_distance(
     G: ConvertedGraph, source: Any, cutoff: float | None = None, weight: Any = "weight"
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    arcs = _arcs(G, weight)
+    arcs = G.nonnegative_arcs(weight)
     require(G, source, "Node {} is not found in the graph")
     found = tree(G, arcs, source, cutoff)
     return found.predecessors_of_all(), found.lengths()
@@ -108,13 +108,6 @@ def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: float | None = Non
     return ((node, found.lengths()) for node, found in _all(G, cutoff, None))
 
 
-def _arcs(graph: ConvertedGraph, weight: Any) -> Arcs:
-    arcs = graph.arcs(weight)
-    if arcs.negative:
-        raise NotImplementedError(f"{weight!r} of an edge is negative; use the Bellman-Ford functions")
-    return arcs
-
-
 def _known_sources(graph: ConvertedGraph, sources: Any) -> list[Any]:
     known = list(sources or ())
     if not known:
@@ -125,7 +118,7 @@ def _known_sources(graph: ConvertedGraph, sources: Any) -> list[Any]:
 
 
 def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: Any) -> Tree:
-    arcs = _arcs(graph, weight)
+    arcs = graph.nonnegative_arcs(weight)
     sources = _known_sources(graph, sources)
     if len(sources) == 1:
         return tree(graph, arcs, sources[0], cutoff)
@@ -133,4 +126,4 @@ def _nearest(graph: ConvertedGraph, sources: Any, cutoff: float | None, weight: 
 
 
 def _all(graph: ConvertedGraph, cutoff: float | None, weight: Any) -> Iterator[tuple[Any, Tree]]:
-    return trees(graph, _arcs(graph, weight), cutoff=cutoff)
+    return trees(graph, graph.nonnegative_arcs(weight), cutoff=cutoff)

@@ -165,6 +165,13 @@ class ConvertedGraph:
             )
         return self._arcs
 
+    def nonnegative_arcs(self, attribute: Hashable) -> Arcs:
+        """Return the arcs as `arcs` does, for functions that NetworkX computes by Dijkstra's algorithm."""
+        arcs = self.arcs(attribute)
+        if arcs.negative:
+            raise NotImplementedError(f"{attribute!r} of an edge is negative; use the Bellman-Ford functions")
+        return arcs
+
     def bunch(self, nodes: Any) -> list[Any]:
         """Return the nodes that `nodes` selects: all for None, one node, or the nodes of a container in the graph."""
         return list(nx.Graph.nbunch_iter(self, nodes))

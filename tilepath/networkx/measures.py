@@ -42,7 +42,7 @@ def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight:
 
 def barycenter(G: ConvertedGraph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Any]:
     sums = {}
-    for node, found in trees(G, _arcs(G, weight)):
+    for node, found in trees(G, G.nonnegative_arcs(weight)):
         if not np.isfinite(found.distances).all():
             raise nx.NetworkXNoPath(
                 f"Input graph {G} is disconnected, so every induced subgraph has infinite barycentricity."
@@ -60,7 +60,7 @@ def closeness_centrality(
     n = len(G)
     sources = None if u is None else [G.numbers[u]]
     closeness = {}
-    for node, found in trees(G, _arcs(G, distance).reverse, sources):
+    for node, found in trees(G, G.nonnegative_arcs(distance).reverse, sources):
         total, others = found.total(), np.isfinite(found.distances).sum().item() - 1.0
         closeness[node] = 0.0
         if total > 0.0 and n > 1:
@@ -74,7 +74,7 @@ def harmonic_centrality(
     G: ConvertedGraph, nbunch: Any = None, distance: Any = None, sources: Any = None
 ) -> dict[Any, Any]:
     ends, begins = set(G.bunch(nbunch)), set(G.bunch(sources))
-    arcs = _arcs(G, distance)
+    arcs = G.nonnegative_arcs(distance)
     transposed = len(ends) < len(begins)
     if transposed:
         ends, begins, arcs = begins, ends, arcs.reverse
@@ -92,15 +92,8 @@ def harmonic_centrality(
     return {node: sums[G.numbers[node]].item() or 0 for node in (begins if transposed else ends)}
 
 
-def _arcs(graph: ConvertedGraph, weight: Any) -> Arcs:
-    arcs = graph.arcs(weight)
-    if arcs.negative:
-        raise NotImplementedError(f"{weight!r} of an edge is negative, which NetworkX leaves to Dijkstra's algorithm")
-    return arcs
-
-
 def _eccentricities(graph: ConvertedGraph, weight: Any, bunch: list[Any]) -> dict[Any, Any]:
-    arcs = _arcs(graph, weight)
+    arcs = graph.nonnegative_arcs(weight)
     largest = {}
     for node, found in trees(graph, arcs, [graph.numbers[node] for node in bunch]):
         value = found.distances.max().item()
@@ -112,7 +105,7 @@ def _eccentricities(graph: ConvertedGraph, weight: Any, bunch: list[Any]) -> dic
 
 def _bounded(graph: ConvertedGraph, weight: Any, every: bool = False) -> Eccentricities:
     """Return the eccentricities of a graph whose nodes all reach each other, by as few searches as bounds allow."""
-    arcs, first = _arcs(graph, weight), np.zeros(1, np.int64)
+    arcs, first = graph.nonnegative_arcs(weight), np.zeros(1, np.int64)
     forward, backward = _search(arcs), _search(arcs.reverse) if graph.is_directed() else None
     if not all(np.isfinite(search(first)).all() for search in (forward, backward) if search is not None):
         raise _infinite(graph)

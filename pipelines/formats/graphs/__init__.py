@@ -38,7 +38,7 @@ from pipelines.formats.graphs.parquet import read_parquet
 from pipelines.formats.graphs.positions import frame_positions, is_table_of_nodes, read_positions, table_positions
 from pipelines.formats.graphs.python_objects import read_neighbours, read_pairs
 from pipelines.formats.graphs.tntp import read_tntp
-from pipelines.formats.graphs.weight_units import contradiction, is_speed
+from pipelines.formats.graphs.weight_units import contradiction, is_speed, unit_named
 from pipelines.formats.graphs.with_turns import unobeyed_restrictions, write_with_turns
 from pipelines.stores.graph import SCHEMA, Graph
 from pipelines.stores.place import refuse_existing, refuse_inputs
@@ -217,7 +217,8 @@ def import_graph(
         reader(source, **{name: value for name, value in (options | {"unit": unit}).items() if name in known}) as arcs,
     ):
         arcs.source = name
-        _name_weights(arcs, weight, unit, also)
+        named = [weight, *(columns or ())[2:], *([arcs.weight_unit] if reader in TABLES else [])]
+        _name_weights(arcs, weight, unit, also, named)
         if also:
             again = partial(import_graph, source, format=format, memory=memory, **options)
             arcs.more_weights = partial(_more_weights, again, also, columns)
@@ -250,13 +251,18 @@ def _refuse_misspelt(unit: str | None) -> None:
         raise FormatError(f"unit (--unit) is {no_unit(unit)}")
 
 
-def _name_weights(arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str]) -> None:
+def _name_weights(
+    arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str], columns: Sequence[Any]
+) -> None:
     """Give the weights of a stream their name and unit; add warnings of doubtful ones.
+
+    Readers give the name of a column, one of `columns`, as the unit of its weights.
 
     The name of a column may contradict the unit, or say that the weights are speeds.
     """
     arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
-    arcs.weight_unit = arcs.units.get(arcs.weight_name, arcs.weight_unit) if unit is None else unit
+    own = unit_named(arcs.weight_unit) if arcs.weight_unit in columns else arcs.weight_unit
+    arcs.weight_unit = arcs.units.get(arcs.weight_name, own) if unit is None else unit
     units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
     arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]
     if unit and symbol_of(unit) is None:

@@ -33,6 +33,7 @@ from pipelines.formats.graphs.columns import listed, unread_numbers
 from pipelines.formats.graphs.edge_lines import EdgeLines, line_in_text
 from pipelines.formats.graphs.osmnx import attribution_of, crs_of, units_of
 from pipelines.formats.graphs.vertices import NAME_BYTES
+from pipelines.formats.graphs.weight_units import unit_named
 from pipelines.formats.text_file import is_number, is_whole
 from pipelines.stores.road_classes import COLUMNS
 
@@ -175,7 +176,7 @@ class _Elements:
             stream.lines = partial(self._lines.stored, stream.coordinates, stream.directed)
         if self._class_keys:
             stream.classes = partial(self._lines.stored_classes, stream.directed)
-        own = units_of(self._of_graph).get(self.weight or "", self.weight or "") if self.weighted else ""
+        own = units_of(self._of_graph).get(self.weight or "", unit_named(self.weight or "")) if self.weighted else ""
         stream.weight_unit = stream.weight_unit or own
         warnings = [] if self.weighted else unread_numbers(self.name, self._numbers_of_edges())
         stream.warnings += warnings

@@ -419,7 +419,7 @@ def _texts(column: Any) -> np.ndarray:
     values = column.to_numpy(object, copy=True)
     values[missing] = ""
     numbers = [isinstance(value, float | np.floating) and float(value).is_integer() for value in values.tolist()]
-    texts = [str(int(v)) if whole else str(v).strip() for v, whole in zip(values.tolist(), numbers, strict=True)]
+    texts = [str(int(v)) if whole else str(v) for v, whole in zip(values.tolist(), numbers, strict=True)]
     return np.array(texts, object)
 
 

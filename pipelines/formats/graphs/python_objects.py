@@ -101,7 +101,7 @@ def read_neighbours(
     def where(tail: Any) -> str:
         return f"the neighbours of {tail!r:.80}"
 
-    if base is None and 0 in source:
+    if base is None and not labels and 0 in source:
         base = 0  # vertex 0 is there, even if no arc leads from or to it
     yield _stream("the dict", entries(), where, base, vertices, labels, directed=directed)
 

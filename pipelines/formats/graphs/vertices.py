@@ -40,7 +40,9 @@ class Names:
 
 
 def check_numbering(source: str, base: int | None, n: int | None, named: bool) -> None:
-    """Raise FormatError if `n`, the number of vertices, is given for named vertices, or `base` or `n` is too large."""
+    """Raise FormatError if `base`, or `n`, the number of vertices, is given for named vertices, or is too large."""
+    if named and base is not None:
+        raise FormatError(f"{source}: the vertices have names, which have no first number; leave out base (--base)")
     if named and n is not None:
         raise FormatError(
             f"{source}: the vertices have names, so their number is not an option; leave out vertices (--vertices)"

@@ -60,6 +60,15 @@ def contradiction(column: str, unit: str) -> str | None:
     )
 
 
+def unit_named(column: str) -> str:
+    """Return the unit that the name of a column of weights says, "" for a single letter, which may mean anything.
+
+    >>> unit_named("minutes"), unit_named("toll"), unit_named("d")
+    ('minutes', 'toll', '')
+    """
+    return column if len(column) != 1 else ""
+
+
 def is_speed(column: str) -> bool:
     """Return whether the name of a column says that its numbers are speeds, which no path adds up.
 

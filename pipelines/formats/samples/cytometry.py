@@ -115,8 +115,7 @@ def _find_events(source: str, data: Any) -> _Events:
         if not {*bits} <= {8, 16, 32}:
             raise ValueError(f"integers have {', '.join(map(str, sorted({*bits})))} bits, not 8, 16 or 32")
         kinds = [f"u{size // 8}" for size in bits]
-        # The FCS standard ignores bits beyond the range $PnR, rounded up to a power of two.
-        masks = np.array([(1 << (int(text[f"p{channel}r"]) - 1).bit_length()) - 1 for channel in numbers])
+        masks = np.array([_mask(channel, int(text[f"p{channel}r"])) for channel in numbers])
     else:
         kinds = [_KINDS[kind]] * channels
     record = np.dtype([(str(channel), order + size) for channel, size in zip(numbers, kinds, strict=True)])
@@ -128,7 +127,20 @@ def _find_events(source: str, data: Any) -> _Events:
     count, rest = divmod(last + 1 - first, record.itemsize)
     if rest > 1 or first < 0 or count < 0 or first + count * record.itemsize > data.file_size:
         raise ValueError(f"bytes {first} to {last} do not hold whole events of {record.itemsize} bytes")
+    if count != int(text["tot"]):
+        raise ValueError(f"$TOT is {int(text['tot'])}, but there is room for {count} events of {record.itemsize} bytes")
     return _Events(source, first, record, masks, (count, channels))
+
+
+def _mask(channel: int, values: int) -> int:
+    """Return the bits of an integer channel that count; the standard ignores bits beyond its range $PnR.
+
+    >>> [_mask(1, values) for values in (1024, 1000, 2**64)]
+    [1023, 1023, 4294967295]
+    """
+    if values < 1:
+        raise ValueError(f"$P{channel}R, the number of values, is {values}")
+    return (1 << min((values - 1).bit_length(), 32)) - 1
 
 
 def _compensation(source: str, detectors: list[str], keywords: dict[str, str]) -> tuple[list[int], np.ndarray]:

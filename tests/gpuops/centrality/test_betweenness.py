@@ -12,18 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sparse_rows import rows_of
 
 import gpuops
 from gpuops import betweenness, csr, verify_betweenness
 from gpuops.centrality import GROUP, Summation, centrality_numba
 from gpuops.centrality.pairwise_sums import PairwiseSums
-
-
-def rows_of(arcs, n):
-    """The graph of (tail, head, weight) in compressed sparse rows."""
-    tails, heads, weights = np.array(arcs, np.float64).reshape(-1, 3).T
-    order = tails.argsort(kind="stable")
-    return csr.row_starts(tails.astype(int), n), heads[order].astype(np.int32), weights[order]
 
 
 def counted(arcs, n, source, passes):
@@ -279,14 +273,6 @@ def test_the_certificate_notices_a_wrong_value(place):
         verify_betweenness(found._replace(**{place: wrong}), **kind)
 
 
-@pytest.fixture
-def cupy():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-    return cupy
-
-
 GRAPHS_OF_A_GPU = {
     "random": lambda: random_graph(n=2000, m=9000, weights=np.random.default_rng(1).random(9000) + 1e-3),
     "few lengths": lambda: random_graph(n=3000, m=12_000, seed=2),
@@ -302,12 +288,12 @@ GRAPHS_OF_A_GPU = {
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", GRAPHS_OF_A_GPU)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, weighted):
+def test_a_gpu_returns_the_bits_of_a_cpu(gpu, name, weighted):
     """Numbers of paths are below 2^53 here."""
     indptr, indices, weights = GRAPHS_OF_A_GPU[name]()
     n = len(indptr) - 1
     arrays = indptr, indices, weights if weighted else None
-    on_device = [None if x is None else cupy.asarray(x) for x in arrays]
+    on_device = [None if x is None else gpu.asarray(x) for x in arrays]
     through = np.random.default_rng(3).random(n) < 0.9
     for sources, options in (
         (None, {}),
@@ -315,7 +301,7 @@ def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, weighted):
         ([0, n - 1, 0], {"arcs": True, "through": through}),
         ([], {"arcs": True}),
     ):
-        given = {key: cupy.asarray(x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
+        given = {key: gpu.asarray(x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
         expected = betweenness(*arrays, sources, **options)
         found = betweenness(*on_device, sources, **given)
         assert found.vertices.get().tobytes() == expected.vertices.tobytes()
@@ -326,10 +312,10 @@ def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, weighted):
 
 
 @pytest.mark.gpu
-def test_numbers_of_paths_far_beyond_float64_on_a_gpu(cupy):
+def test_numbers_of_paths_far_beyond_float64_on_a_gpu(gpu):
     arcs, n = layers(500, 9, seed=0)
     arrays = rows_of(arcs, n)
-    on_device = list(map(cupy.asarray, arrays))
+    on_device = list(map(gpu.asarray, arrays))
     for count in 2, 3:
         expected = betweenness(*arrays[:count], sources=range(40), arcs=True)
         found = betweenness(*on_device[:count], sources=range(40), arcs=True)
@@ -341,7 +327,7 @@ def test_numbers_of_paths_far_beyond_float64_on_a_gpu(cupy):
 
 
 @pytest.mark.gpu
-def test_a_weight_that_is_lost_on_a_gpu(cupy):
-    arrays = map(cupy.asarray, (np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1.0, 1e-20])))
+def test_a_weight_that_is_lost_on_a_gpu(gpu):
+    arrays = map(gpu.asarray, (np.array([0, 1, 2, 2]), np.array([1, 2]), np.array([1.0, 1e-20])))
     with pytest.raises(ValueError, match="the weight 1e-20 of the arc from vertex 1 to vertex 2 is lost"):
         betweenness(*arrays)

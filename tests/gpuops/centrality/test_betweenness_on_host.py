@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from mutants import break_line, lines_with
+from sparse_rows import rows_of
 
-from gpuops import betweenness, csr, verify_betweenness
+from gpuops import betweenness, verify_betweenness
 from gpuops.centrality import GROUP, centrality_cuda
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))]  # of threads and blocks; 0: in order
@@ -16,13 +17,6 @@ def cupy(host_shim):
         patch.setattr(centrality_cuda, "_WIDTH", 0.5)  # many windows
         patch.setattr(centrality_cuda, "PROGRAM", centrality_cuda.PROGRAM.variant(threads=64, SHORT=4))
         yield host_shim
-
-
-def rows_of(arcs, n):
-    """The graph of (tail, head, weight) in compressed sparse rows."""
-    tails, heads, weights = np.array(arcs, np.float64).reshape(-1, 3).T
-    order = tails.argsort(kind="stable")
-    return csr.row_starts(tails.astype(int), n), heads[order].astype(np.int32), weights[order]
 
 
 def skewed(n, m, seed, weight):

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sparse_rows import rows_of
 
 from gpuops import LinkFlows, VerificationError, csr, link_flows, verify_flows
 from gpuops.centrality import GROUP
 from gpuops.centrality.flows import FlowSummation, demand_by_origin
 from gpuops.centrality.pairwise_sums import PairwiseSums
-
-
-def rows_of(arcs, n):
-    tails, heads, weights = np.array(arcs, np.float64).reshape(-1, 3).T
-    order = tails.argsort(kind="stable")
-    return csr.row_starts(tails.astype(int), n), heads[order].astype(np.int32), weights[order]
 
 
 def defined(arcs, n, pairs, passes):

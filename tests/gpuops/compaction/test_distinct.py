@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from gpuops import compact, distinct, exclusive_scan, inclusive_scan
+from gpuops.arrays import on_host
 from gpuops.compaction import compaction_numba
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
 dtypes = pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
-
-
-def on_host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
 
 
 def numbers(seed, n, dtype, kind):
@@ -195,10 +192,9 @@ def test_misuse_is_named(call, error, message):
 
 
 @pytest.mark.gpu
-def test_more_elements_than_32_bits_count():
-    cupy = pytest.importorskip("cupy")
+def test_more_elements_than_32_bits_count(gpu):
     n = 2**31 + 2**20
-    x = cupy.zeros(n, "int8")
+    x = gpu.zeros(n, "int8")
     x[-1], x[2**31 + 5] = 3, -3
     found = distinct(x, return_counts=True, order="first")
     assert found.values.tolist() == [0, -3, 3]
@@ -208,23 +204,21 @@ def test_more_elements_than_32_bits_count():
 
 
 @pytest.mark.gpu
-def test_scans_of_more_elements_than_32_bits_count():
-    cupy = pytest.importorskip("cupy")
+def test_scans_of_more_elements_than_32_bits_count(gpu):
     n = 2**31 + 2**20 + 3
-    x = cupy.ones(n, "int8")
+    x = gpu.ones(n, "int8")
     x[0], x[2**31 + 7] = 5, -1
     for scan, shift in (inclusive_scan, 1), (exclusive_scan, 0):
-        right = cupy.arange(shift + 4, shift + 4 + n)
+        right = gpu.arange(shift + 4, shift + 4 + n)
         right[: 1 - shift] = 0
         right[2**31 + 8 - shift :] -= 2
         assert bool((scan(x) == right).all())
 
 
 @pytest.mark.gpu
-def test_sorted_values_of_more_elements_than_32_bits_count():
-    cupy = pytest.importorskip("cupy")
+def test_sorted_values_of_more_elements_than_32_bits_count(gpu):
     n = 2**31 + 2**20 + 3
-    x = cupy.arange(n, dtype="uint32") * np.uint32(2654435761)  # each once
+    x = gpu.arange(n, dtype="uint32") * np.uint32(2654435761)  # each once
     x[-1] = x[5]
     values = distinct(x).values
     assert len(values) == n - 1

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from families import one_in
+from mutants import break_line
 
 from gpuops import _scan_cuda, compact, distinct, exclusive_scan, inclusive_scan
 from gpuops._cuda import GPUOPS, Program
@@ -239,25 +240,16 @@ REPLACED = [
 def places_to_break():
     for file in FILES:
         barriers = 0
-        for number, line in enumerate((GPUOPS / file).read_text().splitlines()):
+        for number, line in enumerate((GPUOPS / file).read_text().splitlines(), start=1):
             for pattern, replacement in REPLACED:
                 barriers += "__syncthreads" in line and "sync" in pattern
                 if re.search(pattern, line) and ("sync" not in pattern or barriers in BARRIERS[file]):
-                    yield pytest.param(file, number, pattern, replacement, id=f"{file}:{number + 1}")
+                    yield pytest.param(file, number, pattern, replacement, id=f"{file}:{number}")
 
 
 @pytest.mark.parametrize(("file", "number", "pattern", "replacement"), one_in(12, places_to_break()))
 def test_what_is_broken_is_caught(cupy, monkeypatch, file, number, pattern, replacement):
-    lines = (GPUOPS / file).read_text().splitlines()
-    broken = list(lines)
-    broken[number] = re.sub(pattern, replacement, lines[number])
-    # `source` has the file as it is, but for its include lines, which become other text before this line.
-    first = 1 + max((i for i, line in enumerate(lines) if line.startswith(("#include", "#pragma once"))), default=-1)
-    whole, edited = "\n".join(lines[first:]), "\n".join(broken[first:])
-    assert whole != edited
-    edit = lambda text: text.replace(whole, edited)  # noqa: E731
-    plain = Program.source
-    monkeypatch.setattr(Program, "source", lambda program: edit(plain(program)))
+    break_line(monkeypatch, file, number, pattern, replacement)
     keep_to_themselves(monkeypatch)
     with pytest.raises((AssertionError, IndexError, ValueError, cupy.KernelError)):
         run_everything(cupy, ["int16"], [1, 2])

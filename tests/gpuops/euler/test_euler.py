@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sparse_rows import rows
 
 from gpuops import (
     NotEulerianError,
@@ -22,6 +23,7 @@ from gpuops import (
     verify_circuit,
     walk_circuits,
 )
+from gpuops.arrays import on_host
 
 several = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -31,9 +33,7 @@ several = settings(max_examples=80, suppress_health_check=[HealthCheck.function_
 
 def csr(n, arcs, index="int32", offset="int64"):
     """The arcs (tail, head) as indptr and indices; in a row they keep their order."""
-    tails, heads = np.array(arcs, int).reshape(-1, 2).T
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return indptr.astype(offset), heads[np.argsort(tails, kind="stable")].astype(index)
+    return rows(n, *np.array(arcs, int).reshape(-1, 2).T, offset=offset, vertex=index)
 
 
 def both_ways(edges):
@@ -97,11 +97,7 @@ def walk_of(xp, indptr, indices, **options):
         path=options.get("path", False),
         directed=options.get("directed", True),
     )
-    return host(found.arcs), found.offsets
-
-
-def host(array):
-    return array if isinstance(array, np.ndarray) else array.get()
+    return on_host(found.arcs), found.offsets
 
 
 def is_euler(indptr, indices, arcs, offsets, directed=True, path=False):
@@ -238,7 +234,7 @@ def test_arrays_that_are_not_contiguous(xp):
     np.testing.assert_array_equal(walk_of(xp, indptr, apart[0, :, 1])[0], expected)
     predecessors = pair_arcs(xp.asarray(indptr.astype("i4")), apart[0, :, 1])
     apart[0, :, 1] = predecessors
-    np.testing.assert_array_equal(host(cycle_labels(apart[0, :, 1])), host(cycle_labels(predecessors)))
+    np.testing.assert_array_equal(on_host(cycle_labels(apart[0, :, 1])), on_host(cycle_labels(predecessors)))
 
 
 # The certificate
@@ -402,7 +398,7 @@ def test_the_arc_that_is_named_has_no_mate(xp, arcs, lonely):
 @given(data=st.data())
 def test_mates_are_the_kth_arcs_there_and_back(xp, data):
     indptr, indices = data.draw(eulerian(directed=False))
-    mates = host(mates_of(xp.asarray(indptr), xp.asarray(indices)))
+    mates = on_host(mates_of(xp.asarray(indptr), xp.asarray(indices)))
     assert dict(enumerate(mates.tolist())) == plain_mates(indptr, indices)
 
 
@@ -443,12 +439,9 @@ def test_stages_take_arc_numbers(xp):
         spanning_links(xp.zeros(1, np.int64), [0])
 
 
-def test_hierholzer_is_of_the_cpu():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_hierholzer_is_of_the_cpu(gpu):
     with pytest.raises(TypeError, match="takes NumPy arrays"):
-        euler_circuit(*map(cupy.asarray, star(3)), method="hierholzer")
+        euler_circuit(*map(gpu.asarray, star(3)), method="hierholzer")
 
 
 # The stages, one by one, as they were published
@@ -512,45 +505,45 @@ def test_stages_are_the_published_ones(xp, data):
     predecessors = pair_arcs(*on_device)
     assert predecessors.dtype == np.int32
     expected = published_predecessors(indptr, indices)
-    assert host(predecessors).tolist() == expected == np.argsort(indices, kind="stable").tolist()
+    assert on_host(predecessors).tolist() == expected == np.argsort(indices, kind="stable").tolist()
 
     labels = cycle_labels(predecessors)
     colors, count = partition_linear(expected)
     least = [colors.index(color) for color in range(count)]
-    assert host(labels).tolist() == [least[color] for color in colors]
+    assert on_host(labels).tolist() == [least[color] for color in colors]
 
     links = circuit_graph(on_device[0], labels)
-    published = kept_slots(indptr.tolist(), host(labels).tolist())
-    assert host(links.slots).tolist() == [slot for slot, _, _ in published]
-    assert host(links.heads).tolist() == [head for _, _, head in published]
-    assert host(links.tails).tolist() == host(labels)[host(links.slots) - 1].tolist()
+    published = kept_slots(indptr.tolist(), on_host(labels).tolist())
+    assert on_host(links.slots).tolist() == [slot for slot, _, _ in published]
+    assert on_host(links.heads).tolist() == [head for _, _, head in published]
+    assert on_host(links.tails).tolist() == on_host(labels)[on_host(links.slots) - 1].tolist()
 
     forest = spanning_links(on_device[0], labels)
     chosen = kruskal(published)
-    assert host(forest.slots).tolist() == chosen
-    assert chosen == kruskal(zip(*(host(x).tolist() for x in links), strict=True))
+    assert on_host(forest.slots).tolist() == chosen
+    assert chosen == kruskal(zip(*(on_host(x).tolist() for x in links), strict=True))
     among = spanning_links(on_device[0], labels, links.slots)
     for ours, theirs in zip(forest, among, strict=True):
         if ours is not forest.components:
-            np.testing.assert_array_equal(host(ours), host(theirs))
-    components = host(forest.components)[host(labels)]
-    np.testing.assert_array_equal(host(among.components)[host(labels)], components)
+            np.testing.assert_array_equal(on_host(ours), on_host(theirs))
+    components = on_host(forest.components)[on_host(labels)]
+    np.testing.assert_array_equal(on_host(among.components)[on_host(labels)], components)
 
     joined = join_circuits(predecessors, forest.slots)
-    assert host(joined).tolist() == swap_one_by_one(expected, chosen)
-    relabelled = host(cycle_labels(joined))
+    assert on_host(joined).tolist() == swap_one_by_one(expected, chosen)
+    relabelled = on_host(cycle_labels(joined))
     np.testing.assert_array_equal(relabelled, components)  # one circuit a component
-    np.testing.assert_array_equal(host(forest.starts), np.unique(relabelled))
+    np.testing.assert_array_equal(on_host(forest.starts), np.unique(relabelled))
 
     arcs, offsets = walk_circuits(joined)
     by_parts = walk_circuits(joined, xp.asarray(components), forest.starts)
-    np.testing.assert_array_equal(host(arcs), host(by_parts[0]))
+    np.testing.assert_array_equal(on_host(arcs), on_host(by_parts[0]))
     assert Counter(np.diff(offsets).tolist()) == Counter(Counter(relabelled.tolist()).values())
     for start, last in itertools.pairwise(offsets):
-        walk = host(arcs)[start:last]
+        walk = on_host(arcs)[start:last]
         assert walk[0] == walk.min()
-        np.testing.assert_array_equal(host(joined)[walk], np.roll(walk, 1))
-    np.testing.assert_array_equal(host(arcs), walk_of(xp, indptr, indices)[0])
+        np.testing.assert_array_equal(on_host(joined)[walk], np.roll(walk, 1))
+    np.testing.assert_array_equal(on_host(arcs), walk_of(xp, indptr, indices)[0])
 
 
 DEMO = (
@@ -564,36 +557,36 @@ def test_the_demo_of_15_vertices_step_by_step(xp):
     """44 arcs, five circuits: 0 merges with 1, then with 2, 2 with 3, and 1 with 4, as published."""
     indptr, indices = xp.asarray(DEMO[0]), xp.asarray(DEMO[1])
     predecessors = pair_arcs(indptr, indices)
-    assert host(predecessors)[:6].tolist() == [31, 0, 32, 35, 36, 38]  # what enters 0; what enters 1
+    assert on_host(predecessors)[:6].tolist() == [31, 0, 32, 35, 36, 38]  # what enters 0; what enters 1
 
     labels = cycle_labels(predecessors)
-    numbers, compact = np.unique(host(labels), return_inverse=True)
+    numbers, compact = np.unique(on_host(labels), return_inverse=True)
     assert numbers.tolist() == [0, 2, 4, 5, 13]
     assert np.bincount(compact).tolist() == [22, 5, 4, 4, 9]
 
     links = circuit_graph(indptr, labels)
-    pairs = {tuple(sorted(pair)) for pair in zip(*(host(x).tolist() for x in links[1:]), strict=True)}
+    pairs = {tuple(sorted(pair)) for pair in zip(*(on_host(x).tolist() for x in links[1:]), strict=True)}
     assert pairs == {(0, 2), (0, 4), (4, 5), (0, 5), (2, 13), (0, 13), (4, 13)}
 
     forest = spanning_links(indptr, labels, links.slots)
-    slots = host(forest.slots)
+    slots = on_host(forest.slots)
     assert slots.tolist() == [2, 4, 5, 13]
     tree = [tuple(sorted((int(compact[slot - 1]), int(compact[slot])))) for slot in slots]
     assert tree == [(0, 1), (0, 2), (2, 3), (1, 4)]
 
-    joined = host(join_circuits(predecessors, forest.slots))
-    before = host(predecessors)
+    joined = on_host(join_circuits(predecessors, forest.slots))
+    before = on_host(predecessors)
     assert np.flatnonzero(joined != before).tolist() == [1, 2, 3, 4, 5, 12, 13]
     assert joined[[1, 2]].tolist() == before[[2, 1]].tolist()
     assert joined[[3, 4, 5]].tolist() == before[[4, 5, 3]].tolist()  # two swaps, one after the other
     assert joined[[12, 13]].tolist() == before[[13, 12]].tolist()
-    assert set(host(cycle_labels(xp.asarray(joined)))) == {0}
+    assert set(on_host(cycle_labels(xp.asarray(joined)))) == {0}
 
     arcs, offsets = walk_circuits(xp.asarray(joined))
     assert offsets.tolist() == [0, 44]
     verify_circuit(indptr, indices, arcs, offsets)
-    np.testing.assert_array_equal(host(arcs), walk_of(xp, *DEMO_ARRAYS)[0])
-    check(*DEMO_ARRAYS, (host(arcs), offsets))
+    np.testing.assert_array_equal(on_host(arcs), walk_of(xp, *DEMO_ARRAYS)[0])
+    check(*DEMO_ARRAYS, (on_host(arcs), offsets))
 
 
 DEMO_ARRAYS = tuple(np.array(part) for part in DEMO)

@@ -7,21 +7,17 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from sparse_rows import rows
 
 from gpuops import degrees, edge_expansion, reverse, spanning_forest, weak_components
+from gpuops.arrays import on_host
 from gpuops.csr import csr_numba, equal_ranges, row_starts
 
 DTYPES = ["int32", "int64"]
 
 
-def on_host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
-
-
 def csr(tails, heads, n, offset="int64", vertex="int32"):
-    tails, heads = np.asarray(tails, np.int64), np.asarray(heads, np.int64)
-    order = np.argsort(tails, kind="stable")
-    return np.searchsorted(tails[order], np.arange(n + 1)).astype(offset), heads[order].astype(vertex)
+    return rows(n, tails, heads, offset=offset, vertex=vertex)
 
 
 def random_graph(seed, n, m, offset="int64", vertex="int32", skew=1):

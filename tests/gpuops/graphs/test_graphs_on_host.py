@@ -7,23 +7,19 @@ import numpy as np
 import pytest
 from families import one_in
 from mutants import break_line, lines_with
+from sparse_rows import rows
 
 from gpuops import edge_expansion, reverse, spanning_forest, weak_components
 from gpuops.csr import csr_cuda
 from gpuops.graphs import components_cuda, forest_cuda
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 DTYPES = ["int32", "int64"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    return host_shim
-
-
 def csr(tails, heads, n, offset="int64", vertex="int32"):
-    order = np.argsort(tails, kind="stable")
-    tails, heads = np.asarray(tails)[order], np.asarray(heads)[order]
-    return np.searchsorted(tails, np.arange(n + 1)).astype(offset), heads.astype(vertex)
+    return rows(n, tails, heads, offset=offset, vertex=vertex)
 
 
 def random_graph(seed, n, m, offset="int64", vertex="int32"):

@@ -15,15 +15,11 @@ from gpuops import _cuda, distance_block, distance_rows
 from gpuops.hierarchy import blocks_cuda, columns_cuda, memory_cuda, sources_cuda, tree_cuda
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 FILES = "hierarchy/blocks.cu", "hierarchy/columns.cu", "hierarchy/sweeps.cu"
 BRICKS = 1, 12, 1024
 DTYPES = [d if d == "int32" else pytest.param(d, marks=SLOW) for d in map(str, DISTANCE_DTYPES)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    host_shim.start()
-    return host_shim
 
 
 def grid_hierarchy(side=20, dtype="int32", brick=40, **options):

@@ -15,13 +15,9 @@ from gpuops._cuda import Program
 from gpuops.hierarchy import closing_cuda
 from gpuops.numbers import outside_infinity
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 FILE = "hierarchy/closing.cu"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    host_shim.start()
-    return host_shim
 
 
 @pytest.mark.parametrize(("family", "dtype", "undirected"), diagonals(list(FAMILIES), DTYPES, [True, False], count=2))

@@ -8,13 +8,9 @@ from gpuops import _cuda
 from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import DISTANCE_DTYPES, outside_infinity
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 FILE = "hierarchy/totals.cu"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    host_shim.start()
-    return host_shim
 
 
 def check(cupy, dtype, rows, width):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sparse_rows import rows
 
 import gpuops
 from gpuops import csr, hop_distances
@@ -15,9 +16,7 @@ UNREACHABLE = 2**31 - 1
 
 
 def rows_of(arcs, n):
-    tails, heads = np.array(arcs, np.int64).reshape(-1, 2).T
-    order = tails.argsort(kind="stable")
-    return csr.row_starts(tails, n), heads[order].astype(np.int32)
+    return rows(n, *np.array(arcs, np.int64).reshape(-1, 2).T)
 
 
 def plain_search(indptr, indices, source):
@@ -205,14 +204,6 @@ def test_what_is_refused(arguments, error, says):
         hop_distances(**whole)
 
 
-@pytest.fixture
-def cupy():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
-    return cupy
-
-
 def skewed(n, m, seed):
     """Some vertices with thousands of arcs, many with few or none."""
     return rows_of((n * np.random.default_rng(seed).random((m, 2)) ** 4).astype(np.int64), n)
@@ -221,7 +212,7 @@ def skewed(n, m, seed):
 @pytest.mark.gpu
 @pytest.mark.parametrize("sources", [1, 31, 32, 33, 64, 700, 1024, 2100])
 @pytest.mark.parametrize("name", ["skewed", "sparse", "path", "star"])
-def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, sources):
+def test_a_gpu_returns_the_bits_of_a_cpu(gpu, name, sources):
     rng = np.random.default_rng(sources)
     graph = {
         "skewed": lambda: skewed(5000, 60_000, 1),
@@ -230,7 +221,7 @@ def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, sources):
         "star": lambda: rows_of([(v, 7) for v in range(4000)] + [(7, v) for v in range(4000)], 4000),
     }[name]()
     n = len(graph[0]) - 1
-    on_device = list(map(cupy.asarray, graph))
+    on_device = list(map(gpu.asarray, graph))
     starts, through = rng.integers(0, n, sources), rng.random(n) < 0.9
     for options in (
         {},
@@ -238,19 +229,19 @@ def test_a_gpu_returns_the_bits_of_a_cpu(cupy, name, sources):
         {"length": 1 / 3, "dtype": "float64", "through": through},
         {"length": 5, "through": through},
     ):
-        given = {key: cupy.asarray(x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
+        given = {key: gpu.asarray(x) if isinstance(x, np.ndarray) else x for key, x in options.items()}
         for predecessors in False, True:
             expected = hop_distances(*graph, starts, predecessors=predecessors, **options)
             found = hop_distances(*on_device, starts, predecessors=predecessors, **given)
             for ours, cpus in zip(*((x if predecessors else [x]) for x in (found, expected)), strict=True):
-                assert isinstance(ours, cupy.ndarray)
+                assert isinstance(ours, gpu.ndarray)
                 assert ours.dtype == cpus.dtype
                 assert ours.get().tobytes() == cpus.tobytes()
 
 
 @pytest.mark.gpu
-def test_symmetric_graphs_and_graphs_that_are_transposed_beforehand(cupy):
-    indptr, indices = map(cupy.asarray, skewed(3000, 20_000, 3))
+def test_symmetric_graphs_and_graphs_that_are_transposed_beforehand(gpu):
+    indptr, indices = map(gpu.asarray, skewed(3000, 20_000, 3))
     expected = hop_distances(indptr, indices, range(1000))
     transposed = csr.transpose(indptr, indices)[:2]
     np.testing.assert_array_equal(
@@ -258,20 +249,20 @@ def test_symmetric_graphs_and_graphs_that_are_transposed_beforehand(cupy):
     )
     tails = csr.tails(indptr, len(indices), np.int64).get()
     arcs = np.stack((tails, indices.get()))
-    both = [cupy.asarray(x) for x in rows_of(np.concatenate((arcs, arcs[::-1]), axis=1).T, 3000)]
+    both = [gpu.asarray(x) for x in rows_of(np.concatenate((arcs, arcs[::-1]), axis=1).T, 3000)]
     expected = hop_distances(*both, range(1000))
     np.testing.assert_array_equal(hop_distances(*both, range(1000), transposed=tuple(both)).get(), expected.get())
 
 
 @pytest.mark.gpu
-def test_distances_beyond_int32_are_refused_on_a_gpu(cupy):
-    indptr, indices = map(cupy.asarray, rows_of([(0, 1), (1, 2)], 3))
+def test_distances_beyond_int32_are_refused_on_a_gpu(gpu):
+    indptr, indices = map(gpu.asarray, rows_of([(0, 1), (1, 2)], 3))
     with pytest.raises(OverflowError, match="distances exceed int32; use float64"):
         hop_distances(indptr, indices, [0], length=2**30)
     assert hop_distances(indptr, indices, [1], length=2**30).get().tolist() == [[UNREACHABLE, 0, 2**30]]
 
 
 @pytest.mark.gpu
-def test_arrays_of_two_libraries_are_refused(cupy):
+def test_arrays_of_two_libraries_are_refused(gpu):
     with pytest.raises(TypeError, match="indptr and indices are arrays of NumPy and of CuPy"):
-        hop_distances(cupy.zeros(2, np.int64), np.zeros(0, np.int32), [0])
+        hop_distances(gpu.zeros(2, np.int64), np.zeros(0, np.int32), [0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse.csgraph
 from scipy.sparse import coo_array
+from sparse_rows import rows
 
 from gpuops import dijkstra, search_graph, shortest_distances
 from gpuops.label_setting import dijkstra_numba
@@ -23,12 +24,6 @@ def solve(request, xp):
     return on_device
 
 
-def csr(n, tails, heads, weights):
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(tails, minlength=n)))).astype(np.int64)
-    return indptr, np.asarray(heads, np.int32)[order], np.asarray(weights)[order]
-
-
 def random_graph(seed, dtype, n=300, m=2000, least=0):
     """Few vertices with many arcs; loops, parallel arcs, zeros, vertices that nothing leads to."""
     rng = np.random.default_rng(seed)
@@ -37,7 +32,7 @@ def random_graph(seed, dtype, n=300, m=2000, least=0):
     if weights.dtype.kind == "f":
         weights *= weights.dtype.type(0.37)
         weights[weights == 0] = -0.0
-    return csr(n, tails, heads, weights)
+    return rows(n, tails, heads, weights)
 
 
 def unreachable(weights):
@@ -112,7 +107,7 @@ def test_zero_weights_make_no_cycles(solve):
     n = 60
     rng = np.random.default_rng(0)
     tails, heads = rng.integers(0, n, (2, 400))
-    graph = csr(n, tails, heads, np.zeros(400, "int32"))
+    graph = rows(n, tails, heads, np.zeros(400, "int32"))
     distances, predecessors = solve(*graph, 5)
     assert set(distances.tolist()) <= {0, np.iinfo("int32").max}
     check_tree(*graph, 5, distances, predecessors)
@@ -123,15 +118,15 @@ def test_a_star_whose_rows_are_long(solve):
     leaves = np.arange(1, n)
     tails, heads = np.concatenate([leaves, np.zeros(n - 1, int)]), np.concatenate([np.zeros(n - 1, int), leaves])
     weights = np.concatenate([leaves, leaves]).astype("float32")
-    distances, predecessors = solve(*csr(n, tails, heads, weights), 7)
+    distances, predecessors = solve(*rows(n, tails, heads, weights), 7)
     expected = 7 + np.arange(n, dtype="float32")
     expected[7] = 0
     np.testing.assert_array_equal(distances, expected)
-    check_tree(*csr(n, tails, heads, weights), 7, distances, predecessors)
+    check_tree(*rows(n, tails, heads, weights), 7, distances, predecessors)
 
 
 def test_infinite_weights_are_no_arcs(solve):
-    graph = csr(4, [0, 0, 1, 2], [1, 2, 3, 3], np.array([1, np.inf, np.inf, 1], "float32"))
+    graph = rows(4, [0, 0, 1, 2], [1, 2, 3, 3], np.array([1, np.inf, np.inf, 1], "float32"))
     distances, predecessors = solve(*graph, 0)
     assert distances.tolist() == [0, 1, np.inf, np.inf]
     assert predecessors.tolist() == [-1, 0, -1, -1]
@@ -139,21 +134,21 @@ def test_infinite_weights_are_no_arcs(solve):
 
 def test_one_vertex_and_no_arcs(solve):
     for n in 1, 5:
-        distances, predecessors = solve(*csr(n, np.empty(0, int), [], np.empty(0, "float64")), n - 1)
+        distances, predecessors = solve(*rows(n, np.empty(0, int), [], np.empty(0, "float64")), n - 1)
         assert distances.tolist() == [*[np.inf] * (n - 1), 0]
         assert (predecessors == -1).all()
 
 
 def test_int32_to_the_last_distance_that_fits(solve):
     for last, fits in (2**30 - 2, True), (2**30 - 1, False):
-        graph = csr(4, [0, 1, 0], [1, 2, 3], np.array([2**30, last, 5], "int32"))
+        graph = rows(4, [0, 1, 0], [1, 2, 3], np.array([2**30, last, 5], "int32"))
         if fits:
             assert solve(*graph, 0)[0].tolist() == [0, 2**30, 2**31 - 2, 5]
         else:
             with pytest.raises(OverflowError, match="distances exceed int32; use float64"):
                 solve(*graph, 0)
     # A sum that does not fit is no error where a shorter path leads there.
-    graph = csr(3, [0, 1, 0], [1, 2, 2], np.array([2**30, 2**30, 7], "int32"))
+    graph = rows(3, [0, 1, 0], [1, 2, 2], np.array([2**30, 2**30, 7], "int32"))
     assert solve(*graph, 0)[0].tolist() == [0, 2**30, 7]
 
 
@@ -164,11 +159,11 @@ def test_rounds_settle_many_vertices_at_once():
     _, _, settled = dijkstra_numba.heap(*graph, 0)
     assert settled == np.isfinite(distances).sum() > 1000
     assert rounds < settled / 20
-    path = csr(50, np.arange(49), np.arange(1, 50), np.ones(49, "int32"))
+    path = rows(50, np.arange(49), np.arange(1, 50), np.ones(49, "int32"))
     assert dijkstra_numba.rounds(*path, 0)[2] == 50
 
 
-GRAPH = csr(3, [0, 1], [1, 2], np.array([1.0, 2.0]))
+GRAPH = rows(3, [0, 1], [1, 2], np.array([1.0, 2.0]))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sparse_rows import rows_of
 
-from gpuops import csr, k_shortest_paths
-
-
-def rows_of(arcs, n):
-    tails, heads, weights = np.array(arcs, np.float64).reshape(-1, 3).T
-    order = tails.argsort(kind="stable")
-    return csr.row_starts(tails.astype(int), n), heads[order].astype(np.int32), weights[order]
+from gpuops import k_shortest_paths
 
 
 def lightest_arcs(arcs):

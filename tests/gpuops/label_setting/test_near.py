@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sparse_rows import all_distances
 
 from gpuops import dijkstra_rows, distances_within, k_nearest, search_graph, shortest_distances
 
@@ -19,17 +20,6 @@ def graphs(draw):
     weights = rng.integers(0, draw(st.sampled_from([1, 4, 50])), m).astype(draw(st.sampled_from(DTYPES)))
     indptr = np.searchsorted(tails, np.arange(n + 1))
     return indptr, heads, weights / weights.dtype.type(4) if weights.dtype.kind == "f" else weights, rng.random(n) < 0.7
-
-
-def all_distances(indptr, indices, weights, through):
-    """(n, n) float64 by Floyd-Warshall, which closed vertices are not pivots of."""
-    n = len(indptr) - 1
-    d = np.full((n, n), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(n), np.diff(indptr)), indices), weights)
-    np.fill_diagonal(d, 0)
-    for pivot in np.flatnonzero(through):
-        d = np.minimum(d, d[:, [pivot]] + d[pivot])
-    return d
 
 
 @settings(max_examples=60, deadline=None)

@@ -67,11 +67,10 @@ def test_several_blocks_of_every_size(xp, n):
 @pytest.mark.gpu
 @pytest.mark.parametrize("n", [1025, 1408, 1500, 1920, 2048])
 @pytest.mark.parametrize(("dtype", "nonnegative"), [("float32", True), ("float32", False), ("int32", False)])
-def test_one_launch_and_many_give_the_same_bits(monkeypatch, n, dtype, nonnegative):
+def test_one_launch_and_many_give_the_same_bits(gpu, monkeypatch, n, dtype, nonnegative):
     """Closures of middle sizes, on a device as it is, and as if it had one multiprocessor."""
-    cupy = pytest.importorskip("cupy")
     rng = np.random.default_rng(n)
-    d = cupy.asarray((rng.integers(1, 9999, (n, n)) * 0.37).astype(dtype))
+    d = gpu.asarray((rng.integers(1, 9999, (n, n)) * 0.37).astype(dtype))
     d[rng.random((n, n)) < 1 - 8 / n] = infinity(dtype)
     at_once = floyd_warshall(d, nonnegative=nonnegative)
     monkeypatch.setattr("gpuops.minplus.middle_closure.multiprocessors", lambda device: 1)

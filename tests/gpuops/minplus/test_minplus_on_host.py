@@ -16,6 +16,8 @@ from gpuops.minplus import middle_closure, pack, relax_and_pack, relax_packed, s
 from gpuops.minplus.small_closure import TILES as SMALL_CLOSURES
 from gpuops.numbers import DISTANCE_DTYPES, distance_limit, infinity
 
+pytestmark = pytest.mark.usefixtures("cupy")
+
 # The kernels of other folders have tests of their own, *_on_host.py.
 PROGRAMS = [program for program in _cuda.declared() if program.file.startswith("minplus/")]
 
@@ -32,12 +34,6 @@ dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
 some = pytest.mark.parametrize(
     ("dtype", "lowest", "multiprocessors"), diagonals(DISTANCE_DTYPES, [0, -50], list(TILES.values()), count=2)
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cupy(host_shim):
-    host_shim.start()
-    return host_shim
 
 
 def assert_same_bits(result, expected):

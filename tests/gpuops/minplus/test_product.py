@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuops import minplus_product, minplus_update
+from gpuops.arrays import on_host
 from gpuops.minplus import pack, relax_each
 from gpuops.numbers import DISTANCE_DTYPES, infinity
 
@@ -44,10 +45,6 @@ def random_operands(seed, m, n, p, dtype, lowest=0):
     return [random_matrix(rng, shape, dtype, lowest) for shape in ((m, n), (m, p), (p, n))]
 
 
-def host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
-
-
 @dtypes
 @pytest.mark.parametrize("lowest", [0, -50], ids=["nonnegative", "signed"])
 @pytest.mark.parametrize(("m", "n", "p"), SHAPES)
@@ -57,9 +54,9 @@ def test_equals_rank_one_updates_in_numpy(xp, dtype, lowest, m, n, p):
     result = minplus_update(c, a, b)
     assert type(result) is type(c)
     # Bit for bit: a candidate is one addition, and a minimum does not round.
-    np.testing.assert_array_equal(host(result), reference(*operands))
+    np.testing.assert_array_equal(on_host(result), reference(*operands))
     for argument, operand in zip((c, a, b), operands, strict=True):
-        np.testing.assert_array_equal(host(argument), operand)
+        np.testing.assert_array_equal(on_host(argument), operand)
 
 
 @dtypes
@@ -67,8 +64,8 @@ def test_equals_rank_one_updates_in_numpy(xp, dtype, lowest, m, n, p):
 def test_empty(xp, dtype, m, n, p):
     operands = random_operands(0, m, n, p, dtype)
     c, a, b = map(xp.asarray, operands)
-    np.testing.assert_array_equal(host(minplus_update(c, a, b)), operands[0])
-    np.testing.assert_array_equal(host(minplus_update(c, a, b, out=c)), operands[0])
+    np.testing.assert_array_equal(on_host(minplus_update(c, a, b)), operands[0])
+    np.testing.assert_array_equal(on_host(minplus_update(c, a, b, out=c)), operands[0])
 
 
 @dtypes
@@ -80,11 +77,11 @@ def test_works_in_place_on_a_window_and_leaves_its_surroundings(xp, dtype, offse
     around = xp.asarray(random_matrix(np.random.default_rng(9), (m + 2, 151), dtype))
     window = around[1 : m + 1, offset : offset + n]
     window[...] = xp.asarray(c)
-    expected = host(around).copy()
+    expected = on_host(around).copy()
     expected[1 : m + 1, offset : offset + n] = reference(c, a, b)
     result = minplus_update(window, xp.asarray(a), xp.asarray(b), out=window)
     assert result is window
-    np.testing.assert_array_equal(host(around), expected)
+    np.testing.assert_array_equal(on_host(around), expected)
 
 
 def strided(xp, x, layout):
@@ -104,9 +101,9 @@ def strided(xp, x, layout):
 def test_any_strides(xp, dtype, layout):
     operands = random_operands(3, 66, 35, 19, dtype)
     c, a, b = (strided(xp, x, layout) for x in operands)
-    np.testing.assert_array_equal(host(minplus_update(c, a, b)), reference(*operands))
+    np.testing.assert_array_equal(on_host(minplus_update(c, a, b)), reference(*operands))
     minplus_update(c, a, b, out=c)
-    np.testing.assert_array_equal(host(c), reference(*operands))
+    np.testing.assert_array_equal(on_host(c), reference(*operands))
 
 
 def test_read_only_operands():
@@ -123,19 +120,19 @@ def test_operands_may_overlap_the_result(xp, dtype):
     expected = reference(d, d, d)
     x = xp.asarray(d)
     minplus_update(x, x, x, out=x)
-    np.testing.assert_array_equal(host(x), expected)
+    np.testing.assert_array_equal(on_host(x), expected)
 
     x = xp.asarray(d)
     expected = d.copy()
     expected[1:, 2:] = reference(d[1:, 2:], d[:-1, :70], d[30:100, :-2])
     minplus_update(x[1:, 2:], x[:-1, :70], x[30:100, :-2], out=x[1:, 2:])
-    np.testing.assert_array_equal(host(x), expected)
+    np.testing.assert_array_equal(on_host(x), expected)
 
     x = xp.asarray(d)  # out and c overlap without being the same
     expected = d.copy()
     expected[1:, 1:] = reference(d[:-1, :-1], d[:-1, :9], d[:9, 1:])
     minplus_update(x[:-1, :-1], x[:-1, :9], x[:9, 1:], out=x[1:, 1:])
-    np.testing.assert_array_equal(host(x), expected)
+    np.testing.assert_array_equal(on_host(x), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -143,7 +140,7 @@ def test_operands_may_overlap_the_result(xp, dtype):
 def test_negative_zero_counts_as_zero(xp, dtype, nonnegative):
     zero, one = (np.full((17, 17), value, dtype) for value in (-0.0, 1.0))
     for operands in (zero, zero, zero), (zero, one, one), (one, zero, zero):
-        result = host(minplus_update(*map(xp.asarray, operands), nonnegative=nonnegative))
+        result = on_host(minplus_update(*map(xp.asarray, operands), nonnegative=nonnegative))
         assert not result.any()
         assert not np.signbit(result).any()
 
@@ -153,9 +150,9 @@ def test_one_negative_value_is_seen_wherever_it_is(xp, negative):
     operands = random_operands(5, 40, 50, 60, "float32")
     operands[negative][20, 30] = -7
     result = minplus_update(*map(xp.asarray, operands))
-    np.testing.assert_array_equal(host(result), reference(*operands))
+    np.testing.assert_array_equal(on_host(result), reference(*operands))
     result = minplus_update(*map(xp.asarray, operands), nonnegative=False)
-    np.testing.assert_array_equal(host(result), reference(*operands))
+    np.testing.assert_array_equal(on_host(result), reference(*operands))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int16"])
@@ -163,7 +160,7 @@ def test_integer_sums_do_not_wrap(xp, dtype):
     inf = infinity(dtype)
     c, a, b = (np.full((33, 33), inf, dtype) for _ in range(3))
     a[::2], b[:, ::2] = -(inf // 4) + 1, inf // 4 - 1
-    result = host(minplus_update(*map(xp.asarray, (c, a, b))))
+    result = on_host(minplus_update(*map(xp.asarray, (c, a, b))))
     np.testing.assert_array_equal(result, reference(c, a, b))
     assert (result[1::2, 1::2] == inf).all()
     assert result.max() <= inf
@@ -188,7 +185,7 @@ def test_on_another_stream(xp):
     with xp.cuda.Stream(non_blocking=True) as stream:
         result = minplus_update(*map(xp.asarray, operands))
         stream.synchronize()
-    np.testing.assert_array_equal(host(result), reference(*operands))
+    np.testing.assert_array_equal(on_host(result), reference(*operands))
 
 
 def test_errors_name_the_argument():
@@ -226,16 +223,16 @@ def test_a_product_of_its_own_is_at_most_infinity(xp, dtype, shape):
     for k in range(p):
         np.minimum(expected, a[:, k, None].astype(float) + b[k].astype(float), out=expected)
     found = minplus_product(xp.asarray(a), xp.asarray(b))
-    np.testing.assert_array_equal(host(found), expected)
+    np.testing.assert_array_equal(on_host(found), expected)
     out = xp.zeros((m, n), dtype)
     assert minplus_product(xp.asarray(a), xp.asarray(b), out=out) is out
-    np.testing.assert_array_equal(host(out), expected)
+    np.testing.assert_array_equal(on_host(out), expected)
 
 
 def test_a_product_may_overwrite_its_operands(xp):
     d = np.random.default_rng(2).integers(0, 99, (40, 40)).astype("int32")
     expected, there = minplus_product(d, d), xp.asarray(d)
-    np.testing.assert_array_equal(host(minplus_product(there, there, out=there)), expected)
+    np.testing.assert_array_equal(on_host(minplus_product(there, there, out=there)), expected)
 
 
 def test_shapes_of_products_that_do_not_fit_are_refused():

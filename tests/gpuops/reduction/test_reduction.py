@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpuops import butterfly_reduction
+from gpuops.arrays import on_host
 from gpuops.reduction import OPERATORS, REDUCTION_DTYPES
 
 LENGTHS = [1, 2, 3, 31, 64, 100, 255, 256, 257, 4095, 4096, 4097, 70_000]
@@ -20,10 +21,6 @@ def random_numbers(seed, shape, dtype):
     if np.dtype(dtype).kind == "i":
         return rng.integers(-(2**31), 2**31, shape).astype(dtype)
     return (rng.integers(-300, 300, shape) * 0.37).astype(dtype)
-
-
-def on_host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
 
 
 def tree_sum(x):

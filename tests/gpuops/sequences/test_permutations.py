@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpuops import next_permutation, permutation_chunks, permutation_count, permutation_rank, permutations
+from gpuops.arrays import on_host
 
 REPEATED = [
     [],
@@ -18,10 +19,6 @@ REPEATED = [
     [0, 0, 0, 0, 1, 1, 1, 1],
     [9, -1, 9, 4, -1, 9],
 ]
-
-
-def on_host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
 
 
 def arranged(values):

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from gpuops import cyclic_spectrum, cyclic_spectrum_counts, peptide_masses, spectrum_score
+from gpuops.arrays import on_host
 
 PUBLISHED = [0, 57, 71, 113, 113, 128, 128, 184, 185, 226, 241, 241, 256, 297, 298, 354, 354, 369, 369, 411, 425, 482]
-
-
-def on_host(x):
-    return x if isinstance(x, np.ndarray) else x.get()
 
 
 def pieces(masses):

@@ -1,25 +1,20 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
+import sparse_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuops import NegativeCycleError, SearchGraph, search_graph, shortest_distances
+from gpuops.arrays import on_host
 from gpuops.sssp import wheel_numba
 
 dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 
 
-def host(array):
-    return array if isinstance(array, np.ndarray) else array.get()
-
-
-def rows(n, tails, heads, weights):
-    """Compressed sparse rows, in the order of the arcs."""
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return indptr, np.asarray(heads, dtype=np.int64)[order], np.asarray(weights)[order]
+rows = partial(sparse_rows.rows, vertex="int64")
 
 
 def laid_out(xp, n, arcs, **options):
@@ -42,10 +37,10 @@ def lightest(arcs):
 
 def arcs_of(graph, *names):
     """(tail, head) -> weight in the original numbering, checking the order of each row on the way."""
-    indptr, indices, weights = (host(getattr(graph, name)) for name in names)
+    indptr, indices, weights = (on_host(getattr(graph, name)) for name in names)
     assert indptr.dtype == np.int64
     assert indices.dtype == np.int32
-    order, found = host(graph.order), {}
+    order, found = on_host(graph.order), {}
     for tail in range(graph.n):
         row = slice(indptr[tail], indptr[tail + 1])
         pairs = list(zip(weights[row].tolist(), indices[row].tolist(), strict=True))
@@ -65,10 +60,10 @@ def check(graph, n, arcs, dtype):
     assert graph.m == len(expected)
     assert graph.dtype == graph.weights.dtype == dtype
     assert arcs_of(graph, *OUT) == expected
-    order, rank = host(graph.order), host(graph.rank)
+    order, rank = on_host(graph.order), on_host(graph.rank)
     assert order.dtype == rank.dtype == np.int32
     np.testing.assert_array_equal(order[rank], np.arange(n))
-    degrees = np.diff(host(graph.indptr))
+    degrees = np.diff(on_host(graph.indptr))
     if isinstance(graph.indptr, np.ndarray) and wheel_numba.suits(graph):
         degrees = np.minimum(degrees, 2)  # on a CPU, all inner vertices of a road network keep their order
     assert (degrees[1:] <= degrees[:-1]).all(), "vertices with many arcs come first"
@@ -131,14 +126,14 @@ def test_what_is_given_stays_as_it_is(xp):
     copies = [x.copy() for x in arrays]
     search_graph(*arrays)
     for array, copy in zip(arrays, copies, strict=True):
-        np.testing.assert_array_equal(host(array), host(copy))
+        np.testing.assert_array_equal(on_host(array), on_host(copy))
 
 
 def test_through_travels_with_the_vertices(xp):
     arcs = random_arcs(1, 30, 100, "int32")
     through = np.arange(30) % 3 > 0
     graph = laid_out(xp, 30, arcs, through=through)
-    np.testing.assert_array_equal(host(graph.through)[host(graph.rank)], through)
+    np.testing.assert_array_equal(on_host(graph.through)[on_host(graph.rank)], through)
     assert laid_out(xp, 30, arcs, through=np.ones(30, bool)).through is None
 
 
@@ -168,7 +163,7 @@ def test_weights_that_are_none(xp):
     assert laid_out(xp, 2, ([0], [1], np.array([np.inf]))).m == 0
     assert laid_out(xp, 2, ([0], [1], np.array([1e300])), dtype="float32").m == 0
     graph = laid_out(xp, 2, ([0], [1], np.array([-0.0])))
-    assert not np.signbit(host(graph.weights)).any()
+    assert not np.signbit(on_host(graph.weights)).any()
     assert not graph.negative
 
 
@@ -239,8 +234,8 @@ def test_weights_whose_range_is_no_float64(xp):
 def test_a_pickle_has_nothing_that_searches_computed(xp):
     graph = laid_out(xp, 3, ([0, 1], [1, 2], np.array([1.0, 2.0])))
     size = len(pickle.dumps(graph))
-    expected = host(shortest_distances(graph, [0]))
+    expected = on_host(shortest_distances(graph, [0]))
     assert graph.kept
     text = pickle.dumps(graph)
     assert len(text) < size + 100
-    np.testing.assert_array_equal(host(shortest_distances(pickle.loads(text), [0])), expected)
+    np.testing.assert_array_equal(on_host(shortest_distances(pickle.loads(text), [0])), expected)

@@ -1,11 +1,13 @@
 """Shortest paths against SciPy, NetworkX, a Bellman-Ford in NumPy that adds as the searches do, and a certificate."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import networkx as nx
 import numba
 import numpy as np
 import pytest
+import sparse_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -20,6 +22,7 @@ from gpuops import (
     shortest_distances,
     shortest_path_tree,
 )
+from gpuops.arrays import on_host
 from gpuops.certificates import verify_paths
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import buckets_numba, profile_numba, pulls_numba, search_numba, sssp_numba, tree_numba, wheel_numba
@@ -35,14 +38,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 # --- Graphs -----------------------------------------------------------------------------------------------------------
 
 
-def host(array):
-    return array if isinstance(array, np.ndarray) else array.get()
-
-
-def rows(n, tails, heads, weights):
-    order = np.argsort(tails, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(tails, minlength=n))])
-    return indptr, np.asarray(heads, dtype=np.int64)[order], np.asarray(weights)[order]
+rows = partial(sparse_rows.rows, vertex="int64")
 
 
 def random_rows(seed, n, m, dtype, kind="directed", weights=None):
@@ -91,7 +87,7 @@ def sparse(arrays):
 
 def as_lengths(distances):
     """Float64 and +inf, whatever the dtype."""
-    distances = host(distances)
+    distances = on_host(distances)
     if distances.dtype.kind == "f":
         return distances.astype(float)
     return np.where(distances == outside_infinity(distances.dtype), np.inf, distances)
@@ -125,7 +121,7 @@ def check(xp, arrays, dtype, sources, kind="directed", starts=None, through=None
     tree = shortest_path_tree(graph, distances, sources, starts=0 if starts is None else starts)
     assert isinstance(distances, xp.ndarray)
     assert isinstance(tree, xp.ndarray)
-    distances, tree = host(distances), host(tree)
+    distances, tree = on_host(distances), on_host(tree)
     assert distances.dtype == dtype
     assert tree.dtype == np.int32
     expected = plain_distances(arrays, dtype, sources, 0 if starts is None else starts, through)
@@ -181,15 +177,15 @@ def test_no_vertices(xp):
 def test_no_sources(xp):
     graph = laid_out(xp, random_rows(1, 20, 50, "int32"))
     distances = shortest_distances(graph, [])
-    assert (host(distances) == 2**31 - 1).all()
-    assert (host(shortest_path_tree(graph, distances, [])) == -1).all()
+    assert (on_host(distances) == 2**31 - 1).all()
+    assert (on_host(shortest_path_tree(graph, distances, [])) == -1).all()
 
 
 def test_sources_may_be_arrays(xp):
     graph = laid_out(xp, random_rows(1, 20, 50, "int32"))
-    expected = host(shortest_distances(graph, [3, 5]))
+    expected = on_host(shortest_distances(graph, [3, 5]))
     for sources in (3, 5), np.array([3, 5], np.int32), xp.asarray([3, 5]):
-        np.testing.assert_array_equal(host(shortest_distances(graph, sources)), expected)
+        np.testing.assert_array_equal(on_host(shortest_distances(graph, sources)), expected)
 
 
 @dtypes
@@ -302,7 +298,7 @@ def test_a_sum_from_a_closed_source_that_does_not_fit_is_an_error(xp):
 def test_the_largest_distance(xp):
     arrays = rows(3, [0, 1], [1, 2], np.array([2**31 - 3, 1], "int32"))
     graph = laid_out(xp, arrays)
-    assert host(shortest_distances(graph, [0])).tolist() == [0, 2**31 - 3, 2**31 - 2]
+    assert on_host(shortest_distances(graph, [0])).tolist() == [0, 2**31 - 3, 2**31 - 2]
     with pytest.raises(OverflowError):
         shortest_distances(graph, [0], starts=1)
 
@@ -423,7 +419,7 @@ def test_a_negative_cycle_through_a_closed_source(xp):
         shortest_distances(graph, [0])
     assert caught.value.vertices == (1, 2, 0)
     assert caught.value.weight == -1
-    assert host(shortest_distances(graph, [1])).tolist() == [-5, 0, -7]
+    assert on_host(shortest_distances(graph, [1])).tolist() == [-5, 0, -7]
 
 
 def test_a_negative_cycle_is_found_soon(xp):
@@ -685,7 +681,7 @@ def test_a_graph_in_two_pieces(xp, weights):
         for i, (graph, _) in enumerate(pieces):
             distances, mask = (xp.asarray(x)[graph.order] for x in (known[i], pending[i]))
             improve_distances(graph, distances, mask)
-            known[i] = host(distances[graph.rank])
+            known[i] = on_host(distances[graph.rank])
             pending[i] = np.zeros(n, bool)
             other = pieces[1 - i][1]
             news = other & (known[i] < known[1 - i])
@@ -705,7 +701,7 @@ def test_only_pending_vertices_that_are_open_push(xp):
         row = xp.asarray(np.array(distances, "float32"))[graph.order]
         mask = None if pending is None else xp.asarray(np.array(pending, bool))[graph.order]
         improve_distances(graph, row, mask)
-        return host(row[graph.rank]).tolist()
+        return on_host(row[graph.rank]).tolist()
 
     inf = np.inf
     assert improved([0, inf, inf, inf]) == [0, 1, inf, inf]
@@ -769,13 +765,13 @@ def test_many_searches_at_once(xp, dtype, kind, count):
     sources = np.random.default_rng(count).integers(0, 250, count)
     distances = batched_shortest_distances(graph, sources)
     assert distances.shape == (count, 250)
-    for row, source in zip(host(distances), sources.tolist(), strict=True):
+    for row, source in zip(on_host(distances), sources.tolist(), strict=True):
         np.testing.assert_array_equal(row, plain_distances(arrays, dtype, [source], through=through))
 
 
 def test_many_searches_with_negative_weights(xp):
     arrays = random_rows(2, 60, 200, "float64", weights=shifted)
-    distances = host(batched_shortest_distances(laid_out(xp, arrays), range(5)))
+    distances = on_host(batched_shortest_distances(laid_out(xp, arrays), range(5)))
     for source in range(5):
         np.testing.assert_array_equal(distances[source], plain_distances(arrays, "float64", [source]))
 
@@ -788,7 +784,7 @@ def test_many_searches_of_a_skewed_graph(xp):
     distances = batched_shortest_distances(graph, sources)
     for row, source in zip(distances, sources.tolist(), strict=True):
         tree = shortest_path_tree(graph, row, [source])
-        verify_paths(*arrays, host(row), host(tree), [source])
+        verify_paths(*arrays, on_host(row), on_host(tree), [source])
 
 
 # --- How much is done -------------------------------------------------------------------------------------------------
@@ -858,7 +854,7 @@ def test_a_long_path_behind_a_skewed_graph(xp):
     distances, _ = check(xp, arrays, "float32", [hub], "undirected")
     assert distances[path[-1]] == length / 2
     graph = laid_out(xp, arrays, "undirected")
-    np.testing.assert_array_equal(host(batched_shortest_distances(graph, [hub, 5]))[0], distances)
+    np.testing.assert_array_equal(on_host(batched_shortest_distances(graph, [hub, 5]))[0], distances)
 
 
 def test_closed_vertices_at_which_pulls_stop(xp):
@@ -879,7 +875,7 @@ def test_closed_vertices_at_which_pulls_stop(xp):
     distances, _ = check(xp, arrays, "float32", [hub], "undirected", through=through)
     assert (distances[np.array(closed) - 1] == np.inf).all()
     graph = laid_out(xp, arrays, "undirected", through)
-    for source, row in zip((hub, 5), host(batched_shortest_distances(graph, [hub, 5])), strict=True):
+    for source, row in zip((hub, 5), on_host(batched_shortest_distances(graph, [hub, 5])), strict=True):
         np.testing.assert_array_equal(row, plain_distances(arrays, "float32", [source], through=through))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from families import diagonals
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from pipeline_fixtures import kill_at, peak_memory, two_pids
@@ -26,7 +26,6 @@ from pipelines.stores.place import growing_place, growing_store
 from pipelines.validation.bounds import distances_fit
 from pipelines.workers.capacity import DoesNotFitError, refuse_disk
 from pipelines.workers.saving import Savers
-from tilepath import cli
 
 all_pairs_shortest_paths = functools.partial(by_any_method, method="floyd-warshall")
 
@@ -321,7 +320,7 @@ def test_python_and_the_command_line_choose_the_same_method(client, tmp_path):
     graph = store_arcs(tmp_path / "g", 3000, *random_arcs(3000, 3000), "int32")
     by_any_method(client, graph, tmp_path / "python", sources=[7])  # three thousand searches are not needed for a row
     command = ["apsp", graph.path, str(tmp_path / "command"), "--device", "cpu", "--source", "7"]
-    assert CliRunner().invoke(cli.tilepath, command, catch_exceptions=False).exit_code == 0
+    assert invoke(*command, catch_exceptions=False).exit_code == 0
     plans = [
         json.loads((tmp_path / out / "zarr.json").read_text())["attributes"]["plan"] for out in ("python", "command")
     ]

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from campaigns import campaign, play
-from click.testing import CliRunner
+from commands import invoke, run_command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,6 @@ from pipelines.assembly.contigs import de_bruijn_graph, find_contigs
 from pipelines.assembly.kmers import count_kmers, reverse_complements, text_of
 from pipelines.formats.reads import LETTER_CODES, Batch, read_batches
 from pipelines.stores.errors import StoreError
-from tilepath.cli import tilepath
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
@@ -327,11 +326,10 @@ def test_the_command(tmp_path):
     rng = np.random.default_rng(9)
     reads = str(write_reads(tmp_path / "r.fa", shred(random_genome(rng, 2_000), rng)))
     out = str(tmp_path / "c.fa")
-    said = CliRunner().invoke(tilepath, ["assemble", reads, reads, out, "--k", "21"])
-    assert said.exit_code == 0, said.output
+    said = run_command("assemble", reads, reads, out, "--k", "21")
     assert said.output.splitlines()[-1] == f"{out}: 1 contig, 2,000 bases, the longest 2,000, N50 2,000"
-    assert isinstance(CliRunner().invoke(tilepath, ["assemble", reads, out]).exception, FileExistsError)
-    same = CliRunner().invoke(tilepath, ["assemble", reads, reads, "--overwrite"])
+    assert isinstance(invoke("assemble", reads, out).exception, FileExistsError)
+    same = invoke("assemble", reads, reads, "--overwrite")
     assert "is also an input or another output" in str(same.exception)
 
 

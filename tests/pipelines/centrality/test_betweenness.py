@@ -14,7 +14,7 @@ from oracles import random_arcs, store_arcs
 import gpuops
 from gpuops import VerificationError
 from pipelines import DoesNotFitError, betweenness, link_flows, open_graph, planned
-from pipelines.centrality import solve, sums_on_workers
+from pipelines.centrality import sums_on_workers
 from pipelines.workers.capacity import measure_workers
 
 N = 120
@@ -201,9 +201,8 @@ def test_graphs_that_are_refused(tmp_path, client):
 
 def test_workers_that_are_refused(graphs, client, monkeypatch):
     store, facts = graphs["directed"][0], measure_workers(client, None)
-    monkeypatch.setattr(
-        solve, "measure_workers", lambda *_: [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
-    )
+    small = [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
+    monkeypatch.setattr(sums_on_workers, "measure_workers", lambda *_: small)
     with pytest.raises(DoesNotFitError, match=r"120 vertices and 360 arcs need .*leave out edges \(--edges\)") as said:
         betweenness(client, store, edges=True)
     assert said.value.plan.method == "weights"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 import scipy.sparse
-from click.testing import CliRunner
+from commands import run_command
 from oracles import random_arcs, store_arcs
 
 import gpuops
@@ -17,7 +17,6 @@ from gpuops import VerificationError
 from pipelines import DoesNotFitError, link_flows, planned
 from pipelines.centrality import flows, sums_on_workers
 from pipelines.workers.capacity import measure_workers
-from tilepath import cli
 
 N = 100
 
@@ -106,11 +105,11 @@ def test_graphs_and_workers_that_are_refused(town, client, tmp_path, monkeypatch
     trip = pa.table({"origin": ["v1"], "destination": ["v2"], "amount": [2]})
     text = planned(link_flows, client, store, trip).text
     assert "1 pair from 1 origin, 1 worker on CPU: memory" in text
-    monkeypatch.setattr(flows, "measure_workers", lambda *_: [replace(fact, gpu=True) for fact in facts])
+    monkeypatch.setattr(sums_on_workers, "measure_workers", lambda *_: [replace(fact, gpu=True) for fact in facts])
     with pytest.raises(ValueError, match=r"computed on CPUs; start workers with device='cpu' \(--device cpu\)"):
         link_flows(client, store, trip)
     few = [replace(fact, free_memory=10**4, host_memory=10**4) for fact in facts]
-    monkeypatch.setattr(flows, "measure_workers", lambda *_: few)
+    monkeypatch.setattr(sums_on_workers, "measure_workers", lambda *_: few)
     with pytest.raises(DoesNotFitError, match="100 vertices and 400 arcs need") as refused:
         link_flows(client, store, trip)
     assert refused.value.plan.text == text
@@ -129,8 +128,7 @@ def test_the_command(town, tmp_path, client, monkeypatch):
     monkeypatch.setattr("tilepath.cli.cluster._open_client", lambda *_: nullcontext(client))
     trips, out = tmp_path / "trips.csv", tmp_path / "flows.csv"
     trips.write_text("origin,destination,amount\nv0,v1,2\n")
-    done = CliRunner().invoke(cli.tilepath, ["flows", town[0].path, str(trips), str(out)])
-    assert done.exit_code == 0, (done.output, done.exception)
+    done = run_command("flows", town[0].path, trips, out)
     distance = gpuops.dijkstra(*town[0].rows(), 0)[0][1]
     assert done.stdout == f"{out}: flows of 400 arcs; amounts times distances add up to {2 * distance} s\n"
     assert out.read_text().splitlines()[0] == '"source","target","flow"'

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from gpuops.errors import VerificationError
 from pipelines.euler import de_bruijn
 from pipelines.euler.de_bruijn import de_bruijn_codes, de_bruijn_sequence, verify_de_bruijn
 from pipelines.workers.capacity import DoesNotFitError
-from tilepath.cli import tilepath
 
 
 def windows(text, order, cyclic):
@@ -73,7 +72,7 @@ def test_what_does_not_fit_is_refused_at_once(monkeypatch, order):
 
 def test_the_command(tmp_path):
     def run(*arguments):
-        return CliRunner().invoke(tilepath, ["sequence", "de-bruijn", *map(str, arguments)])
+        return invoke("sequence", "de-bruijn", *arguments)
 
     assert run("01", 3).output == "0001011100\n"
     out = tmp_path / "pins.txt"

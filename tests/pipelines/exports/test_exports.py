@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from click.testing import CliRunner
+from commands import invoke
 from path_rows import write_rows
 from tiny_stores import tiny_stores as tiny_stores
 
@@ -24,7 +24,6 @@ from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.paths import create_paths
 from pipelines.stores.samples import open_samples, write_samples
-from tilepath import cli
 
 LABELS = np.array(["3", "0", "Ulm, west", "1"])
 ARCS = [0, 1, 2], [1, 2, 3], [0.1, 0.2, 2.5e9]
@@ -118,7 +117,7 @@ def test_walks(tmp_path):
     graph = write_graph(
         tmp_path / "graph", np.array([0, 2, 3, 4, 5, 6]), arcs[1], np.ones(6), labels=np.array([*"abcde"])
     )
-    assert cli_of("euler", graph.path, tmp_path / "circuits").exit_code == 0
+    assert invoke("euler", graph.path, tmp_path / "circuits").exit_code == 0
     store = open_circuits(tmp_path / "circuits")
     assert pipelines.export_store(store.path, tmp_path / "c.csv") == 6
     found = table(tmp_path / "c.csv").to_pydict()
@@ -181,21 +180,17 @@ def test_what_is_refused(tmp_path, stores, tiny_stores, monkeypatch, name, out, 
     known = {"graph": stores[0].path, "samples": tiny_stores / "samples", "half": tiny_stores / "part-paths"}
     place = known.get(name, tmp_path / name)
     before = sorted(tmp_path.iterdir())
-    done = cli_of("export", place, out)
+    done = invoke("export", place, out)
     assert says in str(done.exception)
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "there.csv").read_text() == "kept"
 
 
-def cli_of(*arguments):
-    return CliRunner().invoke(cli.tilepath, list(map(str, arguments)))
-
-
 def test_the_command(tmp_path, stores):
     out = tmp_path / "d.csv"
-    done = cli_of("export", stores[1].path, out)
+    done = invoke("export", stores[1].path, out)
     assert (done.exit_code, done.stdout) == (0, f"{out}: 10 rows\n")
-    assert cli_of("export", stores[0].path, out, "--overwrite").stdout == f"{out}: 3 rows\n"
+    assert invoke("export", stores[0].path, out, "--overwrite").stdout == f"{out}: 3 rows\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.csv"]
 
 

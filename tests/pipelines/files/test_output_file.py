@@ -4,12 +4,11 @@ import errno
 import os
 
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines.files.output_file import growing_file
 from pipelines.formats import import_graph
 from pipelines.stores.errors import StoreError
-from tilepath import cli
 
 COMMANDS = """
 export G OUT/x.csv
@@ -37,7 +36,7 @@ def test_every_command_refuses_a_folder_that_is_not_for_files(tmp_path, monkeypa
     if fault == "cannot be written":
         monkeypatch.setattr("pipelines.files.output_file.os.access", lambda path, mode, **_: mode != os.W_OK)
     out = "G/indices" if "within" in fault else "ro"
-    done = CliRunner().invoke(cli.tilepath, command.replace("OUT", out).split())
+    done = invoke(*command.replace("OUT", out).split())
     assert isinstance(done.exception, StoreError), (done.output, done.exception)
     assert fault in str(done.exception)
     assert str(done.exception).startswith(f"{out}/x.")

@@ -32,7 +32,7 @@ def fcs_by_hand(path, records, order, text, version="3.0"):
         (["<f8"] * 2, "1,2,3,4", {"DATATYPE": "D", "P1R": 1, "P2R": 1, "TIMESTEP": "0.5", "P2G": "0"}),
         (["<u2"] * 3, "1,2,3,4", {"DATATYPE": "I", "P1R": 1024, "P2R": 65536, "P3R": 1000, "P1E": "4,0"}),
         ([">u1", ">u4", ">u2"], "4,3,2,1", {"DATATYPE": "I", "P1R": 256, "P2R": 1000, "P3R": 65536}),
-        (["<u4"], "1,2", {"DATATYPE": "I", "P1R": 2**32}),
+        (["<u4"], "1,2", {"DATATYPE": "I", "P1R": 2**64}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else None,
 )
@@ -72,6 +72,8 @@ def test_events_may_be_more_than_memory(tmp_path):
         ({"DATATYPE": "I", "P1B": "24"}, "integers have 24, 32 bits"),
         ({"DATATYPE": "F", "PAR": "3", "P3N": "c", "P3B": "32", "P3R": "9"}, "do not hold whole events"),
         ({"DATATYPE": "F", "P1E": "many,1"}, "could not convert"),
+        ({"DATATYPE": "F", "TOT": "4"}, "$TOT is 4, but there is room for 5 events of 8 bytes"),
+        ({"DATATYPE": "I", "P2R": "0"}, "$P2R, the number of values, is 0"),
     ],
 )
 def test_what_a_file_says_of_its_events_is_checked(tmp_path, text, fault):

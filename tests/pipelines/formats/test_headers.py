@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 
 from pipelines.formats.graphs import FormatError, import_graph
-from tilepath.cli import tilepath
 
 
 @pytest.fixture
@@ -184,9 +183,7 @@ def test_the_import_says_what_it_took(tmp_path):
 
     def said(text):
         file.write_text(text)
-        result = CliRunner().invoke(tilepath, ["import", str(file), str(tmp_path / "s"), "--overwrite"])
-        assert result.exit_code == 0, result.output
-        return result.output
+        return run_command("import", file, tmp_path / "s", "--overwrite").output
 
     lines = said("# c\nid,source,target,km\n7,0,2,3.5\n").splitlines()
     assert lines[0] == (

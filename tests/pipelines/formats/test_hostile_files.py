@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines.formats.graphs import FormatError, import_graph
 from pipelines.formats.samples import import_samples
 from pipelines.od_tables.frames import od
-from tilepath.cli import tilepath
 
 DIGITS = "9" * 5000
 REAL = "%%MatrixMarket matrix coordinate real general\n"
@@ -188,7 +187,7 @@ def test_one_line_of_a_large_number_is_asked_about(tmp_path):
     file.write_text("100000000 1 5\n")
 
     def call(*options):
-        return CliRunner().invoke(tilepath, ["import", str(file), str(tmp_path / "s"), "--overwrite", *options])
+        return invoke("import", file, tmp_path / "s", "--overwrite", *options)
 
     begin = time.monotonic()
     result = call()

@@ -43,14 +43,6 @@ def layer(*lines, crs=PLANE, **columns):
 NORTH, BACK, EAST = [(0, 0), (3, 4), (3, 10)], [(3, 10), (0, 0)], [(3, 10), (8, 10)]
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(source, **options):
-        return import_graph(source, tmp_path / "store", overwrite=True, **options)
-
-    return load
-
-
 def arcs_of(graph):
     """Each arc as (points from tail to head, weight), from places and lines."""
     indptr, heads, weights = graph.indptr(), graph.indices(), graph.weights()
@@ -464,6 +456,16 @@ def test_edges_of_osmnx_have_units(load):
 def test_a_further_weight_has_a_unit(load):
     graph = load(layer(NORTH, EAST, time=[1, 2], far=[3, 4], toll=[5, 6]), weight="time", also="far:km, toll")
     assert [graph.weighted_by(name).weight_unit for name in ("far", "toll")] == ["km", "toll"]
+
+
+def test_a_column_of_one_letter_is_no_unit(load):
+    edges = layer(NORTH, EAST, u=["a", "a "], v=["b", "b"], d=[1, 2], m=[3, 4])
+    for source in edges, pandas.DataFrame(edges.drop(columns="geometry"))[["u", "v", "d", "m"]]:
+        graph = load(source, weight="d", columns=["u", "v"], also="m")
+        assert (graph.weight_unit, graph.weight_name, graph.weighted_by("m").weight_unit) == ("", "d", "")
+        assert load(source, columns=["u", "v", "d"]).weight_unit == ""
+        assert load(source, weight="d", unit="d").weight_unit == "d"
+        assert graph.labels().tolist() == ["a", "b", "a "]
 
 
 def test_a_wrong_coordinate_system_is_refused(load):

@@ -6,7 +6,7 @@ import numpy as np
 import osmium
 import pytest
 from campaigns import campaign, pick, play
-from click.testing import CliRunner
+from commands import run_command
 from openstreetmap import MODES, arcs_of, expected_arcs, random_extract, write
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -19,7 +19,6 @@ from pipelines.formats.graphs.osm.largest_component import largest_component
 from pipelines.formats.graphs.osm.profiles import FOLDER, Travel, read_profile
 from pipelines.formats.graphs.osm.restrictions import forbidden_turns
 from pipelines.stores.lines import Lines
-from tilepath.cli import tilepath
 
 CROSS = {1: (13.0, 52.0), 2: (13.001, 52.0), 3: (13.002, 52.0), 4: (13.001, 52.001), 5: (13.001, 51.999)}
 STREETS = [(10, [1, 2, 3], {"highway": "residential"}), (11, [4, 2, 5], {"highway": "residential"})]
@@ -299,6 +298,5 @@ def test_relations_forbid_turns(tmp_path):
 def test_the_command_imports_by_a_profile(tmp_path):
     write(tmp_path / "town.osm.pbf", CROSS, [*STREETS, (12, [3, 4], {"highway": "cycleway"})])
     arguments = ["import", str(tmp_path / "town.osm.pbf"), str(tmp_path / "s.zarr"), "--profile", "bike"]
-    result = CliRunner().invoke(tilepath, arguments)
-    assert result.exit_code == 0, result.output
+    result = run_command(*arguments)
     assert "3 of 3 ways for the profile bike" in result.output

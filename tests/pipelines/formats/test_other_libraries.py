@@ -19,14 +19,6 @@ from pipelines.formats.graphs import FormatError, graphml, import_graph
 
 
 @pytest.fixture
-def load(tmp_path):
-    def load(source, **options):
-        return import_graph(source, tmp_path / "store", overwrite=True, **options)
-
-    return load
-
-
-@pytest.fixture
 def written(tmp_path):
     def written(text, name="city.graphml"):
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -13,14 +13,6 @@ from pipelines.formats.graphs import FormatError, import_graph, python_objects
 INFINITY = float("inf")
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(source, **options):
-        return import_graph(source, tmp_path / "store", overwrite=True, **options)
-
-    return load
-
-
 def arcs_of(graph):
     tails = np.repeat(np.arange(graph.n), np.diff(graph.indptr()))
     return list(zip(tails.tolist(), graph.indices().tolist(), graph.weights().tolist(), strict=True))
@@ -143,6 +135,7 @@ def test_options_that_are_refused(load):
         ([("a", "b")], {"columns": [0, 1]}, "a list of arcs: columns=[0, 1] has no meaning for read_pairs"),
         ([(0, 1), (0, 5)], {"vertices": 3}, "entry 1 (from 0): there is no vertex 5; vertices are 0 to 2 (vertices=)"),
         ([("a", "b")], {"vertices": 3}, "the vertices have names, so their number is not an option"),
+        ([("a", "b")], {"base": 1}, "the vertices have names, which have no first number; leave out base (--base)"),
     ):
         with pytest.raises(FormatError, match=re.escape(message)):
             load(source, **options)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -17,7 +17,6 @@ from pipelines import generate
 from pipelines.generators import EulerGraph, ShallowEulerGraph, csr, euler_of_degrees, synthetic_graph
 from pipelines.generators.counter_random import ENDS, below, draw
 from pipelines.stores.graph import open_graph
-from tilepath.cli import tilepath
 
 
 def degrees(graph):
@@ -232,7 +231,7 @@ def test_a_graph_with_a_circuit_is_not_simplified(tmp_path, kind, options):
         generate(synthetic_graph(kind, scale=4), tmp_path / "g.zarr", simplify=True)
     command = ["generate", kind, str(tmp_path / "g.zarr"), "--scale", "4", *options, "--simplify"]
     with pytest.raises(ValueError, match=message):
-        CliRunner().invoke(tilepath, command, catch_exceptions=False)
+        invoke(*command, catch_exceptions=False)
     assert not (tmp_path / "g.zarr").exists()
 
 
@@ -244,10 +243,8 @@ def test_generate_command(tmp_path):
         ("euler-shallow", ["--scale", "5"], ShallowEulerGraph(33)),
     ):
         path = str(tmp_path / f"{kind}.zarr")
-        done = CliRunner().invoke(tilepath, ["generate", kind, path, *options, "--overwrite"], catch_exceptions=False)
+        done = invoke("generate", kind, path, *options, "--overwrite", catch_exceptions=False)
         assert f"directed graph, {made.n} vertices, {made.ids} arcs" in done.output
         assert (open_graph(path).source, open_graph(path).weighted) == (str(made), False)
-    done = CliRunner().invoke(
-        tilepath, ["generate", "euler", path, "--vertices", "9", "--weights", "integers", "--overwrite"]
-    )
+    done = invoke("generate", "euler", path, "--vertices", "9", "--weights", "integers", "--overwrite")
     assert "weights int32 from " in done.output

@@ -6,7 +6,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import bellman_ford, connected_components
 
@@ -30,7 +30,7 @@ from pipelines.generators.synthetic import _fill
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import open_graph
 from pipelines.workers.capacity import DoesNotFitError
-from tilepath.cli import main, tilepath
+from tilepath.cli import main
 from tilepath.cli.graphs import generate_graph
 
 GRAPHS = {
@@ -436,7 +436,7 @@ def test_the_command(tmp_path):
     path = str(tmp_path / "g.zarr")
 
     def call(*arguments):
-        return CliRunner().invoke(tilepath, ["generate", *arguments], catch_exceptions=True)
+        return invoke("generate", *arguments, catch_exceptions=True)
 
     done = call(
         "rmat", path, "--scale", "6", "--seed", "9", "--weights", "integers", "--quadrants", "0.5", "0.2", "0.2"

@@ -6,11 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from matplotlib.image import imread
 from road_graphs import as_floats
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from sparse_rows import all_distances
 
 from pipelines import (
     StoreError,
@@ -31,7 +32,6 @@ from pipelines import (
 from pipelines.pictures import canvas, layout, separators
 from pipelines.pictures.drawing import BLUE, INK, LEVELS, PALE
 from pipelines.stores import hierarchy as hierarchy_module
-from tilepath.cli import tilepath
 
 N = 400
 
@@ -44,13 +44,7 @@ def roads(client, tmp_path_factory):
     labels = np.array([f"v{v}" for v in range(N)])
     graph = write_graph(folder / "g", *made.rows(), labels=labels, coordinates=made.coordinates(), directed=False)
     store = build_hierarchy(client, graph, folder / "h")
-    indptr, indices, weights = graph.rows()
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    np.fill_diagonal(d, 0)
-    for k in range(N):
-        np.minimum(d, d[:, k, None] + d[k], out=d)
-    return graph, store, d
+    return graph, store, all_distances(*graph.rows())
 
 
 def test_blocks_by_names_need_no_graph_for_positions(roads):
@@ -274,7 +268,7 @@ def test_the_commands(roads, grid, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def say(*arguments, fails=False):
-        said = CliRunner().invoke(tilepath, list(arguments))
+        said = invoke(*arguments)
         assert (said.exit_code != 0) == fails, (said.output, said.exception)
         return said.output + str(said.exception)
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from road_graphs import DTYPES, as_floats, made, random_graph
 
 from gpuops import NegativeCycleError
@@ -23,7 +23,6 @@ from pipelines import (
     write_graph,
 )
 from pipelines.hierarchy import building
-from tilepath.cli import tilepath
 
 
 def stored(graph, path, dtype="int32"):
@@ -66,9 +65,7 @@ def test_metis_orders_in_a_child_process_and_the_command_shows_what_it_made(tmp_
     monkeypatch.chdir(tmp_path)
 
     def say(*arguments):
-        said = CliRunner().invoke(tilepath, list(arguments))
-        assert said.exit_code == 0, (said.output, said.exception)
-        return said.output
+        return run_command(*arguments).output
 
     told = say("hierarchy", "g", "h", "--device", "cpu", "--thorough", "--verify")
     assert "of tables, needs " in told
@@ -96,7 +93,7 @@ def test_a_stopped_run_goes_on_after_its_last_step(client, tmp_path, monkeypatch
                 patched.setattr(building, earlier, None)
             with pytest.raises(RuntimeError, match="stopped"):
                 build_hierarchy(client, graph, tmp_path / "h", resume=True)
-        said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "h"), "--verify"]).output
+        said = invoke("info", tmp_path / "h", "--verify").output
         assert f"unfinished hierarchy, {done} of 3 steps done" in said
     for path in (tmp_path / "h", calm.path):
         for options, message in (

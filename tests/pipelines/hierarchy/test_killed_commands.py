@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run_command
+from store_contents import contents
 
 from pipelines import generate, synthetic_graph
-from tilepath.cli import tilepath
 
 OFTEN = {  # many small tasks and blocks, all recorded
     "pipelines.od_tables.plan.BLOCK_BYTES": 8 * 400,
@@ -79,13 +79,6 @@ def done(store):
         return 0
 
 
-def contents(path):
-    """All bytes of a file, or of the arrays of a store."""
-    if path.is_file():
-        return path.read_bytes()
-    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
-
-
 def test_a_killed_command_goes_on_to_the_same_bytes(graph, tmp_path):
     out = tmp_path / "h"
     words = ["hierarchy", graph.path, str(out), "--device", "cpu"]
@@ -94,8 +87,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(graph, tmp_path):
     run.kill()
     run.communicate()
     for path, more in (out, ["--resume"]), (tmp_path / "calm", []):
-        said = CliRunner().invoke(tilepath, ["hierarchy", graph.path, str(path), "--device", "cpu", *more])
-        assert said.exit_code == 0, said.output
+        run_command("hierarchy", graph.path, path, "--device", "cpu", *more)
     assert contents(out) == contents(tmp_path / "calm")
 
 
@@ -103,7 +95,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(graph, tmp_path):
 def inputs(graph, tmp_path_factory):
     """A folder with a hierarchy store, and a table of origins."""
     folder = tmp_path_factory.mktemp("inputs")
-    invoke("hierarchy", graph.path, str(folder / "h"), "--device", "cpu")
+    run_command("hierarchy", graph.path, str(folder / "h"), "--device", "cpu")
     vertices = np.random.default_rng(1).integers(0, graph.n, 400)
     (folder / "o.csv").write_text("vertex\n" + "".join(f"{v}\n" for v in vertices))
     return folder
@@ -113,11 +105,6 @@ def inputs(graph, tmp_path_factory):
 def often(monkeypatch):
     for name, value in OFTEN.items():
         monkeypatch.setattr(name, value)
-
-
-def invoke(*arguments):
-    said = CliRunner().invoke(tilepath, list(arguments))
-    assert said.exit_code == 0, (said.output, said.exception)
 
 
 def command_of(what, graph, inputs, out):
@@ -164,13 +151,13 @@ def kill(arguments, ready, **environment):
 def test_a_killed_table_goes_on_to_the_same_bytes(graph, inputs, tmp_path, what):
     (tmp_path / "calm").mkdir()
     calm, out = tmp_path / "calm" / what, tmp_path / what
-    invoke(*command_of(what, graph, inputs, calm))
+    run_command(*command_of(what, graph, inputs, calm))
     arguments = command_of(what, graph, inputs, out)
     assert kill(arguments, lambda _: (rows_done(out) or 0) > 0, SLOWLY="1"), "it was over before it was killed"
     done = rows_done(out)
     assert done is not None
     assert 0 < done < 400
-    invoke(*arguments, "--resume")
+    run_command(*arguments, "--resume")
     assert contents(out) == contents(calm)
 
 
@@ -184,7 +171,7 @@ def test_kills_at_random_moments(graph, inputs, tmp_path, what):
     calm = tmp_path / "calm" / what
     for _ in range(2):  # the first compiles
         began = time.monotonic()
-        invoke(*command_of(what, graph, inputs, calm), "--overwrite")
+        run_command(*command_of(what, graph, inputs, calm), "--overwrite")
         seconds = time.monotonic() - began
     for number in range(8):
         out = tmp_path / f"{number}-{what}"
@@ -192,7 +179,7 @@ def test_kills_at_random_moments(graph, inputs, tmp_path, what):
         for _ in range(4):
             delay = rng.uniform(0, seconds)
             killed += kill([*arguments, "--resume"], lambda passed, delay=delay: passed > delay)
-        invoke(*arguments, "--resume")
+        run_command(*arguments, "--resume")
         assert contents(out) == contents(calm), f"run {number}, killed {killed} times"
 
 

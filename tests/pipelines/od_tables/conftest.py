@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from sparse_rows import all_distances
 
 from clusters import start
 from pipelines import build_hierarchy, write_graph
@@ -50,7 +49,4 @@ def source(request, graph, store):
 @pytest.fixture(scope="package")
 def matrix(graph):
     """(n, n) float64; unreachable is +inf."""
-    indptr, indices, weights = graph.rows()
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
+    return all_distances(*graph.rows())

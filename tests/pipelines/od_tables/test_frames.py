@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import shapely
-from click.testing import CliRunner
+from commands import invoke, run_command
 
 import pipelines
 from gpuops import memory
@@ -19,7 +19,6 @@ from pipelines.generators import Grid, Road
 from pipelines.od_tables import plan
 from pipelines.od_tables.write import write_od_table
 from pipelines.places.points import points_from
-from tilepath.cli import tilepath
 
 # The homes are far from the streets of so small a network.
 pytestmark = pytest.mark.filterwarnings("ignore:.*farther than", "ignore:within is 6 in s")
@@ -145,7 +144,7 @@ def test_the_unit_of_a_network_is_an_attribute(tmp_path):
         (f"od {toll.path} {tmp_path}/t.csv --origins {tmp_path}/a.csv", "1 row; "),
         (f"path {toll.path} a b --json", '"unit": ""'),
     ):
-        assert says in CliRunner().invoke(tilepath, command.split()).output
+        assert says in invoke(*command.split()).output
 
 
 def test_points_are_files_of_layers_arrays_and_rows(roads, tmp_path):
@@ -195,11 +194,7 @@ def test_limits_and_scales_may_have_a_unit(roads, tmp_path):
         same = od(named, HOMES, SCHOOLS, reduce=how.format(6), **options)
         pd.testing.assert_frame_equal(od(named, HOMES, SCHOOLS, reduce=how.format("0.1min"), **options), same)
     HOMES.to_csv(tmp_path / "homes.csv")
-    run = CliRunner().invoke(
-        tilepath,
-        ["od", named.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "homes.csv"), "--within", "0.1min"],
-    )
-    assert run.exit_code == 0, run.output
+    run_command("od", named.path, tmp_path / "t.csv", "--origins", tmp_path / "homes.csv", "--within", "0.1min")
     assert len(pd.read_csv(tmp_path / "t.csv")) == len(od(named, HOMES, within=6.0))
     for options, message in (
         ({"unit": "minuts"}, r"unit \(--unit\) is 'minuts', which is no unit; did you mean 'minutes'"),

@@ -4,14 +4,13 @@ import igraph
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import distance_histogram, positions, write_graph
 from pipelines.od_tables import histogram, plan
 from pipelines.od_tables.histogram import counted_in_bins
-from tilepath.cli import tilepath
 
 
 def test_numbers_of_arcs_are_those_of_igraph(tmp_path):
@@ -74,17 +73,8 @@ def test_the_default_width_and_what_is_refused(source, matrix, monkeypatch, tmp_
     with pytest.raises(ValueError, match=r"width \(--width\) is 0.5, but distances are up to .*; give a larger width"):
         distance_histogram(source, width=0.5)
     (tmp_path / "o.csv").write_text("vertex\nv3\nv9\n")
-    command = [
-        "histogram",
-        source.path,
-        str(tmp_path / "h.csv"),
-        "--origins",
-        str(tmp_path / "o.csv"),
-        "--width",
-        "0.5min",
-    ]
-    done = CliRunner().invoke(tilepath, command)
-    assert done.exit_code == 0, done.output
+    table, origins = tmp_path / "h.csv", tmp_path / "o.csv"
+    done = run_command("histogram", source.path, table, "--origins", origins, "--width", "0.5min")
     table = pd.read_csv(tmp_path / "h.csv")
     assert table["end"].iloc[0] == 30
     assert table["pairs"].sum() == 2 * (len(matrix) - 1)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import shapely
 import shapely.ops
-from click.testing import CliRunner
+from commands import invoke, run_command
 
 from pipelines import (
     NoPathError,
@@ -24,7 +24,6 @@ from pipelines import (
     vertices_at,
 )
 from pipelines.stores.changed import closed_lines
-from tilepath.cli import tilepath
 
 AT = {"a": (13.0, 52.0), "b": (13.01, 52.0), "c": (13.02, 52.0), "d": (13.0, 52.01), "e": (13.02, 52.01)}
 ROADS = [("a", "b", "primary"), ("b", "c", "primary"), ("a", "d", "service"), ("d", "e", "service"), ("e", "c", None)]
@@ -125,8 +124,7 @@ def test_a_changed_network_keeps_the_named_weights_of_its_arcs(maker, tmp_path):
     (tmp_path / "r.csv").write_text("source,target\na,c\n")
     arguments = ["what-if", graph.path, tmp_path / "t.csv", "--closed", tmp_path / "r.csv", "--one-way"]
     arguments += ["--origins", tmp_path / "o.csv", "--also", "length", "--also", "toll"]
-    done = CliRunner().invoke(tilepath, [*map(str, arguments)])
-    assert done.exit_code == 0, done.output
+    run_command(*arguments)
     assert pd.read_csv(tmp_path / "t.csv").iloc[:, -4:].to_numpy().tolist() == [[2.5, 0, 37.75, 9]]
 
 
@@ -294,10 +292,7 @@ def test_roads_of_a_name_are_closed_together(town, tmp_path):
         assert found.columns.tolist() == ["road", "longer", "cut", "total", "largest"]
         np.testing.assert_array_equal(found["road"], [*expected])
         np.testing.assert_allclose(found.drop(columns="road"), [*expected.values()])
-    told = CliRunner().invoke(
-        tilepath,
-        ["what-if", path, str(tmp_path / "o.csv"), "--each", "--closed", str(tmp_path / "r.csv"), "--together", "name"],
-    )
+    told = invoke("what-if", path, tmp_path / "o.csv", "--each", "--closed", tmp_path / "r.csv", "--together", "name")
     assert "3 groups of roads, each closed alone" in told.output, told.output
     for given, column, says in (
         (rows, "ref", "roads has the columns source"),
@@ -533,8 +528,7 @@ def test_networks_and_roads_are_given_by_paths(town, tmp_path):
     (tmp_path / "o.csv").write_text("vertex\nb\n")
     arguments = ["what-if", path, tmp_path / "c.csv", "--closed", tmp_path / "bridge.geojson"]
     arguments += ["--origins", tmp_path / "o.csv", "--destinations", tmp_path / "o.csv"]
-    done = CliRunner().invoke(tilepath, [*map(str, arguments)])
-    assert done.exit_code == 0, done.output
+    done = run_command(*arguments)
     assert done.output.endswith("0 of 1 pair changed, in s\n")
 
 

@@ -5,14 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines import od, positions, write_graph
 from pipelines.od_tables import near
 from pipelines.od_tables.blocks import DistancesTo
-from tilepath.cli import tilepath
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*hardly any destination")
 
@@ -54,7 +53,7 @@ def test_an_origin_that_reaches_nothing_has_a_row(graph, matrix, tmp_path):
     homes.write_text("vertex\nv3\nv55\n")
     schools.to_csv(school, index=False)
     command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(homes), "--destinations", str(school)]
-    assert CliRunner().invoke(tilepath, [*command, "--nearest", "1"]).exit_code == 0
+    assert invoke(*command, "--nearest", "1").exit_code == 0
     assert pd.read_csv(tmp_path / "t.csv")["origin"].tolist() == ["v3", "v55"]
 
 
@@ -151,8 +150,7 @@ def test_options_of_decay_are_checked(source):
 def test_the_command_without_origins_answers_for_every_vertex(source, matrix, tmp_path):
     (tmp_path / "d.csv").write_text("vertex,jobs\nv3,2.5\nv9,4\n")
     arguments = ["--destinations", str(tmp_path / "d.csv"), "--reduce", "mean:jobs", "--within", "50"]
-    done = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "o.csv"), *arguments, "--decay", "linear"])
-    assert done.exit_code == 0, done.output
+    run_command("od", source.path, tmp_path / "o.csv", *arguments, "--decay", "linear")
     found = pd.read_csv(tmp_path / "o.csv")["mean_jobs"]
     weights = np.maximum(0, 1 - matrix[:, [3, 9]] / 50)
     with np.errstate(invalid="ignore"):
@@ -173,7 +171,7 @@ def test_a_short_limit_without_a_unit_is_questioned(source, options):
 def test_the_command_questions_a_short_limit(graph, tmp_path):
     (tmp_path / "o.csv").write_text("vertex\nv1\nv2\n")
     command = ["od", graph.path, str(tmp_path / "t.csv"), "--origins", str(tmp_path / "o.csv"), "--within", "0.5"]
-    said = CliRunner().invoke(tilepath, command).stderr
+    said = invoke(*command).stderr
     assert "--within is 0.5 in s, the unit of the table, in which hardly any" in said
 
 
@@ -202,8 +200,7 @@ def test_several_reductions_and_limits_give_a_column_each(source, tmp_path, ever
 def test_the_command_reduces_to_several_columns(source, tmp_path):
     pd.DataFrame({"vertex": ["v1", "v2"], "a,b": [3, 4]}).to_csv(tmp_path / "o.csv")
     command = ["od", source.path, str(tmp_path / "t.csv"), "--destinations", str(tmp_path / "o.csv")]
-    run = CliRunner().invoke(tilepath, [*command, "--reduce", "count,sum:a,b", "--within", "30,1000s"])
-    assert run.exit_code == 0, run.output
+    run_command(*command, "--reduce", "count,sum:a,b", "--within", "30,1000s")
     assert list(pd.read_csv(tmp_path / "t.csv"))[1:] == ["count_30", "count_1000", "sum_a,b_30", "sum_a,b_1000"]
     for options, says in (
         ({"reduce": ["decay:5", "decay:9"]}, "reduce names the column decay twice"),

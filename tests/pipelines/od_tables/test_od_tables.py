@@ -14,8 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import zarr
-from click.testing import CliRunner
+from commands import invoke, run_command
 from pyproj import Geod
+from store_contents import contents
 
 from pipelines import StoreError, build_hierarchy, positions, write_graph
 from pipelines.files.output_file import growing_file
@@ -32,7 +33,6 @@ from pipelines.places.snapping import Snapping
 from pipelines.stores.matrix import open_matrix
 from pipelines.workers import interruption
 from pipelines.workers.capacity import DoesNotFitError, measure_workers
-from tilepath.cli import tilepath
 
 N = 60
 
@@ -143,7 +143,7 @@ def test_a_hierarchy_store_has_its_vertices_sorted_by_place(store, graph, tmp_pa
     # Nothing is sorted, not even for the destinations.
     monkeypatch.setattr(snapping, "vertices_by_place", lambda *_: 1 / 0)
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
-    assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
+    assert invoke(*arguments, catch_exceptions=False).exit_code == 0
     again = points_from(tmp_path / "o.csv", graph, "origin", snapping=Snapping(graph, store.by_place(graph)))
     np.testing.assert_array_equal(again.vertices, found.vertices)
     np.testing.assert_array_equal(again.snapped, found.snapped)
@@ -157,7 +157,7 @@ def test_places_are_snapped_by_the_present_coordinates_of_the_graph(client, tmp_
     assert store.graph().digest == corrected.digest
     (tmp_path / "o.csv").write_text("x,y\n" + "".join(f"{x!r},{y!r}\n" for x, y in places.tolist()))
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv"), "--nearest", "1"]
-    assert CliRunner().invoke(tilepath, arguments, catch_exceptions=False).exit_code == 0
+    assert invoke(*arguments, catch_exceptions=False).exit_code == 0
     assert set(pyarrow.csv.read_csv(tmp_path / "od.csv")["origin_snapped"].to_pylist()) == {0}
 
 
@@ -233,10 +233,10 @@ def test_the_unit_is_named_and_text_has_metres_to_a_tenth(graph, tmp_path):
     for out in "od.csv", "od.parquet", "least.parquet":
         more = ["--reduce", "min"] if out.startswith("least") else []
         arguments = ["od", graph.path, str(tmp_path / out), "--origins", str(tmp_path / "o.csv"), *more]
-        said = CliRunner().invoke(tilepath, arguments)
+        said = invoke(*arguments)
         assert f"2 origins, 2 destinations, {2 if more else 4} rows, distances in s; " in said.stdout
         assert "o.csv: its column `destination` is ignored; the table will pair every origin with every" in said.stderr
-    said = CliRunner().invoke(tilepath, [*arguments, "--destinations", str(tmp_path / "o.csv"), "--overwrite"])
+    said = invoke(*arguments, "--destinations", tmp_path / "o.csv", "--overwrite")
     assert "its column" not in said.stderr
     text, table = rows_of(tmp_path / "od.csv"), pa.parquet.read_table(tmp_path / "od.parquet")
     metres = np.stack([table["origin_snapped"], table["destination_snapped"]], axis=1)
@@ -268,14 +268,14 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
         found.warning,
     )
     with pytest.raises(ValueError, match=r"o.csv, row 2: \d{3} km from .* more than the limit of 50 km; correct it"):
-        points_from(table, graph, "origin", snap_limit=50_000)
-    points_from(table, graph, "origin", snap_limit=2e6)
+        points_from(table, graph, "origin", snapping=Snapping(graph, limit=50_000))
+    points_from(table, graph, "origin", snapping=Snapping(graph, limit=2e6))
     with pytest.raises(ValueError, match="snap_limit .* is nan; give a distance of 0 or more"):
-        points_from(table, graph, "origin", snap_limit=float("nan"))
+        points_from(table, graph, "origin", snapping=Snapping(graph, limit=float("nan")))
     arguments = ["od", graph.path, str(tmp_path / "od.csv"), "--origins", str(table)]
-    said = CliRunner().invoke(tilepath, arguments)
+    said = invoke(*arguments)
     assert said.stderr.count("2 places are farther than") == 1  # origins are the destinations
-    said = CliRunner().invoke(tilepath, [*arguments[:2], str(tmp_path / "n.csv"), *arguments[3:], "--snap-limit", "9"])
+    said = invoke(*arguments[:2], tmp_path / "n.csv", *arguments[3:], "--snap-limit", "9")
     assert "more than the limit of 9 m" in str(said.exception)
     assert not (tmp_path / "n.csv").exists()
     table.write_text("x,y\n10,50\n-2,50\n")  # without a unit, by the size of the network
@@ -286,7 +286,7 @@ def test_places_far_from_every_vertex_are_named_and_refused_beyond_the_limit(gra
     table.write_text("x,y\n10,50\n-80,50\n-90,50\n")
     with pytest.raises(ValueError, match=r"o.csv, row 2: 8\d\.\d+ .* the network is large .13\.9.*; so is 1 other"):
         points_from(table, graph, "origin")
-    assert "the worst is row 3" in points_from(table, graph, "origin", snap_limit=100).warning
+    assert "the worst is row 3" in points_from(table, graph, "origin", snapping=Snapping(graph, limit=100)).warning
 
 
 @pytest.mark.parametrize(
@@ -329,17 +329,8 @@ def test_parse_reduction():
 
 def test_the_command(source, tmp_path):
     (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
-    arguments = [
-        "od",
-        source.path,
-        str(tmp_path / "od.csv"),
-        "--origins",
-        str(tmp_path / "o.csv"),
-        "--reduce",
-        "sum:jobs",
-    ]
-    said = CliRunner().invoke(tilepath, arguments)
-    assert said.exit_code == 0, said.output
+    origins = tmp_path / "o.csv"
+    said = run_command("od", source.path, tmp_path / "od.csv", "--origins", origins, "--reduce", "sum:jobs")
     assert (tmp_path / "od.csv").read_text() == '"origin","sum_jobs"\n"v1",7\n"v2",7\n'
     assert "2 origins, 2 destinations, 2 rows" in said.output
 
@@ -348,12 +339,11 @@ def test_origins_are_the_destinations_by_default_and_are_not_replaced(source, tm
     origins, out = tmp_path / "o.csv", tmp_path / "od.csv"
     origins.write_text("origin\nv1\nv2\n")
     arguments = ["od", source.path, str(out), "--origins", str(origins)]
-    said = CliRunner().invoke(tilepath, arguments)
-    assert said.exit_code == 0, said.output
+    said = run_command(*arguments)
     assert "destination" not in said.stderr
     assert len(out.read_text().splitlines()) == 1 + 2 * 2
     arguments[2] = str(origins)
-    said = CliRunner().invoke(tilepath, [*arguments, "--overwrite"])
+    said = invoke(*arguments, "--overwrite")
     assert "is the input" in str(said.exception)
     assert origins.read_text() == "origin\nv1\nv2\n"
 
@@ -378,13 +368,6 @@ FORMS = [
     ("od.npy", {}),
     ("od.zarr", {}),
 ]
-
-
-def contents(path):
-    """All bytes of a file, or of the arrays of a store."""
-    if path.is_file():
-        return path.read_bytes()
-    return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file() and p.parent != path}
 
 
 @pytest.fixture
@@ -558,12 +541,11 @@ def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, poi
 def test_the_command_starts_a_cluster_where_it_is_told_to(store, tmp_path, monkeypatch):
     (tmp_path / "o.csv").write_text("vertex,jobs\nv1,3\nv2,4\n")
     arguments = ["od", store.path, str(tmp_path / "od.csv"), "--origins", str(tmp_path / "o.csv")]
-    said = CliRunner().invoke(tilepath, [*arguments, "--device", "cpu"])
+    said = invoke(*arguments, "--device", "cpu")
     assert "only make reduced tables" in str(said.exception)
     reduced = []
     monkeypatch.setattr(on_workers, "reduce_on_workers", lambda *given: reduced.append(given))
-    said = CliRunner().invoke(tilepath, [*arguments, "--reduce", "sum:jobs", "--workers", "1", "--device", "cpu"])
-    assert said.exit_code == 0, said.output
+    said = run_command(*arguments, "--reduce", "sum:jobs", "--workers", "1", "--device", "cpu")
     assert len(reduced) == 1
 
 
@@ -660,7 +642,7 @@ def test_a_matrix_store(source, matrix, points, tmp_path, in_blocks):
     group = zarr.open_group(tmp_path / "od.zarr", mode="r")
     assert group["distances"].attrs["unit"] == "s"
     assert group["distances"].metadata.dimension_names == ("origin", "destination")
-    said = CliRunner().invoke(tilepath, ["info", str(tmp_path / "od.zarr"), "--verify"])
+    said = invoke("info", tmp_path / "od.zarr", "--verify")
     assert "18 origins, 60 destinations" in said.output
     assert "checked: every chunk of distances, origin and destination" in said.output
     with pytest.raises(StoreError, match="exists already"):

@@ -7,14 +7,13 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shapely.geometry import LineString
 
 from pipelines import changes, od, positions, write_graph
 from pipelines.od_tables import row_by_row
-from tilepath.cli import tilepath
 
 N = 60
 FIXED = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -115,8 +114,7 @@ def test_the_points_of_one_side_are_those_of_both(source, graph, matrix, tmp_pat
     homes.to_csv(tmp_path / "h.csv", index=False)
     trips.to_csv(tmp_path / "t.csv", index=False)
     arguments = ["--origins", tmp_path / "h.csv", "--pairs", tmp_path / "t.csv"]
-    done = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "o.csv"), *map(str, arguments)])
-    assert done.exit_code == 0, done.output
+    run_command("od", source.path, tmp_path / "o.csv", *arguments)
     assert pd.read_csv(tmp_path / "o.csv")["travel_time"].tolist() == expected["travel_time"].tolist()
     placed = {"origin": [1], "destination_lon": lon[[20]], "destination_lat": lat[[20]]}
     assert od(source, homes, pairs=pd.DataFrame(placed))["travel_time"].tolist() == [matrix[9, 20]]
@@ -191,6 +189,7 @@ def test_what_cannot_be_is_said(source, graph, lengths, tmp_path):
     (tmp_path / "none.csv").write_text("origin,destination\n")
     refused("none.csv: no rows; give at least one pair", pairs=tmp_path / "none.csv")
     refused(r"pairs have the shape \(3,\)", pairs=[1, 2, 3])
+    refused(r"there is no vertex '1180591620717411303424'", pd.DataFrame({"origin": [2**70, 1]}))
     refused("the pairs, row 1: the origins have no id 'v1'", pd.DataFrame({"id": ["a"], "vertex": ["v1"]}), pairs=pair)
     refused("first rows 1 and 2 with .v1", pd.DataFrame({"id": ["v1", "v1"], "vertex": ["v1", "v2"]}), pairs=pair)
     refused("unit .* is 'km', and the network is in s; choose ms, s, min, h, d", ["v1"], unit="km")
@@ -207,16 +206,14 @@ def test_the_command_writes_the_same_tables(source, graph, lengths, tmp_path):
     pairs = pd.DataFrame({"origin": names([1, 5, 1]), "destination": names([2, 55, 9])})
     pairs.to_csv(tmp_path / "p.csv", index=False)
     arguments = ["--pairs", tmp_path / "p.csv", "--also", f"length={lengths.path}", "--paths", "--unit", "min"]
-    done = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "o.parquet"), *map(str, arguments)])
-    assert done.exit_code == 0, done.output
+    done = run_command("od", source.path, tmp_path / "o.parquet", *arguments)
     assert "3 pairs, 3 rows, distances in min" in done.output
     expected = od(source, pairs=pairs, also={"length": lengths}, paths=True, unit="min")
     found = pd.read_parquet(tmp_path / "o.parquet")
     for frame in found, expected:
         frame["path"] = frame["path"].map(lambda path: None if path is None else list(path))
     pd.testing.assert_frame_equal(found, expected, check_dtype=False, check_categorical=False)
-    wrong = CliRunner().invoke(tilepath, ["od", source.path, str(tmp_path / "p.parquet"), "--origins",
-                                          str(tmp_path / "p.csv"), "--also", "length="])  # fmt: skip
+    wrong = invoke("od", source.path, tmp_path / "p.parquet", "--origins", tmp_path / "p.csv", "--also", "length=")
     assert "--also length=: give NAME or NAME=GRAPH" in str(wrong.exception)
 
 

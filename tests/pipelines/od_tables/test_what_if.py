@@ -3,25 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from sparse_rows import all_distances
 
 from pipelines import build_hierarchy, changes, criticality, od, open_graph, positions, write_graph
 from pipelines.stores.arcs_of_roads import closed_arcs
-from tilepath.cli import tilepath
 
 N = 60
 FIXED = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-def all_distances(indptr, indices, weights):
-    """(n, n) float64; unreachable is +inf."""
-    d = np.full((N, N), np.inf)
-    np.minimum.at(d, (np.repeat(np.arange(N), np.diff(indptr)), indices), weights)
-    return dijkstra(csr_array(np.where(np.isinf(d), 0, d)))
 
 
 def distances(network):
@@ -172,16 +163,14 @@ def test_the_command_writes_the_same_tables(source, graph, tmp_path):
     (tmp_path / "o.csv").write_text("vertex\nv4\nv5\n")
     arguments = ["what-if", source.path, str(tmp_path / "c.csv"), "--closed", str(tmp_path / "r.csv")]
     points = ["--origins", str(tmp_path / "o.csv"), "--unit", "min"]
-    done = CliRunner().invoke(tilepath, [*arguments, *points])
-    assert done.exit_code == 0, done.output
+    done = run_command(*arguments, *points)
     assert "of 4 pairs" in done.output
     after = graph.with_weights(closed=[("v5", "v6"), ("v20", "v21")])
     expected = changes(source, after, ["v4", "v5"], unit="min")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "c.csv"), expected, check_dtype=False)
-    done = CliRunner().invoke(tilepath, [*arguments, *points, "--each", "--overwrite"])
-    assert done.exit_code == 0, done.output
+    done = run_command(*arguments, *points, "--each", "--overwrite")
     expected = criticality(source, tmp_path / "r.csv", ["v4", "v5"], unit="min")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "c.csv"), expected, check_dtype=False)
-    again = CliRunner().invoke(tilepath, [*arguments, *points])
+    again = invoke(*arguments, *points)
     assert "exists already" in str(again.exception)
     assert open_graph(graph.path).m == graph.m

@@ -290,6 +290,7 @@ def test_options_that_exclude_each_other(demo, tmp_path):
         ({"in_degree": 1, "circuit": True}, "both colour the vertices"),
         ({"wash": True}, "wash .* leaves a spanning tree or a route"),
         ({"source": 1, "in_degree": 1}, "distances and degrees both colour the vertices"),
+        ({"source": 1, "values": {"vertex": [1]}}, "values and distances both colour the vertices"),
         ({"every": 3}, "bands of every .* are of distances; name their source"),
         ({"every": 0}, "every is 0; give the width of a band, above 0"),
         ({"circuit": True, "sample": 3}, "a sample does not have all arcs"),

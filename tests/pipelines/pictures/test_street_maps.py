@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pyogrio
 import pytest
 import shapely
-from click.testing import CliRunner
+from commands import run_command
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -37,7 +37,6 @@ from pipelines.reach.solve import isochrones
 from pipelines.routes.distances import SearchedDistances
 from pipelines.routes.paths import shortest_path
 from pipelines.stores.errors import StoreError
-from tilepath.cli import tilepath
 
 STEP = 0.001  # degrees between crossings
 TOWN = "\u00a9 Town & \u00c4mter"
@@ -391,14 +390,14 @@ def test_the_page(city, tmp_path):
     graph, store = city
     page, place = tmp_path / "p.png", "{},{}".format(*graph.coordinates()[300].tolist())
     command = ["picture", graph.path, str(page), "--distances", store.path, "--from", place, "--size", "3"]
-    told = CliRunner().invoke(tilepath, [*command, "--dpi", "200", "--cmap", "cividis_r", "--title", "Home"])
-    assert told.exit_code == 0, told.output
+    told = run_command(*command, "--dpi", "200", "--cmap", "cividis_r", "--title", "Home")
     assert told.output.startswith(f"{place}: moved 0.0 m to vertex 300\n")
     width, height = (24 * STEP - STEP + 0.1 * STEP) * np.array([np.cos(np.radians(52)), 1])
     across = 3.0 if height * 72 / width <= 1.3 * 72 else 1.3 * 3 * width / height
     assert imread(page).shape[1] / 200 == pytest.approx(max(across + 31.2 / 72, 220 / 72), abs=2 / 72)
     for options, says in (
         ({"cmap": "rainbow17", "distances": store}, r"cmap \(--cmap\) is 'rainbow17'; choose a colour map"),
+        ({"cmap": "magma"}, r"cmap \(--cmap\) colours distances or values, and the picture has none"),
         ({"size": 0.1}, r"size \(--size\) is 0.1; give a width from 1 to 100"),
         (
             {"path": tmp_path / "no.gif"},

@@ -10,7 +10,7 @@ import geopandas
 import numpy as np
 import pytest
 import shapely
-from click.testing import CliRunner
+from commands import invoke, run_command
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.image import imread
@@ -20,7 +20,6 @@ from pipelines.pictures.drawing import RED
 from pipelines.pictures.graphs import picture_graph
 from pipelines.pictures.streets import STREET
 from pipelines.reach.solve import isochrones
-from tilepath.cli import tilepath
 
 SIDE = 25
 TOWN = "\u00a9 <Town>"
@@ -129,8 +128,7 @@ def test_bands_are_those_of_the_picture(city, tmp_path):
 
 def test_what_is_loaded_is_said(city, tmp_path):
     graph, _ = city
-    run = CliRunner().invoke(tilepath, ["picture", graph.path, str(tmp_path / "m.html"), "--route", "0", "300"])
-    assert run.exit_code == 0, run.output
+    run_command("picture", graph.path, tmp_path / "m.html", "--route", "0", "300")
     page = (tmp_path / "m.html").read_text()
     assert "The background map is loaded from tile.openstreetmap.org. Everything else is in this file." in page
     assert not re.search(r"<(script|link)[^>]*(src|href)=.http", page)
@@ -143,10 +141,10 @@ def test_what_is_loaded_is_said(city, tmp_path):
         (route,) = [rows for style, rows in contents(tmp_path / "d.html")["lines"] if style["color"] == RED]
         assert len(route) == 12
     command = ["isochrones", graph.path, str(tmp_path / "i.html"), "--from", "300", "--within", "3min", "--background"]
-    assert CliRunner().invoke(tilepath, [*command, "https://a.example/{z}/{x}/{y}.png"]).exit_code == 0
+    assert invoke(*command, "https://a.example/{z}/{x}/{y}.png").exit_code == 0
     assert "is loaded from a.example." in (tmp_path / "i.html").read_text()
     assert contents(tmp_path / "i.html")["areas"]
-    assert CliRunner().invoke(tilepath, [*command, "none", "--overwrite"]).exit_code == 0
+    assert invoke(*command, "none", "--overwrite").exit_code == 0
     assert "Nothing is loaded" in (tmp_path / "i.html").read_text()
 
 
@@ -162,7 +160,7 @@ def test_what_cannot_be_a_map_is_refused(tmp_path, monkeypatch):
         ("m.gpkg", "--background=Bogus", "background (--background) is 'Bogus', but only an .html file loads one"),
         ("m.gpkg", "--title=T", "m.gpkg: a layer has no title; leave out title (--title), or write a map (.html,"),
     ):
-        run = CliRunner().invoke(tilepath, ["isochrones", plain.path, out, "--from", "0", "--within", "1", option])
+        run = invoke("isochrones", plain.path, out, "--from", "0", "--within", "1", option)
         assert says in str(run.exception)
     with pytest.raises(ValueError, match=r"background \(--background\) is 'Bogus', but only an .html file loads one"):
         picture_graph(plain, tmp_path / "m.png", background="Bogus")

@@ -6,11 +6,10 @@ import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 from pyproj import Transformer
 
 from pipelines import StoreError, criticality, isochrones, od, picture_graph, shortest_path, vertices_at, write_graph
-from tilepath.cli import tilepath as command
 
 PLANE = "EPSG:32633"
 NUMBERS = [1, 2, 3]  # an index as the numbers of places without one
@@ -115,9 +114,7 @@ def test_the_named_system_is_that_of_places_which_do_not_say_theirs(roads, degre
 
 def test_the_commands_do_the_same(roads, degrees, tmp_path):
     def run(*arguments):
-        found = CliRunner().invoke(command, [str(argument) for argument in arguments])
-        assert found.exit_code == 0, found.output + repr(found.exception)
-        return " ".join(found.output.split())  # lines are wrapped
+        return " ".join(run_command(*arguments).output.split())  # lines are wrapped
 
     told = run("path", roads["named"].path, "13.0502,52.4001", "2")
     assert "moved 17.6 m to vertex 0; taken for longitudes and latitudes, as the network is in EPSG:32633" in told

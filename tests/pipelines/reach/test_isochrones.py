@@ -11,7 +11,7 @@ import pytest
 import scipy
 import shapely
 import shapely.ops
-from click.testing import CliRunner
+from commands import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +21,6 @@ from pipelines.reach import areas
 from pipelines.reach.limits import parse_limits
 from pipelines.reach.reached import cut_lines, reached_pieces
 from pipelines.reach.solve import Reach, write_isochrones
-from tilepath.cli import tilepath as command
 
 # --- Pieces: a walk along halves of units -----------------------------------------------------------------------------
 
@@ -386,9 +385,7 @@ def test_limits_without_a_unit_may_be_meant_in_minutes(tmp_path):
     text = r"within \(--within\) is 1,2,3 in s, the unit of the network, .*; write '1,2,3min' for minutes, or '1,2,3s'"
     with pytest.warns(UserWarning, match=text):
         tilepath.isochrones(seconds, "0", [1, 2, 3])
-    told = CliRunner().invoke(
-        command, ["isochrones", seconds.path, str(tmp_path / "a.gpkg"), "--from", "0", "--within", "3"]
-    )
+    told = invoke("isochrones", seconds.path, tmp_path / "a.gpkg", "--from", "0", "--within", "3")
     assert "write '3min' for minutes" in " ".join(told.output.split())
     minutes = write_graph(tmp_path / "min", *rows, coordinates=places, weight_unit="min")
     long = write_graph(tmp_path / "long", *rows[:2], 100 * np.ones(count), coordinates=places, weight_unit="s")
@@ -426,7 +423,7 @@ def test_vertices_without_coordinates_are_left_out(tmp_path):
 
 def test_the_command(cross, tmp_path):
     def run(*arguments):
-        return CliRunner().invoke(command, ["isochrones", cross.path, *map(str, arguments)])
+        return invoke("isochrones", cross.path, *arguments)
 
     out = tmp_path / "o.gpkg"
     told = run(out, "--from", "1,2", "--from", "-99,0", "--within", "3,6")

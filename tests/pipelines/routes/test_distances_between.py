@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from sparse_rows import all_distances
 
 from pipelines import (
     all_pairs_shortest_paths,
@@ -29,9 +28,7 @@ def stores(client, tmp_path_factory):
     graph = write_graph(folder / "graph", indptr, heads, rng.integers(1, 50, 100), labels=np.array(NAMES, object))
     all_pairs_shortest_paths(client, graph, folder / "distances")
     single_source_shortest_paths(client, graph, folder / "paths", ["v3", "v7"])
-    least = np.full((N, N), np.inf)
-    np.minimum.at(least, (tails, graph.indices()), graph.weights())
-    return folder, dijkstra(csr_array(np.where(np.isinf(least), 0, least)))
+    return folder, all_distances(*graph.rows())
 
 
 def as_floats(block):

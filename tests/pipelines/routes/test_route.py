@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import shapely
-from click.testing import CliRunner
+from commands import invoke
 
 import pipelines
 from pipelines import (
@@ -20,7 +20,6 @@ from pipelines import (
     tree_path,
     write_turns,
 )
-from tilepath.cli import tilepath
 
 HOME, SCHOOL = (13.0001, 52.0001), shapely.Point(13.0199, 52.0101)
 
@@ -97,7 +96,7 @@ def test_tables_of_paths_have_the_lengths_of_the_routes(town, tmp_path, turns):
             assert line is None
     command = ["od", graph.path, str(tmp_path / "od.csv"), "--paths", "--origins", str(tmp_path / "o.csv")]
     pd.DataFrame({"vertex": names}).to_csv(tmp_path / "o.csv")
-    assert CliRunner().invoke(tilepath, command).exit_code == 0
+    assert invoke(*command).exit_code == 0
     assert pd.read_csv(tmp_path / "od.csv")["length"].tolist() == found["length"].round(1).tolist()
 
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pandas
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from scipy.sparse.csgraph import minimum_spanning_tree
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
@@ -19,7 +19,6 @@ from pipelines.som.classes import count_votes
 from pipelines.som.clusters import METHODS, basins, cluster_units
 from pipelines.som.heights import p_matrix, pareto_radius, u_star
 from pipelines.som.labelled_pictures import spanning_tree, tree_layout
-from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMap
 
 GRIDS = [Grid(6, 9), Grid(6, 8, hexagonal=True), Grid(6, 8, toroidal=True)]
@@ -182,7 +181,7 @@ def test_from_samples_to_clusters_and_pictures_by_commands(tmp_path, monkeypatch
     (tmp_path / "iris.csv").write_text("\n".join(map(",".join, rows)))
 
     def run(text, code=0):
-        done = CliRunner().invoke(cli.tilepath, text.split())
+        done = invoke(*text.split())
         assert done.exit_code == code, (done.output, done.exception)
         return f"{done.output}{done.exception or ''}"
 

@@ -6,12 +6,11 @@ from collections import Counter
 import numpy as np
 import pyarrow.csv
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines import map_samples, open_codebook, open_mapping, open_samples, predict_labels, train_som, write_samples
 from pipelines.som.predictions import Prediction
 from pipelines.stores.errors import StoreError
-from tilepath import cli
 from tilepath.sklearn import SelfOrganizingMapClassifier
 
 
@@ -84,7 +83,7 @@ def test_only_all_are_100_percent():
 
 def test_by_command_and_what_cannot_be(client, placed, tmp_path):
     def run(*arguments, code=0):
-        done = CliRunner().invoke(cli.tilepath, ["som", "predict", *map(str, arguments)])
+        done = invoke("som", "predict", *arguments)
         assert done.exit_code == code, (done.output, done.exception)
         return f"{done.output}{done.exception or ''}"
 

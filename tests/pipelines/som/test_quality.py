@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from sklearn.manifold import trustworthiness
 
 from gpuops.som.grid import Grid
@@ -13,7 +13,6 @@ from pipelines import map_samples, mapping_quality, train_som, write_samples
 from pipelines.som.mapping_quality import mapping_errors
 from pipelines.som.quality import map_quality
 from pipelines.stores.errors import StoreError
-from tilepath import cli
 
 
 def test_trustworthiness_is_that_of_scikit_learn():
@@ -70,8 +69,7 @@ def test_a_mapping_has_the_measures_of_its_samples(client, tmp_path, monkeypatch
     assert found == pytest.approx(mapping_errors(mapping) | expected)
     assert ("explained_variance" in found) == (metric == "euclidean")
     for arguments in ([], ["--json"]):
-        done = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p"), *arguments])
-        assert done.exit_code == 0, done.output
+        done = run_command("som", "quality", tmp_path / "p", *arguments)
         if not arguments:
             assert ("left out: the metric is" in done.output) == (metric != "euclidean")
     assert json.loads(done.output) == found
@@ -88,6 +86,6 @@ def test_measures_of_what_has_missing_values_are_the_errors_alone(client, tmp_pa
     codebook = train_som(client, samples, tmp_path / "m", 3, 3, epochs=2)
     map_samples(client, codebook, samples, tmp_path / "p")
     assert [*mapping_quality(tmp_path / "p")] == ["quantization_error", "topographic_error"]
-    said = CliRunner().invoke(cli.tilepath, ["som", "quality", str(tmp_path / "p")]).output
+    said = invoke("som", "quality", tmp_path / "p").output
     left_out = re.findall("(.*?) +left out: values of the samples are missing", said)
     assert left_out == ["explained variance", "trustworthiness", "neighbourhood preservation"]

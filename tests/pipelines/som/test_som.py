@@ -6,10 +6,11 @@ import threading
 import time
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from families import SLOW, diagonals
 from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
@@ -31,7 +32,6 @@ from pipelines.stores.mapping import MappingWriter, open_mapping
 from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
-from tilepath import cli
 
 
 @pytest.fixture(autouse=True)
@@ -418,16 +418,9 @@ def test_samples_beyond_the_scale_of_the_map_are_named(client, tmp_path):
 
 
 @pytest.mark.parametrize("header", [True, False])
-def test_train_and_test_sets_by_command(tmp_path, monkeypatch, header):
+def test_train_and_test_sets_by_command(tilepath, tmp_path, header):
     """Columns are found by their names, in whatever order and beside whatever others they come."""
-    monkeypatch.chdir(tmp_path)
-
-    def som(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, ["som", *arguments])
-        assert (done.exception is None) == (fault is None), done.output
-        assert fault is None or fault in str(done.exception)
-        return done.stdout
-
+    som = partial(tilepath, "som")
     values = cloud(150, d=3).astype("float32").astype(float) * [1, 64, 4096]  # float32 holds them
     train, test = values[:100], values[100:]
     lines = [f"{a},{b},{c},kind {i % 3}" for i, (a, b, c) in enumerate(train.tolist())]
@@ -816,18 +809,8 @@ def test_errors_are_judged_where_both_codebooks_were_made_with_the_last_sigma():
     assert not settled(errors, sigmas, None)
 
 
-def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def som(*arguments, fault=None):
-        return run("som", *arguments, fault=fault)
-
-    def run(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, arguments)
-        assert (done.exception is None) == (fault is None), done.output
-        assert fault is None or fault in str(done.exception)
-        return done.stdout
-
+def test_the_command_from_a_file_to_a_picture(tilepath, tmp_path):
+    som = partial(tilepath, "som")
     values = cloud(120, d=3)
     lines = [f"{a},{b},{c},kind {i % 3}" for i, (a, b, c) in enumerate(values)]
     (tmp_path / "t.csv").write_text("\n".join(["height,width,depth,kind", *lines]))
@@ -839,11 +822,11 @@ def test_the_command_from_a_file_to_a_picture(tmp_path, monkeypatch):
     som("train", "s", "m", "--rows", "4", "--columns", "5", "--device", "cpu", fault="--overwrite")
     out = som("train", "s", "n", "--rectangular", "--from", "m", "--epochs", "2", "--device", "cpu")
     assert "4 x 5 rectangular map" in out
-    refused = CliRunner().invoke(cli.tilepath, ["som", "train", "s", "o", "--from", "m", "--initial", "random"])
+    refused = invoke("som", "train", "s", "o", "--from", "m", "--initial", "random")
     assert "--initial and --from both choose the first codebook" in refused.output
     assert "units of 120 samples" in som("map", "m", "s", "p", "--device", "cpu")
     for store in "smp":
-        assert "checked: " in run("info", store, "--verify")
+        assert "checked: " in tilepath("info", store, "--verify")
     som("plot", "m", "u.png")
     som("plot", "m", "u.png", fault="(--overwrite)")
     som("plot", "m", "u.png", "--overwrite", "--title", "Mine")
@@ -936,7 +919,7 @@ def test_the_grid_of_the_map_to_begin_with_need_not_be_said(client, tmp_path):
         "--epochs",
         "1",
     ]
-    result = CliRunner().invoke(cli.tilepath, [*arguments, "--device", "cpu", "--workers", "1"])
+    result = invoke(*arguments, "--device", "cpu", "--workers", "1")
     assert "4 x 3 toroidal hexagonal map" in result.output, result
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines import export_map, map_samples, train_som
 from pipelines.formats.samples import import_samples
@@ -15,7 +15,6 @@ from pipelines.som.heights import u_matrix
 from pipelines.stores.errors import StoreError
 from pipelines.stores.mapping import open_mapping
 from pipelines.stores.samples import write_samples
-from tilepath import cli
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +152,7 @@ def test_samples_that_were_moved_are_named(client, tmp_path):
 
 def test_commands_write_tables(placed, tmp_path):
     def som(*arguments):
-        result = CliRunner().invoke(cli.command.tilepath, ["som", *map(str, arguments)])
+        result = invoke("som", *arguments)
         return result.output + repr(result.exception)
 
     options = ("--device", "cpu", "--workers", 1)

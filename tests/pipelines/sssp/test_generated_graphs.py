@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 
 from clusters import start
 from gpuops import VerificationError
@@ -19,7 +19,6 @@ from pipelines.validation.certificates import certify, certify_paths
 from pipelines.validation.generated import certify_on_workers
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.rings import Ring
-from tilepath import cli
 
 GRAPHS = {
     "floats": RMat(9, seed=4),
@@ -230,9 +229,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*command):
-        result = CliRunner().invoke(cli.tilepath, list(map(str, command)))
-        assert result.exit_code == 0, result.output
-        return result.output
+        return run_command(*command).output
 
     out = run("sssp", "rmat:9:seed=5", "p", "--source", "3", "--no-predecessors", "--spread", "vertices", "--verify")
     assert "1 x 512 float32 distances of rmat:9:seed=5" in out

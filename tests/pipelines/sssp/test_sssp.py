@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from families import diagonals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,7 +29,6 @@ from pipelines.stores.errors import StoreError
 from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.paths import PathsWriter, open_paths
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
-from tilepath import cli
 
 ROME = Path(__file__).parents[3] / "scripts" / "data" / "rome99.gr"
 
@@ -708,15 +706,7 @@ def test_the_method_is_chosen_by_cost(tmp_path):
 SQUARE = "p sp 4 5\na 1 2 5\na 2 3 5\na 3 4 5\na 4 1 5\na 1 3 7\n"
 
 
-def test_the_command_from_a_file_to_a_route(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def tilepath(*arguments, fault=None):
-        done = CliRunner().invoke(cli.tilepath, arguments)
-        assert (done.exception is None) == (fault is None), done.output
-        assert fault is None or fault in str(done.exception)
-        return done.stdout
-
+def test_the_command_from_a_file_to_a_route(tilepath, tmp_path):
     (tmp_path / "square.gr").write_text(SQUARE)
     tilepath("import", "square.gr", "g", "--unit", "km")
     out = tilepath("sssp", "g", "p", "--device", "cpu", "--source", "1", "--source", "3", "--verify")

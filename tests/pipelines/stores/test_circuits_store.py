@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import zarr
+from damage import flip
 
 from pipelines.stores.circuits import open_circuits, write_circuits
 from pipelines.stores.errors import StoreError
@@ -97,10 +98,7 @@ def test_damage_is_noticed(tmp_path, circuits, spoil, message):
 
 
 def test_a_chunk_that_does_not_decode(tmp_path, circuits):
-    chunk = tmp_path / "c.zarr" / "arcs" / "c" / "0"
-    data = bytearray(chunk.read_bytes())
-    data[len(data) // 2] ^= 1
-    chunk.write_bytes(bytes(data))
+    flip(tmp_path / "c.zarr" / "arcs" / "c" / "0")
     with pytest.raises(StoreError, match="a chunk is damaged"):
         circuits.arcs()
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import zarr
+from damage import flip
 
 from gpuops.som.grid import Grid
 from pipelines.som.mapping_quality import mapping_errors
@@ -37,13 +38,6 @@ def codebook_of(samples, path, grid=GRID, epochs=3):
     errors = [1.0 / (e + 1) for e in range(epochs + 1)]
     run.finish(epochs, errors, None if grid.units == 1 else 0.25, np.arange(grid.units))
     return open_codebook(path)
-
-
-def damage(path, array, chunk):
-    file = path / array / "c" / chunk
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
 
 
 @contextmanager
@@ -182,10 +176,10 @@ def test_a_damaged_codebook_is_refused(tmp_path, samples):
 def test_a_damaged_chunk_of_a_codebook_is_found(tmp_path, samples):
     found = codebook_of(samples, tmp_path / "m")
     for array, chunk in (("codebooks", "1/0/0"), ("hits", "0")):
-        damage(tmp_path / "m", array, chunk)
+        flip(tmp_path / "m" / array / "c" / chunk)
         with pytest.raises(StoreError, match="damaged"):
             found.verify()
-        damage(tmp_path / "m", array, chunk)
+        flip(tmp_path / "m" / array / "c" / chunk)
         found.verify()
     zarr.open_group(tmp_path / "m")["codebooks"][2, 1, 1] = np.nan
     with pytest.raises(StoreError, match="epoch 2 holds values that are not finite"):
@@ -312,7 +306,7 @@ def test_a_damaged_mapping_is_found(tmp_path, samples):
             found.verify()
         group[array][:] = kept
         found.verify()
-    damage(tmp_path / "p", "distances", "0/0")
+    flip(tmp_path / "p" / "distances" / "c" / "0/0")
     with pytest.raises(StoreError, match="damaged"):
         found.verify()
     (tmp_path / "p" / "units" / "c" / "0" / "0").unlink()

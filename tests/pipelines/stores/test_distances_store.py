@@ -4,6 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from damage import flip
 
 from pipelines.stores.distances import DistancesWriter, create_distances, open_distances
 from pipelines.stores.errors import StoreError
@@ -208,9 +209,7 @@ def test_damage_is_found_and_named(tmp_path, graph):
     run = run.commit(1)
     result = open_distances(tmp_path / "d")
     chunk = tmp_path / "d" / "distances" / "c" / "0" / "0"
-    content = bytearray(chunk.read_bytes())
-    content[-9] ^= 1
-    chunk.write_bytes(content)
+    flip(chunk, at=-9)
     with pytest.raises(StoreError, match="a chunk is damaged"):
         result.verify()
     chunk.unlink()

@@ -11,7 +11,7 @@ import google_crc32c
 import numcodecs
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 
 from pipelines.stores.declared import origin_path
 from pipelines.stores.errors import StoreError
@@ -19,7 +19,6 @@ from pipelines.stores.graph import open_graph
 from pipelines.stores.graph_writer import write_graph
 from pipelines.stores.origin import OfGraph
 from pipelines.stores.schema import kind_of
-from tilepath.cli import tilepath
 
 HUGE = 2**60
 GIB = 1 << 30
@@ -81,7 +80,7 @@ def test_a_graph_that_claims_many_vertices(graph, n, chunk):
         with pytest.raises(StoreError, match=rf"{graph}.*(chunk|damaged)"):
             call(graph)
     for command in (["info"], ["info", "--verify"], ["components"]):
-        result = CliRunner().invoke(tilepath, [*command, str(graph)])
+        result = invoke(*command, graph)
         assert isinstance(result.exception, StoreError | SystemExit), result.exception
         assert "Traceback" not in result.output
 

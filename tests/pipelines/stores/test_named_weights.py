@@ -4,14 +4,13 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run_command
 
 import tilepath
 from pipelines import StoreError, export_store, import_graph, open_graph, write_reverse
 from pipelines.stores.contents import writable_array
 from pipelines.stores.distances import create_distances, open_distances
 from pipelines.stores.schema import open_store, store_schema
-from tilepath.cli import tilepath as command
 
 TABLE = "tail,head,time,length,toll\nb,a,3,30.5,0\na,b,4,10,2\na,b,1,20,2\nb,c,2,7.25,9\nc,a,5,1,1\na,c,9,2.5,0\n"
 
@@ -139,9 +138,7 @@ def test_damage_of_other_weights_is_found(roads):
 
 def test_commands_choose_weights_by_name(table, tmp_path):
     def run(*arguments):
-        result = CliRunner().invoke(command, [str(each) for each in arguments])
-        assert result.exit_code == 0, result.output
-        return result.output
+        return run_command(*arguments).output
 
     store = tmp_path / "roads.zarr"
     said = run("import", table, store, "--weight", "time", "--also", "length", "--also", "toll")

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from damage import flip
 from path_rows import write_rows
 
 from pipelines.stores.distances import open_distances
@@ -113,9 +114,7 @@ def test_damage_is_found_and_named(tmp_path, graph):
     fill(begin(tmp_path / "p", graph))
     paths = open_paths(tmp_path / "p")
     chunk = tmp_path / "p" / "predecessors" / "c" / "1" / "0"
-    content = bytearray(chunk.read_bytes())
-    content[-9] ^= 1
-    chunk.write_bytes(content)
+    flip(chunk, at=-9)
     with pytest.raises(StoreError, match="a chunk is damaged"):
         paths.verify()
     chunk.unlink()

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import zarr
+from damage import flip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,14 +28,6 @@ def in_pieces(path, values, cuts, *, weights=None, labels=None, **facts):
             extras = (None if extra is None else extra[start:stop] for extra in (weights, labels))
             writer.append(values[start:stop], *extras)
     return open_samples(path)
-
-
-def damaged(path, name, chunk):
-    """Flip a bit in the middle of a chunk."""
-    file = path / name / "c" / chunk
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -295,7 +288,7 @@ def test_damage_is_found(tmp_path, array):
     samples = write_samples(tmp_path / "s", ROWS, weights=np.ones(4), labels=list("abab"), chunk_rows=2)
     samples.verify()
     chunk = "1/0" if array == "values" else "1"
-    damaged(tmp_path / "s", array, chunk)
+    flip(tmp_path / "s" / array / "c" / chunk)
     with pytest.raises(StoreError, match="damaged"):
         samples.verify()
     (tmp_path / "s" / array / "c" / chunk).unlink()

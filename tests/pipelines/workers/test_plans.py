@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke
 from oracles import random_arcs, store_arcs
 
 from gpuops.memory import size
@@ -26,7 +26,6 @@ from pipelines import (
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.errors import DiskFullError
 from pipelines.stores.schema import store_bytes
-from tilepath.cli import tilepath
 
 
 @pytest.fixture
@@ -159,9 +158,7 @@ def test_the_commands_print_plans(tmp_path):
     store_arcs(tmp_path / "g", 30, *random_arcs(30, 90), "float32")
 
     def call(*options):
-        return CliRunner().invoke(
-            tilepath, ["apsp", str(tmp_path / "g"), str(tmp_path / "d"), "--device", "cpu", *options]
-        )
+        return invoke("apsp", tmp_path / "g", tmp_path / "d", "--device", "cpu", *options)
 
     said = call("--dry-run", "--method", "floyd-warshall").output
     assert "Floyd-Warshall, as asked for: n = 30 float32" in said

@@ -80,11 +80,10 @@ def test_an_error_between_does_not_wait_for_what_has_not_begun():
 
 
 @pytest.mark.gpu
-def test_a_block_of_a_gpu_is_copied_as_it_was_before_what_follows():
-    cupy = pytest.importorskip("cupy")
-    rows = cupy.arange(5 * 3000, dtype="float32").reshape(5, 3000)[:, :2500]
+def test_a_block_of_a_gpu_is_copied_as_it_was_before_what_follows(gpu):
+    rows = gpu.arange(5 * 3000, dtype="float32").reshape(5, 3000)[:, :2500]
     expected, found = rows.get(), np.zeros((5, 2500), "float32")
-    busy = cupy.random.random((4096, 4096), dtype="float32")
+    busy = gpu.random.random((4096, 4096), dtype="float32")
     with Savers() as savers:
         savers.save(
             rows, 1024, lambda column, block: found.__setitem__((slice(None), slice(column, column + 1024)), block)

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import invoke, run_command
 from families import diagonals
 from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory, two_pids
@@ -42,7 +42,6 @@ from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
 from pipelines.workers.resident_state import keep
-from tilepath import cli
 
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")
 out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core")
@@ -380,6 +379,8 @@ def test_each_row_is_read_once_a_super_stage_and_those_of_a_window_never(client,
 
 def test_a_budget_below_one_band_is_refused_with_the_least_that_works(client, tmp_path):
     graph = float_graph(tmp_path / "g", 100)
+    with pytest.raises(ValueError, match=r"device_memory \(--device-memory\) limits .* GPUs, and .* CPUs"):
+        out_of_core(client, graph, tmp_path / "out", device_memory=10_000_000)
     for method in "out-of-core", "auto":
         limit = r"where the limit of host_memory \(--host-memory\) is 9\.8 KiB\. Set host_memory \(--host-memory\)"
         with pytest.raises(DoesNotFitError, match=f"100 vertices need .* on this machine, {limit}") as refused:
@@ -487,13 +488,12 @@ def test_options_of_the_command_line(tmp_path):
     graph = float_graph(tmp_path / "g")
     command = ["apsp", graph.path, str(tmp_path / "d"), "--device", "cpu", "--block", "16"]
     options = ["--method", "out-of-core", "--host-memory", "200 kB", "--commit-seconds", "none"]
-    done = CliRunner().invoke(cli.tilepath, [*command, *options], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+    done = run_command(*command, *options)
     assert "out of core, 1 worker" in done.output
-    refused = CliRunner().invoke(cli.tilepath, [*command, "--host-memory", "a lot"])
+    refused = invoke(*command, "--host-memory", "a lot")
     assert "'a lot' is not a size; write it as 16GiB, 500MB or a number of bytes" in refused.output
     for text in "soon", "nan", "-1":
-        refused = CliRunner().invoke(cli.tilepath, [*command, f"--commit-seconds={text}"])
+        refused = invoke(*command, f"--commit-seconds={text}")
         assert f"'{text}' is not a number of seconds, 0 or more; write it as 60, or as none" in refused.output
 
 

@@ -177,10 +177,7 @@ def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
 
 
 @pytest.mark.gpu
-def test_threads_copy_where_pages_cannot_be_locked():
-    cupy = pytest.importorskip("cupy")
-    if not cupy.cuda.is_available():
-        pytest.skip("no GPU")
+def test_threads_copy_where_pages_cannot_be_locked(gpu):
     host = HostMatrix(300, np.dtype("float32"))
     host.matrix[...] = np.random.default_rng(0).random((300, 300))
     first, second = GpuLane(host.matrix), GpuLane(host.matrix)  # they are locked already: the second is refused
