@@ -62,7 +62,7 @@ LABELS = {
     ],
     "sssp-speedups": ["segment sort (restrict off)", "published: about 40"],
     "sssp-searches": ["sweeps in a race, neither optimization", "tilepath: shortest_distances"],
-    "bmu": ["best_matching_units, euclidean", "serial loop, one core", "host of NVIDIA H200", "247"],
+    "bmu": ["best_matching_units, euclidean", "serial loop, one core", "host of NVIDIA H200", "246"],
 }
 
 
