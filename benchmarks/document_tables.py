@@ -34,7 +34,7 @@ from benchmarks.kernels.generations import (
 from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
-NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "cpu.md", "networkx.md", "scaling.md")
+NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "networkx.md", "scaling.md")
 PAGES = tuple(ROOT / "docs" / name for name in NAMES)
 RESULTS = ROOT / "benchmarks" / "results"
 WHO = ("SciPy", "tilepath")
@@ -307,23 +307,6 @@ def commands(records: Records) -> str:
     return _markdown(header, rows)
 
 
-# --- Threads ----------------------------------------------------------------------------------------------------------
-
-
-def cores(records: Records) -> str:
-    """Return milliseconds by operation and number of threads, and how many times the most are as fast as one."""
-    found: dict[str, dict[int, float]] = {}
-    for record in records:
-        case, _, _ = record["case"].rpartition(", ")
-        found.setdefault(case, {})[record["threads"]] = record["seconds"]["median"] * 1e3
-    counts = sorted({threads for times in found.values() for threads in times})
-    rows = [
-        [case, *(_digits(times[threads]) for threads in counts), f"{times[counts[0]] / times[counts[-1]]:.1f}"]
-        for case, times in found.items()
-    ]
-    return _markdown(["threads", *map(str, counts), f"{counts[-1]} over {counts[0]}"], rows)
-
-
 # --- Functions of NetworkX --------------------------------------------------------------------------------------------
 
 
@@ -400,7 +383,6 @@ TABLES: dict[str, Callable[[Records], str]] = {
     "networkx": networkx,
     "csgraph": csgraph,
     "one-search": one_search,
-    "cores": cores,
     "model": scaling_table.model,
     "constants": scaling_table.constants,
     "measured": scaling_table.measured,

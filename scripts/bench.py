@@ -21,26 +21,26 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bmu_chart, charts, figures, pieces, record_ages, scaling_table, series_charts
+from benchmarks import bmu_chart, charts, figures, pieces, record_ages, series_charts
 from benchmarks.harness import ROOT, Bench
 from gpuops.extras import install
 
 RESULTS = ROOT / "benchmarks" / "results"
-CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw, "scaling": scaling_table.draw}
+CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
 # The suite that each chart draws.
-SUITE_OF = {"eulergpu": "euler"} | series_charts.SUITE_OF | {"bmu": "som", "scaling": "scaling"}
+SUITE_OF = {"eulergpu": "euler"} | series_charts.SUITE_OF | {"bmu": "som"}
 
 # The records that each chart of docs/gallery is drawn from.
 GALLERY = {
-    "bmu": ("som-h100-80gb-hbm3", "som-intel-xeon-processor"),
-    "cyc": ("sequences-nvidia-h200",),
-    "cyc-nonlog": ("sequences-nvidia-h200",),
-    "distinct": ("distinct-amd-epyc-2-cores", "distinct-h100-80gb-hbm3"),
-    "eulergpu": ("euler-nvidia-h200", "euler-amd-epyc"),
-    "fw-rate": ("fw-table-h100-80gb-hbm3",),
-    "fw-time": ("fw-table-h100-80gb-hbm3",),
-    "looksay": ("sequences-nvidia-h200",),
-    "looksay-fast": ("sequences-nvidia-h200",),
+    "bmu": ("som-h200", "som-intel-xeon-processor"),
+    "cyc": ("sequences-h200",),
+    "cyc-nonlog": ("sequences-h200",),
+    "distinct": ("distinct-amd-epyc-2-cores", "distinct-h200"),
+    "eulergpu": ("euler-h200", "euler-amd-epyc"),
+    "fw-rate": ("fw-table-h200",),
+    "fw-time": ("fw-table-h200",),
+    "looksay": ("sequences-h200",),
+    "looksay-fast": ("sequences-h200",),
     "sssp-rates": ("sssp-table-nvidia-h200",),
     "sssp-searches": ("sssp-table-nvidia-h200",),
     "sssp-speedups": ("sssp-table-nvidia-h200",),

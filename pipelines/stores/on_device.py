@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 # From this many arcs on, "auto" takes a GPU, if there is one. With 31,458,372 arcs, as in the published run, degrees,
 # the reverse graph, components and a forest take 0.10 to 2.7 s on two cores (benchmarks/results/graphs-amd-epyc.json)
-# and 0.7 to 18 ms on an H100 (graphs-h100-80gb-hbm3.json). To start a GPU took commands of 1,048,576 arcs 0.2 to 1 s on
-# an H200. The published program takes a GPU from 10,485,760 vertices on.
+# and 0.6 to 17 ms on an H200 (graphs-h200.json). To start a GPU took commands of 1,048,576 arcs 0.2 to 1 s there. The
+# published program takes a GPU from 10,485,760 vertices on.
 GPU_ARCS = 30_000_000
 # Bytes of GPU memory for each arc and each vertex, at most: a reverse graph sorts its arcs with 64-bit numbers.
 ARC_BYTES, VERTEX_BYTES = 80, 64

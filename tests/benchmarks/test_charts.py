@@ -54,10 +54,10 @@ def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monk
 
 def test_the_chart_of_the_results_of_a_gpu_has_its_host_and_the_published_graph(tmp_path):
     """They have no series by Hierholzer's algorithm: its one time, of the graph that was published, is drawn."""
-    results = figures.ROOT / "benchmarks" / "results" / "euler-h100-80gb-hbm3.json"
+    results = figures.ROOT / "benchmarks" / "results" / "euler-h200.json"
     drawn = charts.euler([results], tmp_path / "c.svg").read_text()
     texts = re.findall(r"<!-- (.*?) -->", drawn)
-    for text in "NVIDIA H100 80GB HBM3: in all, k = 7", "host of NVIDIA H100 80GB HBM3: Hierholzer, one core, k = 7":
+    for text in "NVIDIA H200: in all, k = 7", "host of NVIDIA H200: Hierholzer, one core, k = 7":
         assert text in texts
 
 

@@ -41,8 +41,8 @@ def results(tmp_path_factory):
         suite.run(bench, argparse.Namespace(**options[suite]))
         files[name] = folder / f"{name}-here.json"
         bench.write(files[name], suite.CONVENTION)
-    files["fw-table"] = ROOT / "benchmarks" / "results" / "fw-table-h100-80gb-hbm3.json"
-    files["som"] = ROOT / "benchmarks" / "results" / "som-h100-80gb-hbm3.json"
+    files["fw-table"] = ROOT / "benchmarks" / "results" / "fw-table-h200.json"
+    files["som"] = ROOT / "benchmarks" / "results" / "som-h200.json"
     return files
 
 
@@ -62,7 +62,7 @@ LABELS = {
     ],
     "sssp-speedups": ["segment sort (restrict off)", "published: about 40"],
     "sssp-searches": ["sweeps in a race, neither optimization", "tilepath: shortest_distances"],
-    "bmu": ["best_matching_units, euclidean", "serial loop, one core", "host of NVIDIA H100 80GB HBM3", "247"],
+    "bmu": ["best_matching_units, euclidean", "serial loop, one core", "host of NVIDIA H200", "246"],
 }
 
 
@@ -133,7 +133,7 @@ def test_only_lines_of_tilepath_are_coloured():
 
 
 def test_fits_follow_the_lines():
-    record = json.loads((ROOT / "benchmarks" / "results" / "sequences-nvidia-h200.json").read_text())["records"]
+    record = json.loads((ROOT / "benchmarks" / "results" / "sequences-h200.json").read_text())["records"]
     fits = series_charts._fits(record)
     lines = series_charts._ways(record, "cyclic spectrum", "n")
     assert [name.partition(", fitted: ")[0] for name in fits] == ["published, grid", "published, streamed"]
