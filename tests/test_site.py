@@ -1,6 +1,7 @@
 """The site builds without a warning and without a network, every link leads somewhere, and it has every name."""
 
 import inspect
+import json
 import re
 import runpy
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import click
+import pages
 import pytest
 from browser import CHROMIUM, Browser, served
 from docutils.nodes import make_id
@@ -80,6 +82,11 @@ def test_the_site(tmp_path):
         assert f'.html#{name}"' in listed
         missing = {option for option in options if f"cmdoption-{name}-{option.lstrip('-')}" not in ids}
         assert not missing, name
+    for tutorial in (ROOT / "docs/tutorials").glob("*.md"):
+        notebook = json.loads((site / f"tutorials/{tutorial.stem}.ipynb").read_text())
+        programs = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        of_page = [(language, text) for language, text in pages.blocks(tutorial) if language != "text"]
+        assert [text + "\n" for text in programs] == ["%%sh\n" * (kind == "sh") + text for kind, text in of_page]
     gpus = re.sub("</?span[^>]*>", "", (site / "gpus.html").read_text())
     assert "distances.zarr\n\n# Two of the GPUs." in gpus  # a comment belongs to the command below
     roads = re.sub(r"<[^>]+>", "", (site / "reference/commands/roads.html").read_text())
