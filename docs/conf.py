@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 extensions = [
     "commands",
     "glossary",
+    "notebooks",
     "sought_words",
     "summaries",
     "myst_parser",

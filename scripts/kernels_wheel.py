@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
-from gpuops._binaries import compiled, nvrtc_version, package_name
+from gpuops._binaries import Text, compiled, nvrtc_version, package_name
 from gpuops._cuda import Program
 from gpuops.warming import all_programs
 
@@ -66,10 +66,11 @@ def write_project(folder: Path, architectures: list[str], programs: list[Program
     package.mkdir()
     (package / "__init__.py").write_text(f'"""Compiled kernels of tilepath {release}."""\n')
     programs = all_programs() if programs is None else programs
+    # Programs of the same text share a binary.
+    binaries = {(program.text(), target) for program in programs for target in targets(program, architectures)}
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        pairs = [(program, target) for program in programs for target in targets(program, architectures)]
-        for done, _ in enumerate(threads.map(lambda pair: write_binary(package, *pair), pairs), 1):
-            print(f"\r{done} of {len(pairs)} binaries", end="", file=sys.stderr)
+        for done, _ in enumerate(threads.map(lambda binary: write_binary(package, *binary), binaries), 1):
+            print(f"\r{done} of {len(binaries)} binaries", end="", file=sys.stderr)
     print(file=sys.stderr)
     texts = {program.text().key: " ".join((program.file, *program.macros)) for program in programs}
     index = {"tilepath": release, "compiler": f"NVRTC {cuda[0]}.{cuda[1]}", "programs": texts}
@@ -85,9 +86,8 @@ def targets(program: Program, architectures: list[str]) -> list[str]:
     return [program.architecture] if program.architecture else architectures
 
 
-def write_binary(package: Path, program: Program, target: str) -> None:
-    """Compile a program for a target, into the file where `gpuops._binaries.shipped` looks for it."""
-    text = program.text()
+def write_binary(package: Path, text: Text, target: str) -> None:
+    """Compile a text for a target, into the file where `gpuops._binaries.shipped` looks for it."""
     (package / target).mkdir(exist_ok=True)
     (package / target / f"{text.key}.cubin").write_bytes(compiled(text, target)[0])
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import click
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from tilepath.cli.help_pages import ClusterOption
@@ -77,6 +78,14 @@ def leave_out(_app: Sphinx, _context: click.Context, lines: list[str]) -> None:
     lines.clear()
 
 
+def offer_anchors(app: Sphinx, document: nodes.document) -> None:
+    """Let links of pages lead to commands of groups, too: MyST knows only the anchors of the upper headings."""
+    if app.env.docname.startswith("reference/commands/"):
+        known = app.env.metadata[app.env.docname]["myst_slugs"]
+        for section in document.findall(nodes.section):
+            known.update((anchor, (None, anchor, anchor)) for anchor in section["ids"])
+
+
 def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx_click")
     app.connect("sphinx-click-process-options", fold_cluster_options)
@@ -84,3 +93,4 @@ def setup(app: Sphinx) -> None:
     app.connect("sphinx-click-process-description", link_pages)
     app.connect("sphinx-click-process-arguments", leave_out)
     app.connect("source-read", listed)
+    app.connect("doctree-read", offer_anchors)

@@ -43,17 +43,26 @@ Search.performTermsSearch = (words, excluded) => {
   return withParts(words, excluded);
 };
 
-// In a query of several words, each word that _ext/sought_words.py lists leads to its section, too.
-const SOUGHT = 12; // its score: below a title, above a text
+// An entry of _ext/sought_words.py whose words are all in the query, in any form and order, leads to its section, too.
+const SOUGHT = 17; // the score of an entry of one word: above a title that has a word of the query
+const FURTHER_WORD = 8; // for each further word of an entry
+const WHOLE_QUERY = 45; // the score of an entry that has all words of the query
 const withSoughtWords = (query, found) => {
   const { indexentries, docnames, titles, filenames } = Search._index;
-  const words = query.toLowerCase().trim().split(/\s+/);
-  if (words.length < 2) return found;
-  const listed = words.filter((word) => Object.hasOwn(indexentries, word));
-  for (const [file, id, main] of listed.flatMap((word) => indexentries[word])) {
-    const [page, anchor] = [docnames[file], `#${id}`];
-    if (!main || page === "glossary" || found.some((result) => result[0] === page && result[2] === anchor)) continue;
-    found.push([page, withSection(page, titles[file], anchor), anchor, null, SOUGHT, filenames[file], "index"]);
+  const stemmer = new Stemmer();
+  const stems = (text) => text.toLowerCase().trim().split(/[\s,;?!-]+/).map((word) => stemmer.stemWord(word));
+  const sought = new Set(stems(query));
+  for (const [entry, places] of Object.entries(indexentries)) {
+    const words = places.some(([, , main]) => main) ? stems(entry) : [];
+    if (!words.length || !words.every((word) => sought.has(word))) continue;
+    const score = words.length === sought.size ? WHOLE_QUERY : SOUGHT + FURTHER_WORD * (words.length - 1);
+    for (const [file, id, main] of places) {
+      const [page, anchor] = [docnames[file], `#${id}`];
+      if (!main || page === "glossary") continue;
+      const there = found.find((result) => result[0] === page && result[2] === anchor);
+      if (there) there[4] = Math.max(there[4], score);
+      else found.push([page, withSection(page, titles[file], anchor), anchor, null, score, filenames[file], "index"]);
+    }
   }
   return found.sort((one, other) => one[4] - other[4]); // the last one is shown first
 };

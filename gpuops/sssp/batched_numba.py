@@ -71,7 +71,7 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
         if graph.through is not None:
             changed &= graph.through
         queue = np.flatnonzero(changed).astype(np.int32)
-        _push(graph.indptr, graph.indices, graph.weights, columns, queue, changed, graph.through, infinity)
+        _push(graph.indptr, graph.indices, graph.weights, columns, queue, changed, graph.through)
     for_all(lambda number: refuse_overflow(graph, columns[:, number], begins[number]), range(k), _STREAM * columns.size)
     _turn(_to_rows, rows, columns, graph.rank)
     return rows
@@ -101,7 +101,7 @@ def _to_rows(rows, columns, rank, first, last):
 
 
 @entry
-def _push(indptr, indices, weights, distances, queue, changed, through, infinity):
+def _push(indptr, indices, weights, distances, queue, changed, through):
     """Relax the arcs of vertices that changed, which are in `queue`, round by round, until no vertex changes."""
     n, searches = distances.shape
     following = np.empty(n, np.int32)

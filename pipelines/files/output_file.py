@@ -24,6 +24,7 @@ from typing import IO, Any
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.durable import replace, sync_file, sync_names
 from pipelines.stores.errors import disk_errors
+from pipelines.stores.place import clear_leftovers, hidden_name
 from pipelines.stores.schema import refuse_no_place, refuse_within_store
 
 
@@ -58,10 +59,14 @@ def check_free(path: str | os.PathLike[str], overwrite: bool) -> None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the same folder, which is renamed to `path` at the end and removed after an error."""
+    """Yield a temporary path in the same folder, which is renamed to `path` at the end and removed after an error.
+
+    Temporary files that killed processes left for `path` are removed.
+    """
     place = Path(path)
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    partial = Path(hidden_name(os.fspath(place), "partial"))
     with disk_errors(path):
+        clear_leftovers(place)
         partial.touch()  # shows faults of the folder, which libraries that write files report without its name
     try:
         with disk_errors(path):
@@ -160,6 +165,8 @@ def growing_file(
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BlockingIOError(f"{path}: another run writes it; stop one of the two") from None
+        if not os.fstat(journal.fileno()).st_nlink:  # the other run has ended since the journal was opened
+            raise BlockingIOError(f"{path}: another run has just written it; run the command again")
         joined.unlink(missing_ok=True)
         found = GrowingFile(Path(path), partial, joined, journal)
         try:

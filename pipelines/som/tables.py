@@ -26,11 +26,10 @@ from gpuops.som.grid import Grid
 from pipelines.files.output_file import check_free, whole_file
 from pipelines.files.tables import check_output, check_suffix, table_writer, write_table
 from pipelines.som.heights import u_matrix
-from pipelines.stores.codebook import Codebook, open_codebook
-from pipelines.stores.errors import StoreError
-from pipelines.stores.mapping import Mapping, open_mapping
+from pipelines.stores.codebook import Codebook
+from pipelines.stores.mapping import Mapping
 from pipelines.stores.samples import Samples
-from pipelines.stores.schema import store_schema
+from pipelines.stores.schema import open_one_of
 
 WHAT = ("codebook", "hits", "u-matrix", "units")
 ARRAY = ".npy"
@@ -73,7 +72,8 @@ def export_map(
     >>> np.load("codebook.npy").shape
     (4, 5, 3)
     """
-    store = store if isinstance(store, Codebook | Mapping) else _opened(store)
+    either = "codebook/1", "mapping/1"
+    store = store if isinstance(store, Codebook | Mapping) else open_one_of(store, either, "name a map or a mapping")
     what = what or ("units" if isinstance(store, Mapping) else "codebook")
     if what not in WHAT:
         raise ValueError(f"there is no {what!r} to export; choose {', '.join(WHAT)}")
@@ -131,13 +131,6 @@ def write_units(
     with whole_file(path) as partial, table_writer(partial, schema, check_suffix(path)) as write:
         for rows in mapping.ranges():
             write(_units_of(mapping, found, *rows, more))
-
-
-def _opened(path: str | os.PathLike[str]) -> Codebook | Mapping:
-    schema = store_schema(path)
-    if schema not in ("codebook/1", "mapping/1"):
-        raise StoreError(f"{path}: a store of schema {schema}; name a map or a mapping")
-    return open_codebook(path) if schema == "codebook/1" else open_mapping(path)
 
 
 def _units_of(mapping: Mapping, samples: Samples, start: int, stop: int, of_units: dict[str, pa.Array]) -> pa.Table:

@@ -135,7 +135,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
     clear_leftovers(path)
     refuse_existing(path, schema, overwrite)
     place = os.path.realpath(path)
-    partial = _hidden(place, "partial")
+    partial = hidden_name(place, "partial")
     try:
         with disk_errors(path):
             make_folders(os.path.dirname(partial))
@@ -236,7 +236,7 @@ def unfinished(path: str | os.PathLike[str], command: str, done: str = "") -> St
 
 
 def clear_leftovers(path: str | os.PathLike[str]) -> None:
-    """Remove the partial stores that dead processes of this host left for `path`; restore a store they moved away."""
+    """Remove what dead processes of this host left for `path`, a store or a file; restore a store they moved away."""
     place = Path(os.path.realpath(path))
     host = re.escape(_host())
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
@@ -247,13 +247,15 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
             continue
         if match[2] == "replaced" and not place.exists():
             found.rename(place)
+        elif found.is_file():
+            found.unlink(missing_ok=True)
         else:
             delete_tree(found, ignore_errors=True)
 
 
 def _put(new: str, place: str) -> None:
     """Rename a durable store to `place`. A store that exists there is moved away before, and deleted afterwards."""
-    aside = _hidden(place, "replaced") if os.path.lexists(place) else ""
+    aside = hidden_name(place, "replaced") if os.path.lexists(place) else ""
     if aside:
         os.rename(place, aside)
     try:
@@ -304,7 +306,8 @@ def _replaces(path: str | os.PathLike[str]) -> bool:
     return bool(replaces == os.path.basename(path).removesuffix(NEW))
 
 
-def _hidden(place: str, ending: str) -> str:
+def hidden_name(place: str, ending: str) -> str:
+    """Return the name, beside `place`, of what this process makes there; `clear_leftovers` knows such names."""
     folder, name = os.path.split(place)
     return os.path.join(folder, f".{name}.{_host()}.{os.getpid()}.{ending}")
 

@@ -112,6 +112,14 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     return KINDS[schema]
 
 
+def open_one_of(path: str | os.PathLike[str], schemas: Sequence[str], cure: str) -> Any:
+    """Open the finished store at `path`, which is of one of `schemas`; `cure` ends the message about any other."""
+    schema = store_schema(path)
+    if schema not in schemas:
+        raise StoreError(f"{path}: a store of schema {schema}; {cure}")
+    return KINDS[schema].open(path)
+
+
 def unknown_schema(path: str | os.PathLike[str], schema: str) -> StoreError:
     """Return the error for a store of a schema that this version does not know."""
     return StoreError(

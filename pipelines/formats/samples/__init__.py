@@ -19,13 +19,13 @@ from pipelines.formats.samples.arrays import read_npy, read_npz, read_zarr
 from pipelines.formats.samples.columns import PIECE_BYTES, Opened, Rows, Source, Wanted
 from pipelines.formats.samples.cytometry import read_fcs
 from pipelines.formats.samples.tables import read_arrow, read_csv, read_parquet
-from pipelines.stores.codebook import Codebook, open_codebook
+from pipelines.stores.codebook import Codebook
 from pipelines.stores.errors import StoreError
 from pipelines.stores.place import refuse_existing, refuse_inputs
 from pipelines.stores.samples import Samples, new_samples, open_samples
 from pipelines.stores.samples_writer import SCHEMA, SamplesWriter
 from pipelines.stores.scaling import RowError
-from pipelines.stores.schema import brief, store_schema
+from pipelines.stores.schema import brief, open_one_of
 
 FORMATS: dict[str, tuple[Callable[..., Source], tuple[str, ...]]] = {
     "csv": (read_csv, (".csv", ".tsv", ".txt")),
@@ -150,7 +150,8 @@ def import_samples(
         for option, value in given.items():
             if value is not None:
                 raise ValueError(f"like (--like) determines the {option} of samples; leave out {option} (--{option})")
-        like = like if isinstance(like, Samples | Codebook) else _open_record(like)
+        either, cure = ("samples/1", "codebook/1"), "name a samples or a codebook store to scale like"
+        like = like if isinstance(like, Samples | Codebook) else open_one_of(like, either, cure)
         columns, dtype, compensate = like.columns, like.dtype, like.compensated or None
         missing = missing or like.missing
     transforms = {name.strip(): transform for name, transform in (transforms or {}).items()}
@@ -241,14 +242,6 @@ def _open(source: str, format: str | None, wanted: Wanted, options: Mapping[str,
         with _reading(source):
             opened = stack.enter_context(reader(source, wanted, **given))
         yield opened
-
-
-def _open_record(path: str | os.PathLike[str]) -> Samples | Codebook:
-    """Open a samples or codebook store, which records the scaling of its samples."""
-    schema = store_schema(path)
-    if schema not in ("samples/1", "codebook/1"):
-        raise StoreError(f"{path}: a store of schema {schema}; name a samples or a codebook store to scale like")
-    return open_samples(path) if schema == "samples/1" else open_codebook(path)
 
 
 def _reader(source: str, given: str | None) -> Callable[..., Source]:

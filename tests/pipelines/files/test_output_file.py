@@ -1,12 +1,14 @@
 """Files that commands write: outside stores, where they can be written, whole or not at all."""
 
 import errno
+import fcntl
 import os
+import signal
 
 import pytest
 from commands import invoke
 
-from pipelines.files.output_file import growing_file
+from pipelines.files.output_file import growing_file, whole_file
 from pipelines.formats import import_graph
 from pipelines.stores.errors import StoreError
 
@@ -68,3 +70,32 @@ def test_a_file_in_its_place_that_is_not_durable_leaves_no_journal(tmp_path, mon
     with pytest.raises(StoreError, match=r"x.csv: the disk failed .*, or write elsewhere"):
         write()
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    """Each kill would leave another hidden file, as large as the result."""
+    child = os.fork()
+    if not child:
+        with whole_file(tmp_path / "x.csv") as partial:
+            partial.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".x.csv.")
+    with whole_file(tmp_path / "x.csv") as partial:
+        partial.write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_a_file_is_not_written_with_the_journal_of_a_run_that_has_just_ended(tmp_path, monkeypatch):
+    """Another run could write the same pieces at the same time, since the journal has no name any more."""
+    lock = fcntl.flock
+
+    def ended(journal, how):
+        os.unlink(tmp_path / ".x.csv.pieces")
+        lock(journal, how)
+
+    monkeypatch.setattr(fcntl, "flock", ended)
+    with pytest.raises(BlockingIOError, match=r"x.csv: another run has just written it"):
+        with growing_file(tmp_path / "x.csv", {}):
+            pass

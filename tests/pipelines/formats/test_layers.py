@@ -463,9 +463,9 @@ def test_a_column_of_one_letter_is_no_unit(load):
     for source in edges, pandas.DataFrame(edges.drop(columns="geometry"))[["u", "v", "d", "m"]]:
         graph = load(source, weight="d", columns=["u", "v"], also="m")
         assert (graph.weight_unit, graph.weight_name, graph.weighted_by("m").weight_unit) == ("", "d", "")
-        assert load(source, columns=["u", "v", "d"]).weight_unit == ""
-        assert load(source, weight="d", unit="d").weight_unit == "d"
         assert graph.labels().tolist() == ["a", "b", "a "]
+        assert load(source, columns=["u", "v", "d"]).weight_unit == ""
+        assert load(source, weight="d", columns=["u", "v"], unit="d").weight_unit == "d"
 
 
 def test_a_wrong_coordinate_system_is_refused(load):

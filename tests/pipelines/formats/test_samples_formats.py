@@ -6,7 +6,6 @@ import io
 import os
 import sys
 
-import flowio
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample_files import fcs, labels_of
 
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import FORMATS, import_samples
@@ -24,23 +24,6 @@ from pipelines.stores.samples_writer import ABSENT, SamplesWriter
 
 ROWS = np.array([[1.5, -2.0], [4.0, 1e-3], [7.25, 1e5]])
 NAN = np.nan
-
-
-@pytest.fixture
-def read(tmp_path):
-    """``read(text or bytes, **options)``: the samples store imported from a file of that content."""
-
-    def write(content, name="t.csv", **options):
-        content = content.encode() if isinstance(content, str) else content
-        (tmp_path / name).write_bytes(content)
-        return import_samples(tmp_path / name, tmp_path / "s", overwrite=True, **({"dtype": "float64"} | options))
-
-    return write
-
-
-def labels_of(samples):
-    names = [*samples.label_names(), None]
-    return [names[code] for code in samples.labels()]
 
 
 # Text
@@ -384,11 +367,6 @@ def test_damaged_arrays(tmp_path, name):
 
 
 # Cytometry
-
-
-def fcs(path, events, names, labels=None, **facts):
-    with open(path, "wb") as file:
-        flowio.create_fcs(file, np.asarray(events, float).ravel().tolist(), names, labels, facts)
 
 
 def test_fcs_is_read_by_the_labels_of_its_channels(tmp_path):

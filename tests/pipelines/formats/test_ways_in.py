@@ -7,7 +7,6 @@ import struct
 import sys
 import warnings
 
-import flowio
 import flowutils
 import numpy as np
 import polars
@@ -17,6 +16,7 @@ import pytest
 import zarr
 from commands import invoke, run_command
 from damage import flip
+from sample_files import fcs, labels_of
 
 from pipelines.formats.errors import FormatError
 from pipelines.formats.samples import import_samples
@@ -25,22 +25,6 @@ from pipelines.stores.samples import open_samples, write_samples
 
 NAN = np.nan
 JULIAN = 2459000.5 + np.arange(1000) / 1000
-
-
-def labels_of(samples):
-    names = [*samples.label_names(), None]
-    return [names[code] for code in samples.labels()]
-
-
-@pytest.fixture
-def read(tmp_path):
-    """``read(text, **options)``: the samples store imported from a text file of that content."""
-
-    def write(content, name="t.csv", **options):
-        (tmp_path / name).write_text(content)
-        return import_samples(tmp_path / name, tmp_path / "s", overwrite=True, **({"dtype": "float64"} | options))
-
-    return write
 
 
 # Types, masks, labels, frames, distinct values
@@ -240,11 +224,6 @@ def test_a_value_beyond_the_scale_of_a_map_is_named_by_line(read, tmp_path):
     shutil.move(first.path, tmp_path / "like")
     with pytest.raises(FormatError, match=r"t\.csv, line 3, column 'y' is 2e\+99 once it is scaled"):
         read("x,y\n1,2\n1,1e99\n", like=tmp_path / "like", dtype=None)
-
-
-def fcs(path, events, names, labels=None, **facts):
-    with open(path, "wb") as file:
-        flowio.create_fcs(file, np.asarray(events, float).ravel().tolist(), names, labels, facts)
 
 
 def test_channels_are_named_by_detector_or_marker(tmp_path):

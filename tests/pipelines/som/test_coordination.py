@@ -20,12 +20,7 @@ from pipelines.workers.executors import WorkerList
 from pipelines.workers.rings import SlotReused
 
 EPOCHS = 16
-
-
-@pytest.fixture(autouse=True)
-def dealt_to_all(monkeypatch):
-    """The samples of these tests are few: one worker would have them all."""
-    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
+pytestmark = pytest.mark.usefixtures("dealt_to_all")
 
 
 @pytest.fixture(scope="module")

@@ -33,11 +33,7 @@ from pipelines.stores.samples import open_samples, write_samples
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 
-
-@pytest.fixture(autouse=True)
-def dealt_to_all(monkeypatch):
-    """The samples of these tests are few: one worker would have them all."""
-    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
+pytestmark = pytest.mark.usefixtures("dealt_to_all")
 
 
 @pytest.fixture

@@ -55,12 +55,6 @@ def test_a_map_equals_the_cpus(gpu_client, client, tmp_path, kind):
     np.testing.assert_array_equal(placed.distances(), known.distances())
 
 
-@pytest.fixture
-def dealt_to_all(monkeypatch):
-    """The samples of these tests are few: one worker would have them all."""
-    monkeypatch.setattr("pipelines.som.plan.FEW", 0)
-
-
 @pytest.mark.gpu
 @pytest.mark.usefixtures("dealt_to_all")
 @pytest.mark.parametrize("way", ["straight", "through Dask"])

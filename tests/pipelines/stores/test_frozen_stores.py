@@ -7,9 +7,11 @@ schema changes, add an archive of its new stores, and let the new version read a
 
 import tarfile
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
+import zarr
 from tiny_stores import RING
 
 from pipelines import shortest_path
@@ -56,6 +58,16 @@ def test_every_schema_is_there_and_every_store_is_whole(stores):
             assert (progress.finished, progress.done, progress.total) == (False, *PROGRESS[path.name])
         else:
             assert opened(path).verify()
+
+
+def test_every_array_and_attribute_is_there(stores):
+    found = {schema: set() for schema in KINDS}
+    for path in stores.iterdir():
+        group = zarr.open_group(path, mode="r")
+        found[group.attrs["schema"]].update(group.attrs, group)
+    for schema, kind in KINDS.items():
+        declared = resolve_name(f"pipelines.stores.{kind.opener.partition(':')[0]}:DECLARED")
+        assert {each.name for each in (*declared.attributes, *declared.arrays)} <= found[schema]
 
 
 def test_graphs(stores):
