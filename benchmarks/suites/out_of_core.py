@@ -95,7 +95,7 @@ def timed(call: Callable[[], Any], enough: int, skip: int) -> tuple[list[float],
             call()
     run = Timed.runs[-1]  # before it, progress is shown while the workers are measured
     seconds = np.diff(run.times)
-    assert len({*run.units[skip:]}) == 1
+    assert len({*run.units[skip:]}) == 1, f"give a larger --n: advances {run.units} are too few, or differ"
     return seconds[skip:].tolist(), run.units[skip], float(seconds[:skip].sum()), run.times[0] - Timed.began
 
 
