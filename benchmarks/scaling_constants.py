@@ -19,8 +19,8 @@ from gpuops import floyd_warshall
 from pipelines.workers.attempts import Attempt, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.resident_state import ResidentState, clear, held, keep
-from pipelines.workers.rings import Card, Ring, Token
-from pipelines.workers.signals import Signals, SignalsCard, wait_until
+from pipelines.workers.rings import Ring, RingAddress, Token
+from pipelines.workers.signals import Signals, SignalsAddress, wait_until
 
 # Number of tasks in a chain. The first third is not counted, because the driver is still sending tasks.
 CHAIN = 120
@@ -63,8 +63,8 @@ def _time_chain(bench: Bench, attempt: Attempt, name: str, workers: list[int]) -
 
 
 def _time_signals(bench: Bench, attempt: Attempt) -> list[str]:
-    cards = attempt.results([attempt.submit(_counter, w) for w in (0, 1)])
-    if reasons := set(attempt.results([attempt.submit(_meet_counters, w, cards) for w in (0, 1)])) - {None}:
+    addresses = attempt.results([attempt.submit(_counter, w) for w in (0, 1)])
+    if reasons := set(attempt.results([attempt.submit(_meet_counters, w, addresses) for w in (0, 1)])) - {None}:
         return [f"no signals: {'; '.join(reasons)}"]
     seconds, _ = attempt.results([attempt.submit(_bounce, w, w) for w in (0, 1)])
     attempt.wait([attempt.submit(clear, w, stateless=True) for w in (0, 1)])
@@ -94,8 +94,8 @@ def _time_pulls(bench: Bench, attempt: Attempt) -> list[str]:
     lines = []
     for mebibytes in _sizes(bench):
         count = mebibytes << 20
-        card, _ = attempt.results([attempt.submit(_ring, w, count) for w in (0, 1)])
-        (obstacle,) = attempt.results([attempt.submit(_meet, 1, card)])
+        address, _ = attempt.results([attempt.submit(_ring, w, count) for w in (0, 1)])
+        (obstacle,) = attempt.results([attempt.submit(_meet, 1, address)])
         if obstacle:
             return [f"no pulls: {obstacle}"]
         (tokens,) = attempt.results([attempt.submit(_offer, 0, count)])
@@ -138,14 +138,14 @@ def _beat(_before: Any) -> float:
     return time.perf_counter()
 
 
-def _counter(attempt: str) -> SignalsCard:
+def _counter(attempt: str) -> SignalsAddress:
     clear()
     keep(attempt, Signals())
-    return held(attempt).card
+    return held(attempt).address
 
 
-def _meet_counters(attempt: str, cards: Sequence[SignalsCard]) -> str | None:
-    return held(attempt).meet(cards)
+def _meet_counters(attempt: str, addresses: Sequence[SignalsAddress]) -> str | None:
+    return held(attempt).meet(addresses)
 
 
 def _bounce(attempt: str, worker: int) -> list[float]:
@@ -179,14 +179,14 @@ def _array(count: int, _before: Any) -> Any:
     return array_library().zeros(count, np.uint8)
 
 
-def _ring(attempt: str, count: int) -> Card:
+def _ring(attempt: str, count: int) -> RingAddress:
     clear()
     keep(attempt, Ring(attempt, array_library(), 2, count))
-    return held(attempt).card
+    return held(attempt).address
 
 
-def _meet(attempt: str, card: Card) -> str | None:
-    return held(attempt).meet([card])[0]
+def _meet(attempt: str, address: RingAddress) -> str | None:
+    return held(attempt).meet([address])[0]
 
 
 def _offer(attempt: str, count: int) -> list[Token]:

@@ -16,7 +16,7 @@ from pipelines.workers import exchange, executors, resident_state
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.executors import ByScheduler
 from pipelines.workers.resident_state import held
-from pipelines.workers.rings import Card, SlotReused, Token
+from pipelines.workers.rings import RingAddress, SlotReused, Token
 from pipelines.workers.stage_graph import StageGraph
 
 
@@ -212,12 +212,13 @@ class PlayedRing:
         self.worker, self.slots, self.over = worker, slots, False
         self.labels, self.holds = [None] * slots, [None] * slots
         self.signals = PlayedSignals()
-        self.card = Card(attempt, f"{attempt} {worker.address}", "host", True, slots, 1, None, None, self.signals)
-        worker.cluster.rings[self.card.ring] = self
+        name = f"{attempt} {worker.address}"
+        self.address = RingAddress(attempt, name, "host", True, slots, 1, None, None, self.signals)
+        worker.cluster.rings[self.address.ring] = self
 
-    def meet(self, cards):
+    def meet(self, addresses):
         cluster = self.worker.cluster
-        return [None if cluster.mapped or card is self.card else "for a test" for card in cards]
+        return [None if cluster.mapped or address is self.address else "for a test" for address in addresses]
 
     def open(self, slot, *_):
         self.labels[slot] = None
@@ -232,7 +233,7 @@ class PlayedRing:
 
     def take(self, token):
         """What a slot holds now, or as the device finds it where it is read in place."""
-        ring = self.worker.cluster.rings[token.card.ring]
+        ring = self.worker.cluster.rings[token.address.ring]
         if ring.labels[token.slot] != token.stage:
             raise SlotReused(f"slot {token.slot} holds stage {ring.labels[token.slot]}, not {token.stage}")
         if ring is self:
@@ -250,8 +251,8 @@ class PlayedSignals:
     def __init__(self):
         self.value, self.others = 0, []
 
-    def meet(self, cards):
-        self.others = cards
+    def meet(self, addresses):
+        self.others = addresses
 
     def show(self, count):
         self.value = count

@@ -31,7 +31,7 @@ from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.rings import Card, Ring
+from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.saving import let_next_begin
 from pipelines.workers.stage_graph import Need
 
@@ -77,8 +77,8 @@ class Training(Attempt):
         self.shown.stage("loading")
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
-        cards = self.results(loads)[: len(self.workers)]
-        exchange = Exchange(self, cards, "sums", self.shown)
+        addresses = self.results(loads)[: len(self.workers)]
+        exchange = Exchange(self, addresses, "sums", self.shown)
         executor = choose_executor(exchange, "epochs", self.shown, AHEAD, self.coordination)
         if self.committed < 0:
             self.shown.stage("first codebook")
@@ -168,8 +168,8 @@ class Training(Attempt):
 # The tasks.
 
 
-def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> Card:
-    """Set up the ring of this worker, then load its samples; returns the card of the ring."""
+def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> RingAddress:
+    """Set up the ring of this worker, then load its samples; returns the address of the ring."""
     with _writing:
         clear()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
@@ -178,7 +178,7 @@ def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJo
     ring = Ring(attempt, xp, slots, sums, shared=not plan.alone)
     shard = Shard(samples, start, stop, plan.piece_rows, plan.resident, xp)
     keep(attempt, Learner(worker, job, recipe, shard, xp, ring))
-    return ring.card
+    return ring.address
 
 
 def _products(attempt: str, steps: Steps) -> Products:

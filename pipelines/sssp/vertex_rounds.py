@@ -35,7 +35,7 @@ from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.rings import Card, Token
+from pipelines.workers.rings import RingAddress, Token
 from pipelines.workers.stage_graph import Array
 
 FIRST_CHECK = 16  # rounds before the first check for a negative cycle; the number doubles after each check
@@ -56,8 +56,8 @@ class ByVertices(SearchAttempt):
             return
         workers = range(len(self.members))
         self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
-        cards = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
-        self.executor = ByScheduler(Exchange(self, cards, "distances", self.shown), ahead=1)
+        addresses = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
+        self.executor = ByScheduler(Exchange(self, addresses, "distances", self.shown), ahead=1)
         self.shown.start(self.done())
         try:
             for number, start in enumerate(todo):
@@ -150,11 +150,11 @@ class ByVertices(SearchAttempt):
 # The tasks of Dask: each runs on the worker it is pinned to.
 
 
-def _load(attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> Card:
+def _load(attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
     clear()
     part = VertexRange(attempt, job, plan, ranges, worker, array_library())
     keep(attempt, part)
-    return part.ring.card
+    return part.ring.address
 
 
 def _begin(attempt: str, seeds: Seeds) -> None:

@@ -11,7 +11,7 @@ from pipelines.workers.attempts import Attempt
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.progress import Progress
 from pipelines.workers.resident_state import held
-from pipelines.workers.rings import Card, Token
+from pipelines.workers.rings import RingAddress, Token
 from pipelines.workers.stage_graph import Array
 
 MEET_SECONDS = 120.0  # time limit of mapping the memory of other workers
@@ -24,7 +24,7 @@ class Exchange:
 
     Parameters
     ----------
-    cards : cards of the rings, by worker
+    addresses : addresses of the rings, by worker
     what : name of the arrays in messages
 
     Raises
@@ -33,14 +33,14 @@ class Exchange:
         The workers do not answer.
     """
 
-    def __init__(self, attempt: Attempt, cards: Sequence[Card], what: str, shown: Progress):
-        self.attempt, self.cards = attempt, cards
-        self._by_host = len({card.gpu for card in cards}) > 1
+    def __init__(self, attempt: Attempt, addresses: Sequence[RingAddress], what: str, shown: Progress):
+        self.attempt, self.addresses = attempt, addresses
+        self._by_host = len({address.gpu for address in addresses}) > 1
         self._obstacles: list[list[str | None]] = []  # by reader and owner: why an array has to go through Dask
         attempt.exchange = self
-        if len(cards) > 1 and any(card.count for card in cards):
+        if len(addresses) > 1 and any(address.count for address in addresses):
             self._obstacles = self._meet()
-            shown.note(_how_they_travel(what, cards, self._obstacles))
+            shown.note(_how_they_travel(what, addresses, self._obstacles))
 
     @property
     def mapped(self) -> bool:
@@ -53,7 +53,7 @@ class Exchange:
         A reader that cannot map the owner's ring gets the future. `after` is the task that publishes the array, if that
         task may not be done yet.
         """
-        owner, token = array.owner, token_of(self.cards, array)
+        owner, token = array.owner, token_of(self.addresses, array)
         far = {reader for reader in readers if self._obstacles and self._obstacles[reader][owner]}
         future = self.attempt.submit(_array, owner, token, self._by_host, after, priority=10) if far else None
         return {reader: future if future and reader in far else token for reader in readers}
@@ -67,7 +67,7 @@ class Exchange:
 
     def end(self, workers: list[str]) -> None:
         """Have `workers` unmap the rings of other workers: memory is not freed while another worker maps it."""
-        if len(self.cards) > 1:
+        if len(self.addresses) > 1:
             self.attempt.client.run(_unmap, self.attempt.name, workers=workers, on_error="ignore")
 
     def _meet(self) -> list[list[str | None]]:
@@ -79,34 +79,34 @@ class Exchange:
             ) from None
 
     def _each(self, task: Any) -> list[Any]:
-        tasks = [self.attempt.submit(task, w, self.cards) for w in range(len(self.cards))]
+        tasks = [self.attempt.submit(task, w, self.addresses) for w in range(len(self.addresses))]
         return self.attempt.results(tasks, MEET_SECONDS)
 
 
-def token_of(cards: Sequence[Card], array: Array) -> Token:
+def token_of(addresses: Sequence[RingAddress], array: Array) -> Token:
     """Return the token for taking an array from the ring of its owner."""
-    return Token(cards[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
+    return Token(addresses[array.owner], array.stage, array.slot, array.shape, array.dtype, array.start)
 
 
-def _how_they_travel(what: str, cards: Sequence[Card], obstacles: list[list[str | None]]) -> str:
+def _how_they_travel(what: str, addresses: Sequence[RingAddress], obstacles: list[list[str | None]]) -> str:
     reasons = {reason for row in obstacles for reason in row if reason}
     if reasons:
         some = "some " if any(not all(row) for row in obstacles) else ""
         return f"{some}{what} travel through Dask and host memory ({'; '.join(sorted(reasons))})"
-    return f"{what} go straight {'from GPU to GPU' if cards[0].gpu else 'from worker to worker, in shared memory'}"
+    return f"{what} go straight {'from GPU to GPU' if addresses[0].gpu else 'from worker to worker, in shared memory'}"
 
 
 # The tasks.
 
 
-def _meet(attempt: str, cards: Sequence[Card]) -> list[str | None]:
+def _meet(attempt: str, addresses: Sequence[RingAddress]) -> list[str | None]:
     """Map the rings of all workers; returns by owner why that failed, or None."""
-    return held(attempt).ring.meet(cards)
+    return held(attempt).ring.meet(addresses)
 
 
-def _meet_signals(attempt: str, cards: Sequence[Card]) -> str | None:
-    """Map the counters of all workers, and keep the cards of their rings; returns why that failed, or None."""
-    return held(attempt).tasks.meet(cards)
+def _meet_signals(attempt: str, addresses: Sequence[RingAddress]) -> str | None:
+    """Map the counters of all workers, and keep the addresses of their rings; returns why that failed, or None."""
+    return held(attempt).tasks.meet(addresses)
 
 
 def _array(attempt: str, token: Token, on_host: bool, _after: Any) -> Any:

@@ -28,7 +28,7 @@ from distributed import Future, get_worker
 from pipelines.workers.exchange import Exchange, token_of
 from pipelines.workers.progress import Progress, duration
 from pipelines.workers.resident_state import held
-from pipelines.workers.rings import Card, Ring, Token
+from pipelines.workers.rings import Ring, RingAddress, Token
 from pipelines.workers.signals import patience, wait_until
 from pipelines.workers.stage_graph import Array, Need, Placed, Task
 
@@ -52,13 +52,13 @@ class WorkerList:
     def __init__(self, ring: Ring):
         self.ring, self.signals = ring, ring.signals
         self.done = 0
-        self._cards: Sequence[Card] = [ring.card]
+        self._addresses: Sequence[RingAddress] = [ring.address]
         self._left: deque[Task] = deque()
 
-    def meet(self, cards: Sequence[Card]) -> str | None:
-        """Map the counters of all workers, and keep the cards of their rings; returns why that failed, or None."""
-        self._cards = cards
-        return self.signals.meet([card.signals for card in cards])
+    def meet(self, addresses: Sequence[RingAddress]) -> str | None:
+        """Map the counters of all workers, and keep the addresses of their rings; returns why that failed, or None."""
+        self._addresses = addresses
+        return self.signals.meet([address.signals for address in addresses])
 
     def extend(self, first: int, tasks: Sequence[Task]) -> None:
         """Append tasks, except the tasks that the list has already; `first` is the number of the first task."""
@@ -75,7 +75,7 @@ class WorkerList:
     def step(self, state: Performs) -> Task:
         """Do the next task, which must be ready."""
         task = self._left[0]
-        state.perform(task, (self.ring.take(token_of(self._cards, array)) for array in task.reads))
+        state.perform(task, (self.ring.take(token_of(self._addresses, array)) for array in task.reads))
         self._left.popleft()
         self.done += 1
         self.signals.show(self.done)
@@ -155,7 +155,7 @@ class BySignals(Executor):
 
     def __init__(self, exchange: Exchange, ahead: int, limit: float):
         super().__init__(exchange, ahead)
-        self._limit, workers = limit, len(exchange.cards)
+        self._limit, workers = limit, len(exchange.addresses)
         self._latest: list[Future | None] = [None] * workers
         self._counts = [0] * workers  # number of tasks that each worker was given
 
@@ -224,7 +224,7 @@ def choose_executor(
     ValueError
         Signals are asked for, but not possible: for example, workers do not map each other's memory.
     """
-    workers = len(exchange.cards)
+    workers = len(exchange.addresses)
     chosen, obstacle = asked or ("scheduler" if hidden and workers > 1 else "signals"), None
     if chosen == "signals" and workers > 1:
         obstacle = exchange.meet_signals()

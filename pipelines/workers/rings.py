@@ -37,7 +37,7 @@ from pipelines.workers.mapped_memory import (
     host,
 )
 from pipelines.workers.resident_state import StateLost
-from pipelines.workers.signals import Signals, SignalsCard
+from pipelines.workers.signals import Signals, SignalsAddress
 
 OPENED = -1  # the stage in the header of a slot that was never written
 
@@ -47,7 +47,7 @@ class SlotReused(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Card:
+class RingAddress:
     """The address of a ring. `ring` is a unique name: it identifies host, process and attempt.
 
     `signals` is the address of the counter of the ring's worker.
@@ -61,14 +61,14 @@ class Card:
     stride: int  # bytes of a slot
     handle: bytes | None
     reason: str | None  # why there is no handle
-    signals: SignalsCard
+    signals: SignalsAddress
 
 
 @dataclass(frozen=True)
 class Token:
     """An array in a slot; it begins `start` bytes after the header."""
 
-    card: Card
+    address: RingAddress
     stage: int
     slot: int
     shape: tuple[int, ...]
@@ -82,7 +82,7 @@ class Token:
 
     def header(self) -> bytes:
         """Return the header at the beginning of the slot."""
-        return f"{self.card.attempt} {self.card.ring} {self.stage}".encode().ljust(HEADER, b"\0")
+        return f"{self.address.attempt} {self.address.ring} {self.stage}".encode().ljust(HEADER, b"\0")
 
 
 def deal_slots(owners: Sequence[int], workers: int, reach: int) -> tuple[list[int], list[int]]:
@@ -144,43 +144,44 @@ class Ring:
         self._bytes = empty((count,), np.uint8) if self._memory is None else self._memory.bytes
         to_map, name = count if shared else 0, uuid.uuid4().hex
         self.slots, self.signals = slots, Signals()
-        self.card = Card(attempt, name, host(), gpu, to_map, self._stride, handle, reason, self.signals.card)
-        self._holds = [Token(self.card, OPENED, slot, (), "uint8") for slot in range(slots)]
+        signals = self.signals.address
+        self.address = RingAddress(attempt, name, host(), gpu, to_map, self._stride, handle, reason, signals)
+        self._holds = [Token(self.address, OPENED, slot, (), "uint8") for slot in range(slots)]
         for token in self._holds:
             self._label(token)
-        _here[self.card.ring] = self
+        _here[self.address.ring] = self
 
-    def meet(self, cards: Sequence[Card]) -> list[str | None]:
-        """Map the rings of `cards`; returns for each ring why its arrays cannot be pulled, or None if they can."""
-        return [self._meet(card) for card in cards]
+    def meet(self, addresses: Sequence[RingAddress]) -> list[str | None]:
+        """Map the rings of `addresses`; returns for each ring why its arrays cannot be pulled, or None if they can."""
+        return [self._meet(address) for address in addresses]
 
-    def _meet(self, card: Card) -> str | None:
-        if card.ring in _here or not card.count:
+    def _meet(self, address: RingAddress) -> str | None:
+        if address.ring in _here or not address.count:
             return None
-        if card.reason:
-            return card.reason
-        if card.host != self.card.host:
+        if address.reason:
+            return address.reason
+        if address.host != self.address.host:
             return "workers on several hosts"
-        if card.gpu != self.card.gpu:
+        if address.gpu != self.address.gpu:
             return "workers of different kinds"
         try:
-            mapping = (DeviceMapping if card.gpu else HostMapping)(card.handle or b"", card.count)
+            mapping = (DeviceMapping if address.gpu else HostMapping)(address.handle or b"", address.count)
         except CannotMap as error:
             return str(error)
-        self._mappings[card.ring] = mapping
-        if not self.gathers and (self._buffers[0] is None or len(self._buffers[0]) < card.stride - HEADER):
-            self._buffers = [self.xp.empty(card.stride - HEADER, np.uint8) for _ in self._buffers]
+        self._mappings[address.ring] = mapping
+        if not self.gathers and (self._buffers[0] is None or len(self._buffers[0]) < address.stride - HEADER):
+            self._buffers = [self.xp.empty(address.stride - HEADER, np.uint8) for _ in self._buffers]
         synchronize(self._bytes)  # earlier work may still use the memory that the pool gave to the buffers
-        first = Token(card, OPENED, 0, (0,), "uint8")
+        first = Token(address, OPENED, 0, (0,), "uint8")
         # The handle may name other memory here, for example of a process in this container; then the header differs.
         if mapping.pull(0, HEADER, self._bytes[:0]) != first.header():
-            self._mappings.pop(card.ring).close()
+            self._mappings.pop(address.ring).close()
             return "what was mapped is not the memory of the other worker"
         return None
 
     def open(self, slot: int, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return the array of a slot, to be written; the array that the slot held can no longer be taken."""
-        token = Token(self.card, OPENED, slot, shape, np.dtype(dtype).str)
+        token = Token(self.address, OPENED, slot, shape, np.dtype(dtype).str)
         if HEADER + token.size > self._stride:
             raise ValueError(f"an array of {token.size:,} bytes; a slot holds {self._stride - HEADER:,}")
         self._holds[slot] = token
@@ -193,7 +194,7 @@ class Ring:
         `written` is the mark of the work that writes the array; by default all work that the device was given.
         """
         opened = self._holds[slot]
-        token = Token(self.card, stage, slot, opened.shape, opened.dtype)
+        token = Token(self.address, stage, slot, opened.shape, opened.dtype)
         self._holds[slot] = token
         if self._shared:
             if written is None:
@@ -219,7 +220,7 @@ class Ring:
         StateLost
             This attempt is over.
         """
-        owner = _here.get(token.card.ring)
+        owner = _here.get(token.address.ring)
         if self.gathers and owner is not self:
             memory = self._place(token.slot, token.start, token.size)
             if owner is not None:
@@ -277,10 +278,10 @@ class Ring:
 
     def _pull(self, token: Token, into: Any) -> None:
         """Copy the bytes of an array from the ring of another process."""
-        if token.card.ring not in self._mappings:
-            raise StateLost(f"attempt {token.card.attempt} is over")
-        slot = token.slot * token.card.stride
-        found = self._mappings[token.card.ring].pull(slot, slot + HEADER + token.start, into)
+        if token.address.ring not in self._mappings:
+            raise StateLost(f"attempt {token.address.attempt} is over")
+        slot = token.slot * token.address.stride
+        found = self._mappings[token.address.ring].pull(slot, slot + HEADER + token.start, into)
         if found != token.header():
             raise _reused(token, found)
 
@@ -302,6 +303,6 @@ def _array(memory: Any, token: Token) -> Any:
 def _reused(token: Token, found: bytes) -> SlotReused:
     holds = found.rstrip(b"\0").decode(errors="replace") or "something half written"
     return SlotReused(
-        f"internal error: a slot that was to hold stage {token.stage} of {token.card.attempt} holds {holds!r}; "
+        f"internal error: a slot that was to hold stage {token.stage} of {token.address.attempt} holds {holds!r}; "
         "it was written again too early"
     )

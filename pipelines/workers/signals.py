@@ -27,7 +27,7 @@ BYTES = 24  # bytes of a name and a counter
 
 
 @dataclass(frozen=True)
-class SignalsCard:
+class SignalsAddress:
     """The address of a worker's counter; `name` is unique."""
 
     name: bytes
@@ -56,19 +56,19 @@ class Signals:
             handle = self._memory.handle
             self._memory.bytes[:16] = np.frombuffer(name, np.uint8)
             self._own = self._memory.bytes[16:].view(np.int64)
-        self.card = SignalsCard(name, handle, reason)
+        self.address = SignalsAddress(name, handle, reason)
 
-    def meet(self, cards: Sequence[SignalsCard]) -> str | None:
-        """Map the counters of `cards`, in the order of the workers; returns why that failed, or None."""
+    def meet(self, addresses: Sequence[SignalsAddress]) -> str | None:
+        """Map the counters of `addresses`, in the order of the workers; returns why that failed, or None."""
         found = []
-        for card in cards:
-            if card.reason:
-                return card.reason
+        for address in addresses:
+            if address.reason:
+                return address.reason
             try:
-                mapped = HostMapping(card.handle or b"", BYTES).bytes
+                mapped = HostMapping(address.handle or b"", BYTES).bytes
             except CannotMap as error:
                 return str(error)
-            if mapped[:16].tobytes() != card.name:  # the handle names a process of another container or host
+            if mapped[:16].tobytes() != address.name:  # the handle names a process of another container or host
                 return "what was mapped is not the memory of the other worker"
             found.append(mapped[16:].view(np.int64))
         self._others = found

@@ -33,7 +33,7 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.rings import OPENED, Card, Ring
+from pipelines.workers.rings import OPENED, Ring, RingAddress
 from pipelines.workers.saving import Savers
 from pipelines.workers.stage_graph import Task
 
@@ -248,10 +248,10 @@ def mirror(matrix: Any, block: int) -> None:
 
 def load(
     attempt: str, writer: DistancesWriter, job: Job, layout: Layout, slots: list[int], worker: int, count: int
-) -> tuple[Card, bool]:
+) -> tuple[RingAddress, bool]:
     """Set up this worker's ring of `count` slots, then its rows: from the last commit, or from the weights.
 
-    Returns the card of the ring, and whether symmetry halves the work.
+    Returns the address of the ring, and whether symmetry halves the work.
     """
     clear()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
@@ -268,7 +268,7 @@ def load(
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()
     keep(attempt, state)
-    return ring.card, half
+    return ring.address, half
 
 
 def write(attempt: str, stage: int, sent: Any, writer: DistancesWriter) -> None:

@@ -92,18 +92,18 @@ class Stages(Staged):
         """Load the rows, have the workers map each other's memory, and choose the executor."""
         self.shown.stage("loading")
         same = self.committed, self.job, self.layout, self.slots
-        cards, halves = zip(*self.on_all(resident_rows.load, *same, each=list(enumerate(self.rings))), strict=True)
-        exchange = Exchange(self, cards, "pivot rows", self.shown)
+        addresses, halves = zip(*self.on_all(resident_rows.load, *same, each=list(enumerate(self.rings))), strict=True)
+        exchange = Exchange(self, addresses, "pivot rows", self.shown)
         if any(halves):
             self.shown.note("undirected, with integer weights: half of the work, by symmetry")
-        gpu, itemsize = cards[0].gpu, self.job.dtype.itemsize
-        hidden = scheduler_hides(self.layout, itemsize, self.rate / len(cards), gpu, exchange.mapped)
+        gpu, itemsize = addresses[0].gpu, self.job.dtype.itemsize
+        hidden = scheduler_hides(self.layout, itemsize, self.rate / len(addresses), gpu, exchange.mapped)
         how = self.coordination, hidden, self._seconds
         executor = choose_executor(exchange, "stages", self.shown, WINDOW, *how)
         self.start(self.stages[: self.committed.stage])
         owners = [self.layout.owner(start) for start, _ in self.stages]
         shapes = [(int(self.job.through[start:stop].sum()), self.layout.n) for start, stop in self.stages]
-        graph = FloydWarshall(owners, self.slots, shapes, self.job.dtype.str, len(cards), gpu)
+        graph = FloydWarshall(owners, self.slots, shapes, self.job.dtype.str, len(addresses), gpu)
         return executor, graph
 
     def _land(self, executor: Executor, start: int, stop: int) -> None:

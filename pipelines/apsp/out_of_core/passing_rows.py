@@ -25,7 +25,7 @@ from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
 from pipelines.workers.resident_state import StateLost, clear, held, keep
-from pipelines.workers.rings import Card, Ring
+from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.stage_graph import Task
 
 _last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
@@ -107,10 +107,10 @@ def begin(
     worker: int,
     workers: int,
     shared: bool | bytes,
-) -> tuple[bytes, Card]:
+) -> tuple[bytes, RingAddress]:
     """Set up the buffers, and the matrix if the host's memory holds it.
 
-    Returns the handle for other workers to map the matrix, and the card of the ring of panels.
+    Returns the handle for other workers to map the matrix, and the address of the ring of panels.
     """
     _end_last()
     clear()
@@ -144,7 +144,7 @@ def begin(
     conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
     keep(attempt, PassingRows(slab, conveyor, writer))
     _last[get_worker().id] = conveyor
-    return b"" if matrix is None else matrix.handle, slab.ring.card
+    return b"" if matrix is None else matrix.handle, slab.ring.address
 
 
 def _end_last() -> None:

@@ -79,15 +79,15 @@ class SuperStages(Staged):
         first = self.results([self.submit(passing_rows.begin, 0, *setup, 0, workers, True)])
         handle = first[0][0]
         others = [self.submit(passing_rows.begin, w, *setup, w, workers, handle) for w in range(1, workers)]
-        cards = [card for _, card in first + self.results(others)]
+        addresses = [address for _, address in first + self.results(others)]
         shares = self.windows.sharers > 1
-        if shares and len({card.gpu for card in cards}) > 1:
+        if shares and len({address.gpu for address in addresses}) > 1:
             raise ConnectionError("workers of different kinds cannot share the work; run again with resume (--resume)")
-        exchange = Exchange(self, cards, "parts of row panels", self.shown)
+        exchange = Exchange(self, addresses, "parts of row panels", self.shown)
         if shares:
             self.on_all(passing_rows.fill)
         self.start(self.stages[: self.committed.stage])
-        return choose_executor(exchange, "super-stages", self.shown, ahead=1, hidden=True), cards[0].gpu
+        return choose_executor(exchange, "super-stages", self.shown, ahead=1, hidden=True), addresses[0].gpu
 
     def _parts(self, blocks: list[tuple[int, int]], gpu: bool) -> list[list[slice]]:
         """Return, by worker and block, where the worker's part of a row panel lies in its slot; empty if not shared."""

@@ -147,7 +147,7 @@ def test_no_slot_is_written_while_a_slow_worker_needs_it(
 
 def test_where_signals_cannot_be_mapped_the_scheduler_coordinates(two, samples, calm, tmp_path, monkeypatch, capsys):
     meet = signals.Signals.meet
-    monkeypatch.setattr(signals.Signals, "meet", lambda self, cards: meet(self, [replace(cards[0], reason="a test")]))
+    monkeypatch.setattr(signals.Signals, "meet", lambda self, found: meet(self, [replace(found[0], reason="a test")]))
     capsys.readouterr()
     assert_same_map(trained(two, samples, tmp_path / "m", progress=True), calm)
     said = capsys.readouterr().err

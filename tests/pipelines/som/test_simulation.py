@@ -124,7 +124,7 @@ def load(attempt, _samples, plan, worker, job, recipe):
     ring = SumsRing(attempt, process, 1 if plan.alone else training.SLOTS)
     state = PlayedLearner(worker, job, recipe, SimpleNamespace(pieces=lambda: worker), np, ring)
     keep(attempt, state)
-    return ring.card
+    return ring.address
 
 
 def later(codebook):

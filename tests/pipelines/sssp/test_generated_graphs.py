@@ -94,7 +94,7 @@ def test_between_processes_distances_go_straight(two_processes, solved, tmp_path
 @pytest.mark.parametrize("solved", ["directed"], indirect=True)
 def test_or_through_dask_where_memory_cannot_be_mapped(three, solved, tmp_path, capfd, monkeypatch):
     _, store, expected = solved
-    monkeypatch.setattr(Ring, "_meet", lambda self, card: "a reason")
+    monkeypatch.setattr(Ring, "_meet", lambda self, address: "a reason")
     paths = single_source_shortest_paths(three, store, tmp_path / "p", [3, 77], spread="vertices", progress=True)
     np.testing.assert_array_equal(paths.distances(), expected)
     assert "distances travel through Dask and host memory (a reason)" in capfd.readouterr().err

@@ -75,7 +75,7 @@ class ArraysRing(PlayedRing):
 
     def publish(self, slot, stage, written=None):
         super().publish(slot, stage)
-        return Token(self.card, stage, slot, self.holds[slot].shape, self.holds[slot].dtype.str)
+        return Token(self.address, stage, slot, self.holds[slot].shape, self.holds[slot].dtype.str)
 
     def take(self, token):
         return super().take(token)().copy()

@@ -33,7 +33,7 @@ import numpy as np
 from pipelines.workers.rings import Ring
 
 ring = Ring("a", np, 2, 4000)
-print(pickle.dumps(ring.card).hex(), flush=True)
+print(pickle.dumps(ring.address).hex(), flush=True)
 for line in sys.stdin:
     task, *arguments = pickle.loads(bytes.fromhex(line))
     try:
@@ -55,7 +55,7 @@ class Peer:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.card = self._read()
+        self.address = self._read()
 
     def __call__(self, task, *arguments):
         self.process.stdin.write(pickle.dumps((task, *arguments)).hex() + "\n")
@@ -100,7 +100,7 @@ def test_slots_are_dealt_so_that_none_is_written_again_within_reach():
 @pytest.mark.parametrize("dtype", ["float64", "int16"])
 def test_an_array_arrives_and_the_owners_is_its_slot(peer, dtype):
     ring = Ring("a", np, 2, 4100)
-    assert peer(Ring.meet, [ring.card, peer.card]) == [None, None]
+    assert peer(Ring.meet, [ring.address, peer.address]) == [None, None]
     for stage, shape in enumerate([(3, 100), (1, 500), (5, 7)]):
         values = np.random.default_rng(stage).integers(0, 100, shape).astype(dtype)
         token = published(ring, stage % 2, stage, values)
@@ -116,7 +116,7 @@ def test_an_array_arrives_and_the_owners_is_its_slot(peer, dtype):
 
 def test_a_slot_that_is_reused_too_early_is_caught(peer):
     ring = Ring("a", np, 1, 4000)
-    peer(Ring.meet, [ring.card])
+    peer(Ring.meet, [ring.address])
     first = published(ring, 0, 0, np.zeros((2, 500), "float32"))
     second = published(ring, 0, 1, np.ones((2, 500), "float32"))
     for take in (lambda token: peer(Ring.take, token)), ring.take:
@@ -131,7 +131,7 @@ def test_a_slot_that_is_reused_too_early_is_caught(peer):
 def test_a_ring_that_gathers_has_parts_at_their_place(peer):
     ring, values = Ring("a", np, 2, 4000), np.random.default_rng(0).integers(0, 255, 4000, np.uint8)
     here = Ring("a", np, 2, 4000, gathers=True)
-    assert peer(Ring.meet, [ring.card]) == [None]
+    assert peer(Ring.meet, [ring.address]) == [None]
     token = published(ring, 1, 5, values)
     for first, stop in (0, 4000), (640, 1000), (4000, 4000):
         part = dataclasses.replace(token, shape=(stop - first,), start=first)
@@ -159,7 +159,7 @@ def gathered(ring, token):
 
 def test_whoever_pulls_while_a_slot_is_written_gets_all_of_an_array_or_an_error(peer):
     ring = Ring("a", np, 1, 4 << 20)
-    peer(Ring.meet, [ring.card])
+    peer(Ring.meet, [ring.address])
     tokens, over = [published(ring, 0, 0, np.full((1024, 1024), 0, "int32"))], threading.Event()
 
     def write():
@@ -189,11 +189,11 @@ def test_whoever_pulls_while_a_slot_is_written_gets_all_of_an_array_or_an_error(
 def test_what_cannot_be_mapped_is_said(peer, monkeypatch):
     ring = Ring("a", np, 1, 100)
     other = Ring("a", np, 1, 100)
-    card = ring.card
-    elsewhere = dataclasses.replace(card, host="elsewhere")
-    another = dataclasses.replace(card, ring="another", handle=other.card.handle)
-    gone = dataclasses.replace(card, handle=b"/proc/1/fd/12345")
-    gpu = dataclasses.replace(card, gpu=True)
+    address = ring.address
+    elsewhere = dataclasses.replace(address, host="elsewhere")
+    another = dataclasses.replace(address, ring="another", handle=other.address.handle)
+    gone = dataclasses.replace(address, handle=b"/proc/1/fd/12345")
+    gpu = dataclasses.replace(address, gpu=True)
     assert peer(Ring.meet, [elsewhere, another, gone, gpu]) == [
         "workers on several hosts",
         "what was mapped is not the memory of the other worker",
@@ -206,8 +206,8 @@ def test_what_cannot_be_mapped_is_said(peer, monkeypatch):
         peer(Ring.take, published(ring, 0, 0, np.zeros((2, 2), "int32")))
     monkeypatch.setattr("os.posix_fallocate", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     short = Ring("a", np, 1, 100)
-    assert short.card.handle is None
-    assert peer(Ring.meet, [short.card]) == ["no 512 bytes of shared memory: [Errno 28] No space left on device"]
+    assert short.address.handle is None
+    assert peer(Ring.meet, [short.address]) == ["no 512 bytes of shared memory: [Errno 28] No space left on device"]
     np.testing.assert_array_equal(short.take(published(short, 0, 0, np.ones((2, 2), "int32"))), 1)
 
 
@@ -215,7 +215,7 @@ def test_a_dead_owner_leaves_its_array_until_it_is_unmapped(peer):
     gc.freeze()  # so that `mapped` looks for no garbage of other tests
     ring = Ring("a", np, 1, 4000)
     before = mapped()
-    ring.meet([peer.card])
+    ring.meet([peer.address])
     token = peer(_published_by_peer)
     assert mapped() == before + 1
     peer.kill()

@@ -17,9 +17,9 @@ import pickle, sys
 from pipelines.workers.signals import Signals, wait_until
 
 signals = Signals()
-print(pickle.dumps(signals.card).hex(), flush=True)
-(card,) = pickle.loads(bytes.fromhex(sys.stdin.readline()))
-assert signals.meet([card, signals.card]) is None
+print(pickle.dumps(signals.address).hex(), flush=True)
+(address,) = pickle.loads(bytes.fromhex(sys.stdin.readline()))
+assert signals.meet([address, signals.address]) is None
 for value in range(1, 200):
     assert wait_until(lambda: signals.seen(0) >= value, lambda: False, 60)
     signals.show(value)
@@ -32,10 +32,10 @@ def test_counters_go_there_and_back_between_processes():
 
     signals = Signals()
     with subprocess.Popen([sys.executable, "-c", PEER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as peer:
-        card = pickle.loads(bytes.fromhex(peer.stdout.readline().decode()))
-        assert signals.meet([signals.card, card]) is None
+        address = pickle.loads(bytes.fromhex(peer.stdout.readline().decode()))
+        assert signals.meet([signals.address, address]) is None
         assert signals.seen(1) == 0
-        peer.stdin.write(pickle.dumps([signals.card]).hex().encode() + b"\n")
+        peer.stdin.write(pickle.dumps([signals.address]).hex().encode() + b"\n")
         peer.stdin.flush()
         for value in range(1, 200):
             signals.show(value)
@@ -59,10 +59,10 @@ def test_a_wait_ends_when_it_is_ready_at_its_limit_and_with_its_attempt():
 
 def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
     signals, other = Signals(), Signals()
-    assert signals.meet([dataclasses.replace(other.card, name=b"0" * 16)]) == (
+    assert signals.meet([dataclasses.replace(other.address, name=b"0" * 16)]) == (
         "what was mapped is not the memory of the other worker"
     )
-    gone = dataclasses.replace(other.card, handle=b"/proc/1/fd/12345")
+    gone = dataclasses.replace(other.address, handle=b"/proc/1/fd/12345")
     assert signals.meet([gone]).startswith("shared memory cannot be mapped: ")
 
     def refuse(_count):
@@ -71,10 +71,10 @@ def test_counters_that_cannot_be_mapped_are_said(monkeypatch):
     monkeypatch.setattr("pipelines.workers.signals.HostMemory", refuse)
     alone = Signals()
     alone.show(6)  # nobody sees it, and it does no harm
-    assert signals.meet([other.card, alone.card]) == "for a test"
+    assert signals.meet([other.address, alone.address]) == "for a test"
 
 
 def test_counters_are_not_used_where_stores_may_be_seen_in_another_order(monkeypatch):
     """A counter says that what was written before is there: x86 sees stores in their order, Arm may not."""
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    assert Signals().card.reason == "aarch64 processors may reorder stores"
+    assert Signals().address.reason == "aarch64 processors may reorder stores"

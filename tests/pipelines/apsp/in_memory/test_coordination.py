@@ -166,5 +166,5 @@ def test_a_rehearsal_changes_nothing(n, block):
     rows = ResidentRows(job, layout, 0, [0] * len(layout.blocks()), ring, matrix)
     rows.rehearse()
     np.testing.assert_array_equal(rows.matrix, before)
-    opened = Token(ring.card, OPENED, 0, (), "uint8").header()
+    opened = Token(ring.address, OPENED, 0, (), "uint8").header()
     assert ring._bytes[: len(opened)].tobytes() == opened  # as others expect it when they map the ring

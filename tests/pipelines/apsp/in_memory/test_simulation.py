@@ -109,7 +109,7 @@ def load(attempt, writer, job, layout, slots, worker, ring):
     clear()
     state = PlayedRows(attempt, writer, layout, worker, slots, ring)
     keep(attempt, state)
-    return state.ring.card, False
+    return state.ring.address, False
 
 
 def save(attempt, writer, result):

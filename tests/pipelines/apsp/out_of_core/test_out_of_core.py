@@ -151,7 +151,7 @@ def test_workers_of_two_kinds_are_refused(three, tmp_path, monkeypatch):
 
     def the_others_as_gpus(attempt, futures, *limit):
         begun = results(attempt, futures, *limit)
-        return [(place, replace(card, gpu=len(begun) > 1)) for place, card in begun]
+        return [(place, replace(address, gpu=len(begun) > 1)) for place, address in begun]
 
     monkeypatch.setattr(SuperStages, "results", the_others_as_gpus)
     with pytest.raises(

@@ -165,7 +165,7 @@ def begin(attempt, writer, job, windows, worker, workers, shared):
         matrix = Rows(windows.sharers) if worker == 0 else shared
     state = PlayedPassingRows(attempt, writer, windows, worker, workers, matrix)
     keep(attempt, state)
-    return matrix, state.ring.card
+    return matrix, state.ring.address
 
 
 def fill(attempt):
