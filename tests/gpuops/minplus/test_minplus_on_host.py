@@ -400,8 +400,9 @@ def places(source):
 
 
 LINES = {
-    place: text.splitlines()[index]
+    place: lines[index]
     for text in dict.fromkeys(program.source() for program in PROGRAMS)
+    for lines in [text.splitlines()]
     for place, index in places(text).items()
 }
 MUTANTS = [
