@@ -19,7 +19,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,15 +242,23 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
     for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
-        ours = match is not None and int(match[1]) == os.getpid()
-        if match is None or (not ours and found.stat().st_ctime > _boot_time() and _alive(int(match[1]))):
-            continue
-        if match[2] == "replaced" and not place.exists():
-            found.rename(place)
-        elif found.is_file():
-            found.unlink(missing_ok=True)
-        else:
-            delete_tree(found, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process clears the same place
+            if match is not None and _left(found, int(match[1])):
+                _clear(found, place, moved_away=match[2] == "replaced")
+
+
+def _left(found: Path, process: int) -> bool:
+    """Return whether `process` no longer needs the file or store `found`: it is this one, or it has ended."""
+    return process == os.getpid() or found.stat().st_ctime <= _boot_time() or not _alive(process)
+
+
+def _clear(found: Path, place: Path, moved_away: bool) -> None:
+    if moved_away and not place.exists():
+        found.rename(place)
+    elif found.is_file():
+        found.unlink()
+    else:
+        delete_tree(found, ignore_errors=True)
 
 
 def _put(new: str, place: str) -> None:
