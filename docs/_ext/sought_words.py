@@ -97,14 +97,19 @@ SECTIONS = {
     "how-fast": {
         "tilepath alone: maps and circuits": "10 million cells, million cells",
         "How fast": (
-            "performance, benchmark, speed, hardware, comparison, compare with other libraries, compare, SciPy speed"
+            "performance, benchmark, repeat benchmark, reproduce benchmark, speed, hardware, comparison, compare with "
+            "other libraries, compare, SciPy speed"
         ),
+    },
+    "hierarchy": {
+        "How large, how long": "laptop, large city, big city, whole country",
     },
     "index": {
         "What you can rely on": "precision, accuracy, exact",
     },
     "install": {
-        "Cite": "BibTeX, citation",
+        "Cite": "BibTeX, citation, papers, references papers, literature",
+        "License": "license, licence",
         "GPUs and CUDA": "driver, compute capability, CUDA version, CUDA toolkit, supported GPUs, H100, A100",
         "Install": "conda, pip, PyPI, Windows, macOS, wheel, offline",
         "Extras": "optional dependencies, ImportError, ModuleNotFoundError",
@@ -118,7 +123,10 @@ SECTIONS = {
     "limits": {
         "Limits and troubleshooting": "troubleshooting, problem, FAQ, frequently asked questions, error message",
         "Nothing is printed": "hangs, slow start, heartbeat, progress bar, progress, log file, logging, verbose, quiet",
-        "Memory, disk and stores": "out of memory, memory error, MemoryError, OOM, overwrite",
+        "Imports, units and places": "inf, infinity, unreachable, 2147483647, no path",
+        "Memory, disk and stores": (
+            "out of memory, CUDA out of memory, OutOfMemoryError, memory error, MemoryError, OOM, overwrite"
+        ),
         "Special cases": (
             "double precision, half precision, mixed precision, float16, float64, rounding, dtype, integer overflow, "
             "overflow, int32, int64, 64 bit, semiring, widest path, bottleneck path, negative weights, negative "
@@ -127,6 +135,7 @@ SECTIONS = {
         "What tilepath does not have": (
             "AMD, AMD GPU, ROCm, Apple GPU, C++, C API, C library, CMake, GTFS, transit, public transport, timetable, "
             "street names, turn-by-turn, map matching, GPX, elevation, slope, hills, TSP, travelling salesman, "
+            "location allocation, location-allocation, where to place, best location, best sites, p-median, "
             "several stops, waypoints, A*, contraction hierarchies, minimum spanning tree, max flow, maximum flow, "
             "PageRank, community detection, Louvain, eigenvector centrality, one-hot, categorical, column weights, "
             "UMAP, t-SNE, batch effect, batch correction, S3, cloud, AWS"
@@ -165,7 +174,11 @@ SECTIONS = {
         "Disk": "disk space, disk space estimate, NVMe",
     },
     "reference/stores": {
-        "R and Julia": "use from R, R package, R, Julia, read in R, read zarr in R, read results in R",
+        "SciPy": "strongly connected, strong components",
+        "R and Julia": (
+            "use from R, call from R, R system, reticulate, R package, R, Julia, read in R, read zarr in R, read "
+            "results in R"
+        ),
     },
     "reliability": {
         "How to check a result": (
@@ -186,7 +199,7 @@ SECTIONS = {
         "Layers: GeoPackage, GeoJSON and others": (
             "GeoDataFrame, GeoPandas, Shapefile, projection, coordinate system, CRS, EPSG"
         ),
-        "Results in QGIS": "QGIS, export QGIS, export isochrones, export GeoJSON",
+        "Results in QGIS": "QGIS, QGIS join, join table, export QGIS, export isochrones, export GeoJSON",
         "OpenStreetMap": (
             "OSM, pbf, Geofabrik, walking, cycling, walking cycling, driving, bike, bicycle, pedestrian, on foot, "
             "truck, lorry, one-way, one way, oneway, maxspeed, speed limit, default speeds, motorway"
@@ -213,8 +226,14 @@ SECTIONS = {
         "What 16 GPUs bring": "16 GPUs",
     },
     "tables": {
-        "Accessibility": "population within, jobs within, gravity model, accessibility score",
-        "Places: origins, destinations, pairs": "snap, snapping, island, zones, centroids",
+        "Accessibility": (
+            "population within, population farther, population access, residents, people, clinic, jobs within, "
+            "gravity model, accessibility score"
+        ),
+        "Places: origins, destinations, pairs": (
+            "nearest node, coordinates to nearest node, nearest vertex, csv addresses, address coordinates, street "
+            "address, geocode, snap, snapping, island, zones, centroids"
+        ),
         "Columns, units and limits": "units, NaN in table, unreachable pairs",
         "From origins to destinations": (
             "travel time, travel time matrix, travel time table, table of travel times, drive time, commute, OD "
