@@ -29,7 +29,9 @@ SECTIONS = {
         "What closes a road": "close a road",
     },
     "clusters": {
-        "Five ways to a cluster": "MPI, mpirun, NCCL, Kubernetes, SSHCluster, LocalCUDACluster, existing Dask client",
+        "Five ways to a cluster": (
+            "MPI, mpirun, NCCL, Kubernetes, SSH, SSH cluster, SSHCluster, LocalCUDACluster, existing Dask client"
+        ),
         "A cluster by hand": "NVLink, InfiniBand, UCX, dashboard",
         "Security: who can connect, TLS": "security, firewall, encryption",
     },
@@ -85,6 +87,7 @@ SECTIONS = {
     "graph-measures": {
         "Betweenness": "betweenness, betweenness centrality, centrality",
         "Batches of small graphs": "molecules, many small graphs, graph transformer",
+        "Routes": "predecessors, predecessor matrix",
     },
     "graph-pictures": {
         "Pictures of graphs": "draw graph, plot graph, visualize graph",
@@ -142,6 +145,10 @@ SECTIONS = {
         ),
     },
     "map-clustering": {
+        "What marks a cluster": (
+            "explain clusters, describe clusters, interpret clusters, cluster means, cluster medians, mean of clusters"
+        ),
+        "Draw clusters and labels": "plot clusters, draw clusters, U-matrix clusters",
         "Which method for clusters": "number of clusters, how many clusters, metaclusters, silhouette, k-means, kmeans",
         "Predict labels": "label cells, classify, predict, annotate cells",
     },
@@ -159,7 +166,7 @@ SECTIONS = {
             "standardize, missing values, NaN, import samples, import cells, CSV of cells"
         ),
         "Options of pictures": "plot map, draw map, visualize map, heatmap, component planes",
-        "Train a map of a table": "train a map, train SOM, U-matrix, outlier, anomaly",
+        "Train a map of a table": "train a map, train SOM, million rows, U-matrix, outlier, anomaly",
         "Shape of the map: hexagonal, toroidal": "hexagonal, toroidal",
         "Sigma, in this and in other packages": "Somoclu, SuSi, XPySom, learning rate, radius of the map",
         "The same map again": "random seed, seed, random_state",
@@ -244,6 +251,9 @@ SECTIONS = {
     "tutorials/cells": {
         "Populations of cells": "flow cytometry, cytometry, mass cytometry, CyTOF, FCS",
         "Populations": "gating, rare populations, cell types, compare samples",
+    },
+    "tutorials/matrix": {
+        "Read the result": "one row, one path, row of distance matrix",
     },
     "tutorials/start": {
         "Ten minutes in Python": "quickstart, getting started, first steps, concepts",

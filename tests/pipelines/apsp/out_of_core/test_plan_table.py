@@ -69,6 +69,7 @@ def test_the_table_of_the_page_has_the_numbers_of_the_planner():
             "minutes on the CPU": on_cpu.seconds / 60,
             "minutes on the GPU": on_gpu.seconds / 60,
             "minutes by searches, on the CPU": batched.estimate(cpu).seconds / 60,
+            "minutes by searches, on the GPU": batched.estimate(gpu).seconds / 60,
         }
         for row, number in numbers.items():
             assert number == about(found[row][column]), (name, row)
