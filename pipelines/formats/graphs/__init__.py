@@ -202,8 +202,7 @@ def import_graph(
     }
     if base is None and vertices is None and _in_a_layer(source, format, reader):
         reader = read_layers
-    if reader is read_layers:
-        options["crs"] = crs
+    options["crs"] = crs if reader is read_layers else None
     if labels is None and reader in (read_parquet, read_data_frame) and is_table_of_nodes(coordinates):
         options["labels"] = True
     options = {option: value for option, value in options.items() if value is not None}
@@ -217,8 +216,8 @@ def import_graph(
         reader(source, **{name: value for name, value in (options | {"unit": unit}).items() if name in known}) as arcs,
     ):
         arcs.source = name
-        named = [weight, *(columns or ())[2:], *([arcs.weight_unit] if reader in TABLES else [])]
-        _name_weights(arcs, weight, unit, also, named)
+        from_column = reader in TABLES or arcs.weight_unit in (weight, *(columns or ())[2:])
+        _name_weights(arcs, weight, unit, also, from_column)
         if also:
             again = partial(import_graph, source, format=format, memory=memory, **options)
             arcs.more_weights = partial(_more_weights, again, also, columns)
@@ -252,16 +251,15 @@ def _refuse_misspelt(unit: str | None) -> None:
 
 
 def _name_weights(
-    arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str], columns: Sequence[Any]
+    arcs: ArcStream, weight: str | int | None, unit: str | None, also: Sequence[str], from_column: bool
 ) -> None:
     """Give the weights of a stream their name and unit; add warnings of doubtful ones.
 
-    Readers give the name of a column, one of `columns`, as the unit of its weights.
-
-    The name of a column may contradict the unit, or say that the weights are speeds.
+    Readers give the name of a column as the unit of its weights; `from_column` says that this unit is such a name. The
+    name may contradict the unit, or say that the weights are speeds.
     """
     arcs.weight_name = arcs.weight_name or (str(weight) if weight is not None else arcs.weight_unit)
-    own = unit_named(arcs.weight_unit) if arcs.weight_unit in columns else arcs.weight_unit
+    own = unit_named(arcs.weight_unit) if from_column else arcs.weight_unit
     arcs.weight_unit = arcs.units.get(arcs.weight_name, own) if unit is None else unit
     units = [(arcs.weight_name, unit or ""), *map(_with_unit, also)]
     arcs.warnings += [f"{arcs.source}: {said}" for said in starmap(contradiction, units) if said]

@@ -21,8 +21,6 @@ def edges(tmp_path):
             pq.write_table(pa.table(content), file)
         else:
             file.write_text(content)
-        if not name.endswith(".tntp"):
-            options.setdefault("base", 0)
         graph = import_graph(file, tmp_path / "store", overwrite=True, **options)
         indptr, heads, weights = graph.rows()
         tails, labels = np.repeat(np.arange(graph.n), np.diff(indptr)), graph.labels()
@@ -91,10 +89,10 @@ def test_a_header_before_anything(edges, between, rows):
     ],
 )
 def test_well_known_names_choose_the_columns(edges, header, row, expected):
-    assert edges(f"{header}\n{row}\n") == [expected]
+    assert edges(f"{header}\n{row}\n", base=0) == [expected]
     names = header.split(",")
     values = [int(value) if value.isdecimal() else value for value in row.split(",")]
-    assert edges({name: [value] for name, value in zip(names, values, strict=True)}, "x.parquet") == [expected]
+    assert edges({name: [value] for name, value in zip(names, values, strict=True)}, "x.parquet", base=0) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -114,10 +112,10 @@ def test_well_known_names_choose_the_columns(edges, header, row, expected):
 def test_columns_in_doubt_are_refused(edges, header):
     names = header.split(",")
     with pytest.raises(FormatError, match=r"x\.csv: .*(--columns|--weight)"):
-        edges(f"{header}\n" + ",".join("1" * len(names)) + "\n")
+        edges(f"{header}\n" + ",".join("1" * len(names)) + "\n", base=0)
     with pytest.raises(FormatError, match=r"x\.parquet: .*(--columns|--weight)"):
-        edges({name: [1] for name in names}, "x.parquet")
-    assert edges({name: [1] for name in names}, "x.parquet", columns=(0, 1)) == [(1, 1, 1)]
+        edges({name: [1] for name in names}, "x.parquet", base=0)
+    assert edges({name: [1] for name in names}, "x.parquet", base=0, columns=(0, 1)) == [(1, 1, 1)]
 
 
 def test_single_lines_and_headers_alone(edges):

@@ -302,4 +302,3 @@ def test_a_store_of_before_a_reboot_is_restored_though_its_process_number_is_giv
 def test_leftovers_that_another_process_clears_meanwhile_are_left_to_it(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(Path, "glob", lambda folder, pattern: iter([folder / f".a.zarr.{2**22 + 5}.{kind}"]))
     clear_leftovers(tmp_path / "a.zarr")
-
