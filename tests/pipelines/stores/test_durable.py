@@ -63,7 +63,7 @@ def test_a_deleted_folder_takes_no_file_with_it_that_a_link_names(tmp_path):
     (tmp_path / "tree/within/link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     durable.delete_tree(tmp_path / "tree")
-    with pytest.raises(OSError, match="symbolic link"):
+    with pytest.raises(OSError, match="link"):
         durable.delete_tree(tmp_path / "link")
     assert sorted(os.listdir(tmp_path)) == ["elsewhere", "link"]
     assert os.listdir(tmp_path / "elsewhere") == ["kept"]
