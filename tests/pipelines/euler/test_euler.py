@@ -124,10 +124,10 @@ def test_a_lost_worker_is_waited_for(client, deep, tmp_path, monkeypatch):
 
 
 def test_a_run_that_cannot_be_resumed_does_not_advise_it(client, deep, tmp_path, monkeypatch):
-    def failing(self, futures):
+    def failing(self):
         raise WorkersChanged("a worker is gone")
 
-    monkeypatch.setattr(calls.Walking, "results", failing)
+    monkeypatch.setattr(calls.Walking, "run", failing)  # before a task that would write the store
     with pytest.raises(
         ConnectionError, match=r"lost 6 times \(a worker is gone\); look at their logs, then run again$"
     ):
