@@ -156,8 +156,7 @@ SECTIONS = {
         ),
         "Draw clusters and labels": "plot clusters, draw clusters, U-matrix clusters",
         "Which method for clusters": (
-            "number of clusters, how many clusters, metaclusters, silhouette, k-means, kmeans, cluster "
-            "stability"
+            "number of clusters, how many clusters, metaclusters, silhouette, k-means, kmeans, cluster stability"
         ),
         "Predict labels": "label cells, classify, predict, annotate cells",
     },
