@@ -17,6 +17,9 @@ SECTIONS = {
         "Every word once": "de Bruijn",
         "Contigs from reads": "contigs, genome assembly, FASTQ, k-mers",
     },
+    "benchmarks": {
+        "Benchmarks": "reproduce published numbers, published numbers",
+    },
     "choose": {
         "What you want to know": (
             "which command, which function, shortest path, distance between two, transitive closure"
@@ -62,11 +65,13 @@ SECTIONS = {
     },
     "doors": {
         "Arrays of CuPy, PyTorch, JAX and others": (
-            "CuPy, GPU result, GPU distances, GPU array, PyTorch, JAX, tensor, DLPack"
+            "CuPy, cupyx, GPU result, GPU distances, GPU array, PyTorch, JAX, tensor, DLPack"
         ),
         "scipy.sparse.csgraph": "Bellman Ford, Johnson, csgraph",
         "Stores as files": "DuckDB, export, write CSV, export CSV, export Parquet",
-        "Results in NumPy, pandas, xarray and Dask": "to pandas, to NumPy, to_numpy, xarray",
+        "Results in NumPy, pandas, xarray and Dask": (
+            "to pandas, to NumPy, to_numpy, xarray, Dask array, Dask DataFrame"
+        ),
     },
     "engines": {
         "Engines for shortest paths": "which algorithm, Dijkstra, delta stepping, algorithm",
@@ -130,6 +135,7 @@ SECTIONS = {
         "Memory, disk and stores": (
             "out of memory, CUDA out of memory, OutOfMemoryError, memory error, MemoryError, OOM, overwrite"
         ),
+        "GPUs, workers and clusters": "no CUDA device, GPU not found",
         "Special cases": (
             "double precision, half precision, mixed precision, float16, float64, rounding, dtype, integer overflow, "
             "overflow, int32, int64, 64 bit, semiring, widest path, bottleneck path, negative weights, negative "
@@ -149,11 +155,13 @@ SECTIONS = {
             "explain clusters, describe clusters, interpret clusters, cluster means, cluster medians, mean of clusters"
         ),
         "Draw clusters and labels": "plot clusters, draw clusters, U-matrix clusters",
-        "Which method for clusters": "number of clusters, how many clusters, metaclusters, silhouette, k-means, kmeans",
+        "Which method for clusters": (
+            "number of clusters, how many clusters, metaclusters, silhouette, k-means, kmeans, cluster stability"
+        ),
         "Predict labels": "label cells, classify, predict, annotate cells",
     },
     "map-python": {
-        "AnnData": "scanpy, h5ad, single cell, single cell RNA",
+        "AnnData": "scanpy, h5ad, single cell, single cell RNA, X_pca, PCA, sparse AnnData",
         "Choose parameters by cross-validation": "GridSearchCV, cross-validation",
         "Maps in Python": "sklearn",
         "Save and load a map": "save model, load model, pickle, save a map",
@@ -178,6 +186,7 @@ SECTIONS = {
         "Functions": "closeness, closeness centrality",
     },
     "out-of-core": {
+        "How long it takes": "200000 vertices",
         "Disk": "disk space, disk space estimate, NVMe",
     },
     "reference/stores": {
@@ -228,7 +237,7 @@ SECTIONS = {
         "Job arrays": "job arrays, job array",
         "Resume a job": "slurm resume, walltime, wall time, time limit, preempted, preemption",
         "Run a command on several nodes": (
-            "job script, multi-node, several nodes, multiple nodes, slurm multiple nodes, sbatch"
+            "job script, multi-node, several nodes, multiple nodes, slurm multiple nodes, slurm multi GPU, sbatch"
         ),
         "What 16 GPUs bring": "16 GPUs",
     },
@@ -239,9 +248,9 @@ SECTIONS = {
         ),
         "Places: origins, destinations, pairs": (
             "nearest node, coordinates to nearest node, nearest vertex, csv addresses, address coordinates, street "
-            "address, geocode, snap, snapping, island, zones, centroids"
+            "address, geocode, snap, snapping, island, zones, centroids, polygon zones"
         ),
-        "Columns, units and limits": "units, NaN in table, unreachable pairs",
+        "Columns, units and limits": "units, seconds minutes, NaN in table, unreachable pairs",
         "From origins to destinations": (
             "travel time, travel time matrix, travel time table, table of travel times, drive time, commute, OD "
             "matrix, nearest facility, closest facility, k nearest, nearest hospital"
