@@ -75,7 +75,7 @@ def test_an_iterator_given_up_may_end_while_a_thread_starts(threads):
             self.itself = self  # for the collector
 
     def collect():
-        with threading._shutdown_locks_lock:
+        with getattr(threading, "_shutdown_locks_lock", threading._active_limbo_lock):  # gone in Python 3.13
             gc.collect()
         ended.set()
 
