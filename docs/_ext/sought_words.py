@@ -218,7 +218,7 @@ SECTIONS = {
         "Results in QGIS": "QGIS, QGIS join, join table, export QGIS, export isochrones, export GeoJSON",
         "OpenStreetMap": (
             "OSM, pbf, Geofabrik, walking, cycling, walking cycling, driving, bike, bicycle, pedestrian, on foot, "
-            "truck, lorry, one-way, one way, oneway, maxspeed, speed limit, default speeds, motorway"
+            "truck, lorry, one-way, one way, oneway, maxspeed, speed limit, default speeds, vehicle profile, motorway"
         ),
         "Turns": "turn restrictions, turn penalty, turn costs, left turn, U-turn",
     },
@@ -244,7 +244,7 @@ SECTIONS = {
     "tables": {
         "Accessibility": (
             "population within, population farther, population access, residents, people, clinic, jobs within, "
-            "gravity model, accessibility score"
+            "cumulative opportunities, gravity model, accessibility score"
         ),
         "Places: origins, destinations, pairs": (
             "nearest node, coordinates to nearest node, nearest vertex, csv addresses, address coordinates, street "
@@ -273,7 +273,7 @@ SECTIONS = {
     },
     "weights": {
         "Change speeds and weights": "traffic, congestion, change speed, average speed, change weights, update weights",
-        "A table for each hour": "time of day, rush hour, departure time, peak hour",
+        "A table for each hour": "time of day, time dependent, rush hour, departure time, peak hour",
     },
 }
 WORDS = {page: {at: words.split(", ") for at, words in found.items()} for page, found in SECTIONS.items()}
