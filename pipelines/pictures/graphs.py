@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PAGES = (".html", ".htm")
 KINDS = ("bricks", "levels", "tree")  # kinds of pictures of a hierarchy
-ALONE = {  # options of which only one may be asked for
+ALONE = {  # options that exclude each other
     "number the arcs": ("circuit", "edges"),
     "colour the arcs": ("circuit", "spanning tree", "route"),
     "colour the vertices": ("values", "circuit", "distances", "degrees"),

@@ -315,7 +315,7 @@ def _replaces(path: str | os.PathLike[str]) -> bool:
 
 
 def hidden_name(place: str, ending: str) -> str:
-    """Return the name, beside `place`, of what this process makes there; `clear_leftovers` knows such names."""
+    """Return a name beside `place` for a store or file of this process. `clear_leftovers` knows such names."""
     folder, name = os.path.split(place)
     return os.path.join(folder, f".{name}.{_host()}.{os.getpid()}.{ending}")
 
