@@ -68,7 +68,7 @@ def read_given(
         )
     source, opened, snapping = network
     systems = systems_for((origins, destinations, roads), snapping.crs)
-    of_sides = dict(zip(("origin", "destination"), (snapping.of(crs=crs) for crs in systems), strict=False))
+    of_sides = dict(zip(("origin", "destination"), map(snapping.of, systems), strict=False))
 
     def read(given: Any, what: str, wanted: list[str]) -> Points:
         given = [given] if is_point(given) else given

@@ -161,8 +161,8 @@ def picture_graph(
     graph = road_network(whole)  # the vertices that turns added lie where their junctions lie
     asked = {"circuit": bool(circuit), "edges": edges, "spanning tree": spanning_tree, "route": route is not None}
     asked |= {"values": values is not None, "distances": distances is not None or source is not None}
-    asked |= {"degrees": in_degree is not None or out_degree is not None}
-    _refuse_clashes(asked, sample, wash, column)
+    asked |= {"degrees": in_degree is not None or out_degree is not None, "areas": areas is not None}
+    _refuse_clashes(asked, sample, wash, column, cmap)
     band = limit_in(every, whole.weight_unit, "every (--every)")
     _check_bands(band, asked)
     on_map = "coordinates" in graph.optional
@@ -192,7 +192,7 @@ def picture_graph(
         given: Any = [None] * len(ends) if known or route is None else route
         placed = [_end_name(whole, *each, streets) for each in zip(given, ends, strict=True)]
         _add_distances(view, whole, solution, source, ends, [origin, *placed], band, wash, known)
-    if areas is not None:
+    if asked["areas"]:
         if not on_map:
             raise ValueError("areas lie on a map, but the graph has no coordinates; leave them out")
         view.cover(areas, cmap or view.picture.cmap)
@@ -203,7 +203,7 @@ def picture_graph(
             warnings.warn(points.warning, stacklevel=2)
         view.mark(points.vertices, _names_of(points, marks))
     drawing = view.drawing()
-    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, _cmap_of(drawing, cmap, areas)
+    drawing.inches, drawing.dpi, drawing.cmap = size, dpi, cmap or drawing.cmap
     return write_drawing(drawing, path, seed, title, overwrite, background, ax)
 
 
@@ -359,12 +359,14 @@ def write_drawing(
     return draw(drawing, path, seed, overwrite)
 
 
-def _refuse_clashes(asked: dict[str, bool], sample: int | None, wash: bool, column: str | None) -> None:
-    """Raise ValueError if options that are asked for exclude each other."""
+def _refuse_clashes(
+    asked: dict[str, bool], sample: int | None, wash: bool, column: str | None, cmap: str | None
+) -> None:
+    """Raise ValueError if options exclude each other, or one has no effect without another."""
     for what, options in ALONE.items():
-        one, *others = [option for option in options if asked[option]] or [""]
-        if others:
-            raise ValueError(f"{one} and {others[0]} both {what}; ask for one of the two")
+        found = [option for option in options if asked[option]]
+        if len(found) > 1:
+            raise ValueError(f"{found[0]} and {found[1]} both {what}; ask for one of the two")
     if asked["circuit"] and sample is not None:
         raise ValueError(
             "a sample does not have all arcs of a circuit; leave out sample (--sample) or circuit (--circuit)"
@@ -378,6 +380,11 @@ def _refuse_clashes(asked: dict[str, bool], sample: int | None, wash: bool, colu
         )
     if column is not None and not asked["values"]:
         raise ValueError("a column (--column) is of a table; name the table (values, --values)")
+    if cmap is not None and not (asked["values"] or asked["distances"] or asked["areas"]):
+        raise ValueError(
+            "cmap (--cmap) colours distances or values, and the picture has none; name a source (source, --from) or a "
+            "table (values, --values)"
+        )
 
 
 def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
@@ -387,15 +394,6 @@ def _check_page(size: float | None, dpi: int, on_map: bool) -> None:
         raise ValueError(f"size (--size) is {size:g}; give a width from 1 to 100 inches")
     if not 10 <= dpi <= 1200:
         raise ValueError(f"dpi (--dpi) is {dpi}; give 10 to 1200 pixels of an inch")
-
-
-def _cmap_of(drawing: Drawing, cmap: str | None, areas: Any) -> str:
-    if cmap is not None and drawing.values is None and areas is None:
-        raise ValueError(
-            "cmap (--cmap) colours distances or values, and the picture has none; name a source (source, --from) or a "
-            "table (values, --values)"
-        )
-    return cmap or drawing.cmap
 
 
 def _check_axes(ax: Any, path: Any) -> None:

@@ -54,7 +54,7 @@ def open_network(
         snapping = Snapping(opened, network.by_place(opened))
         if graph is None:
             _graphs[network] = opened, snapping
-    return OpenNetwork(network, opened, snapping.of(crs=crs, limit=snap_limit))
+    return OpenNetwork(network, opened, snapping.of(crs, snap_limit))
 
 
 _graphs: WeakKeyDictionary[HierarchyStore, tuple[Graph, Snapping]] = WeakKeyDictionary()

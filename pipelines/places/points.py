@@ -170,7 +170,7 @@ def _with_numbered_rows(given: Any, what: str, columns: Sequence[str], snapping:
     if isinstance(given, list | tuple) and given and all(map(is_place, given)):
         given = np.array(given, np.float64)
     if hasattr(given, "geom_type"):
-        snapping = snapping.of(crs=system_of(given, snapping.crs, name))
+        snapping = snapping.of(system_of(given, snapping.crs, name))
         table = placed_table(given, axes_of_pairs(graph, snapping.crs), name)
     elif (frame := frame_table(given)) is not None:
         table = frame

@@ -67,10 +67,10 @@ class Snapping:
         self.graph, self.crs, self.limit = graph, crs, limit
         self._vertices = _Vertices(graph, by_place)
 
-    def of(self, **options: Any) -> Snapping:
-        """Return the same with another `crs` or `limit`; both read and sort the vertices only once."""
+    def of(self, crs: Any, limit: float | str | None = None) -> Snapping:
+        """Return the same for another `crs`, and another `limit` if it is named; both share the sorted vertices."""
         other = copy(self)
-        vars(other).update(options)
+        other.crs, other.limit = crs, self.limit if limit is None else limit
         return other
 
     @property

@@ -169,7 +169,7 @@ class ConvertedGraph:
         """Return the arcs as `arcs` does, for functions that NetworkX computes by Dijkstra's algorithm."""
         arcs = self.arcs(attribute)
         if arcs.negative:
-            raise NotImplementedError(f"{attribute!r} of an edge is negative; use the Bellman-Ford functions")
+            raise NotImplementedError(f"{attribute!r} of an edge is negative; only the Bellman-Ford functions allow it")
         return arcs
 
     def bunch(self, nodes: Any) -> list[Any]:

@@ -139,8 +139,8 @@ def import_graph(
         edge must have vertex 0. Formats that count from 1 need no `base`.
     vertices : number of vertices if vertices are numbers (edge list, Parquet, pairs, dict); default: implied by the
         largest number
-    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default, vertices that are not
-        integers are names, all vertices of adjacency text and, in a data frame, ids that are far larger than their
+    labels : True if vertices are names (edge list, Parquet, pairs, dict). By default, names are: vertices that
+        are not integers; all vertices of adjacency text; and, in a data frame, ids that are far larger than their
         count, such as OpenStreetMap's. With a base other than 0, the numbers in the source become labels. False: store
         no labels.
     directed : False: each edge is stored in both directions (edge list, Parquet, SciPy, lines, pairs, dict)
