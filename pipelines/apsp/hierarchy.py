@@ -45,7 +45,7 @@ from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_d
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, estimated
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt, chunks_of_task
+from pipelines.workers.row_chunks import DealtRows, RowTasks, chunks_of_task
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
 CHILD = 1.0  # seconds to begin and to end a child process, which orders a large graph
@@ -117,7 +117,16 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
         writer.make_result()
     if not done.all():
         tables = _closed(client, request, estimate.plan, place)
-        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
+        sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+        band = writer.chunk * writer.n * writer.dtype.itemsize
+        tasks = RowTasks(
+            "hierarchy-rows",
+            load=(_load, tables),
+            work=lambda rows: (_write_rows, writer, rows.start, sources[rows]),
+            stage="computing rows",
+            chunks=chunks_of_task(writer, TASK_BYTES // max(1, band), len(request.facts)),
+        )
+        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(DealtRows, tasks)
     with disk_errors(writer.path):
         remove_folder(place)
     writer.commit(writer.stages)
@@ -183,28 +192,6 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
         with Progress(writer.progress()[1], "steps", False) as shown:
             build(client, task, writer, fact, shown)
     return open_hierarchy(place)
-
-
-class Rows(RowsAttempt):
-    """An attempt to compute and write the rows of the result."""
-
-    out: DistancesWriter
-    kind, work = "hierarchy-rows", "computing rows"
-
-    def __init__(self, run: Run, members: list[str], before: Rows | None, tables: HierarchyStore):
-        super().__init__(run, members, before)
-        self.tables, writer = tables, self.out
-        self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
-        band = writer.chunk * writer.n * writer.dtype.itemsize
-        self.together = chunks_of_task(writer, TASK_BYTES // max(1, band), len(members))
-
-    def run(self) -> None:
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.tables),
-            lambda worker, start: self.submit(
-                _write_rows, worker, self.out, start, self.sources[start : start + self.step]
-            ),
-        )
 
 
 def _load(attempt: str, tables: HierarchyStore) -> None:

@@ -156,11 +156,10 @@ def write_od_table(
         if client is None or not isinstance(source, HierarchyStore) or table.reducing is None:
             compute_blocks(table, count, starts, write, progress)
         else:
-            from pipelines.od_tables.on_workers import Landing, reduce_on_workers
+            from pipelines.od_tables.on_workers import reduce_on_workers
 
             with _progress(count, width, starts, step, progress) as shown:
-                landing = Landing(count, step, starts, write)
-                reduce_on_workers(client, source, table.reducing, origins.vertices, landing, shown)
+                reduce_on_workers(client, source, table.reducing, origins.vertices, starts, write, shown)
         form.finish(file)
         return Written(sum(file.rows), _left(count, starts, step) * width)
 

@@ -37,7 +37,7 @@ from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.row_chunks import DealtRows, RowTasks
 
 RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed
 
@@ -118,7 +118,10 @@ def map_samples(
                 "samples are converted to the map's"
             )
         shown.note(plan.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(Matching, codebook, scaled)
+        tasks = RowTasks(
+            "som-map", (_load, codebook), lambda rows: (_match, scaled, writer, rows.start), unit="samples"
+        )
+        Run(client, [fact.address for fact in facts], writer, shown).attempts(DealtRows, tasks)
     return open_mapping(out)
 
 
@@ -136,23 +139,6 @@ def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk
         count += read_bytes(chunk * samples.row_bytes, fact.gpu, min(AHEAD, pieces))
         counts.append(count)
     return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
-
-
-class Matching(RowsAttempt):
-    """An attempt to search the chunks that are left."""
-
-    out: MappingWriter
-    kind, unit = "som-map", "samples"
-
-    def __init__(self, run: Run, members: list[str], before: Matching | None, codebook: Codebook, samples: Samples):
-        super().__init__(run, members, before)
-        self.codebook, self.samples = codebook, samples
-
-    def run(self) -> None:
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.codebook),
-            lambda worker, start: self.submit(_match, worker, self.samples, self.out, start),
-        )
 
 
 def _load(attempt: str, codebook: Codebook) -> None:

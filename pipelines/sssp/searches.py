@@ -30,10 +30,9 @@ from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.plan import LANES
 from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import arc_pieces, row_limit
-from pipelines.workers.attempts import Run
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowChunksWriter, RowsAttempt
+from pipelines.workers.row_chunks import RowChunksWriter, RowTasks
 from pipelines.workers.saving import Savers, let_next_begin
 
 
@@ -141,30 +140,19 @@ class SearchWriter(RowChunksWriter, Protocol):
     def for_tasks(self) -> BlockWriter: ...
 
 
-class SearchAttempt(RowsAttempt):
-    """Base class of the attempts for both ways to spread searches."""
-
-    out: SearchWriter
-    kind = "sssp"
-
-    def __init__(self, run: Run, members: list[str], before: SearchAttempt | None, job: SearchJob):
-        super().__init__(run, members, before)
-        self.job = job
-
-    def sources_of(self, start: int) -> list[tuple[int, ...]]:
-        """Return the sources of each row in the chunk that begins with row `start`."""
-        return [self.out.row_sources(row) for row in range(start, min(start + self.out.chunk, self.out.rows))]
+def row_tasks(job: SearchJob, out: SearchWriter) -> RowTasks:
+    """Return the tasks of searches spread by sources, which write their rows to `out`."""
+    writer = out.for_tasks()
+    return RowTasks(
+        "sssp",
+        load=(_load, job),
+        work=lambda rows: (_search, writer, rows.start, sources_of(out, rows)),
+    )
 
 
-class BySources(SearchAttempt):
-    """An attempt of searches spread by sources."""
-
-    def run(self) -> None:
-        writer = self.out.for_tasks()
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.job),
-            lambda worker, start: self.submit(_search, worker, writer, start, self.sources_of(start)),
-        )
+def sources_of(out: SearchWriter, rows: slice) -> list[tuple[int, ...]]:
+    """Return the sources of each of some rows."""
+    return [out.row_sources(row) for row in range(rows.start, rows.stop)]
 
 
 # The tasks, and the searches they make.

@@ -17,7 +17,7 @@ from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
-from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
+from pipelines.sssp.searches import SearchJob, SearchWriter, have_equal_weights, negative_loops, row_tasks
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, Paths, PathsWriter, create_paths, open_paths
@@ -31,6 +31,7 @@ from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
 from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import DealtRows
 
 
 @takes_client
@@ -180,7 +181,7 @@ def run_searches(
     run = Run(client, members, out, shown)
     try:
         if plan.spread == "sources":
-            run.attempts(BySources, job)
+            run.attempts(DealtRows, row_tasks(job, out))
         else:
             run.attempts(ByVertices, job, plan)
     except NegativeCycleError as error:

@@ -26,7 +26,7 @@ from gpuops.certificates import find_negative_cycle
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.plan import SearchPlan
-from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob
+from pipelines.sssp.searches import BlockWriter, SearchJob, SearchWriter, sources_of
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
 from pipelines.workers.attempts import Run
@@ -36,17 +36,21 @@ from pipelines.workers.executors import ByScheduler
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.resident_state import clear, held, keep
 from pipelines.workers.rings import RingAddress, Token
+from pipelines.workers.row_chunks import RowsAttempt
 from pipelines.workers.stage_graph import Array
 
 FIRST_CHECK = 16  # rounds before the first check for a negative cycle; the number doubles after each check
 
 
-class ByVertices(SearchAttempt):
+class ByVertices(RowsAttempt):
     """An attempt of searches spread by vertices."""
 
-    def __init__(self, run: Run, members: list[str], before: SearchAttempt | None, job: SearchJob, plan: SearchPlan):
-        super().__init__(run, members, before, job)
-        self.plan = plan
+    out: SearchWriter
+    kind = "sssp"
+
+    def __init__(self, run: Run, members: list[str], before: ByVertices | None, job: SearchJob, plan: SearchPlan):
+        super().__init__(run, members, before)
+        self.job, self.plan = job, plan
         self.ranges = job.graph.ranges(len(members))
         self.graph = Rounds(len(members))
 
@@ -60,14 +64,14 @@ class ByVertices(SearchAttempt):
         self.executor = ByScheduler(Exchange(self, addresses, "distances", self.shown), ahead=1)
         self.shown.start(self.done())
         try:
-            for number, start in enumerate(todo):
+            for number, rows in enumerate(todo):
                 stop_if_asked()
-                rows = [self._search(row, sources) for row, sources in enumerate(self.sources_of(start), start)]
+                found = [self._search(row, roots) for row, roots in enumerate(sources_of(self.out, rows), rows.start)]
                 one = number % len(self.members)
-                self.wait([self.submit(_write, one, self.out.for_tasks(), start, rows, stateless=True)])
+                self.wait([self.submit(_write, one, self.out.for_tasks(), rows.start, found, stateless=True)])
                 self.futures.clear()
-                del rows  # whose parts would stay on the workers while they search for the next chunk
-                self.land(start)
+                del found  # whose parts would stay on the workers while they search for the next chunk
+                self.note_written(rows)
         finally:
             self.record()
 
