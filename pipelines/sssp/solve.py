@@ -16,8 +16,9 @@ from gpuops.options import one_of, whole
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
+from pipelines.sssp.job import SearchJob, have_equal_weights, negative_loops
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
-from pipelines.sssp.searches import SearchJob, SearchWriter, have_equal_weights, negative_loops, row_tasks
+from pipelines.sssp.searches import SearchWriter, row_tasks
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.paths import PATH_DTYPES, SCHEMA, Paths, PathsWriter, create_paths, open_paths
@@ -148,10 +149,9 @@ def single_source_shortest_paths(
     job = _job(graph, _path_dtype(graph, dtype) if writer is None else writer.dtype, options)
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
     chunk = None if writer is None else writer.chunk
-    ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
-    plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
+    plan = make_search_plan(job, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk)
     place = growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(graph, rows, facts, kept_beside(out, place))
+    stated = plan.stated(kept_beside(out, place))
     with stating(stated):
         plan.refuse_disk(place)
     if writer is None:
@@ -159,16 +159,14 @@ def single_source_shortest_paths(
     with Progress(rows, "rows", progress) as shown:
         shown.note(stated.text)
         try:
-            run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
+            run_searches(client, plan, writer, shown)
         except (NegativeCycleError, WeightRangeError):
             writer.discard()
             raise
     return _verified(client, open_paths(out), graph, verify, progress)
 
 
-def run_searches(
-    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchWriter, shown: Progress
-) -> None:
+def run_searches(client: Client, plan: SearchPlan, out: SearchWriter, shown: Progress) -> None:
     """Search for all rows of `out` that are not done, as `plan` says; after the loss of workers, resume.
 
     Raises
@@ -178,12 +176,12 @@ def run_searches(
     WeightRangeError
         A distance does not fit the dtype.
     """
-    run = Run(client, members, out, shown)
+    run, job = Run(client, [fact.address for fact in plan.facts], out, shown), plan.job
     try:
         if plan.spread == "sources":
             run.attempts(DealtRows, row_tasks(job, out))
         else:
-            run.attempts(ByVertices, job, plan)
+            run.attempts(ByVertices, plan)
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:

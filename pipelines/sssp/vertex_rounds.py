@@ -26,7 +26,7 @@ from gpuops.certificates import find_negative_cycle
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.plan import SearchPlan
-from pipelines.sssp.searches import BlockWriter, SearchJob, SearchWriter, sources_of
+from pipelines.sssp.searches import BlockWriter, SearchWriter, sources_of
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
 from pipelines.workers.attempts import Run
@@ -48,10 +48,10 @@ class ByVertices(RowsAttempt):
     out: SearchWriter
     kind = "sssp"
 
-    def __init__(self, run: Run, members: list[str], before: ByVertices | None, job: SearchJob, plan: SearchPlan):
+    def __init__(self, run: Run, members: list[str], before: ByVertices | None, plan: SearchPlan):
         super().__init__(run, members, before)
-        self.job, self.plan = job, plan
-        self.ranges = job.graph.ranges(len(members))
+        self.job, self.plan = plan.job, plan
+        self.ranges = plan.job.graph.ranges(len(members))
         self.graph = Rounds(len(members))
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class ByVertices(RowsAttempt):
             return
         workers = range(len(self.members))
         self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
-        addresses = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
+        addresses = self.on_all(_load, self.plan, self.ranges, each=[(w,) for w in workers])
         self.executor = ByScheduler(Exchange(self, addresses, "distances", self.shown), ahead=1)
         self.shown.start(self.done())
         try:
@@ -154,9 +154,9 @@ class ByVertices(RowsAttempt):
 # The tasks of Dask: each runs on the worker it is pinned to.
 
 
-def _load(attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
+def _load(attempt: str, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
     clear()
-    part = VertexRange(attempt, job, plan, ranges, worker, array_library())
+    part = VertexRange(attempt, plan, ranges, worker, array_library())
     keep(attempt, part)
     return part.ring.address
 

@@ -22,6 +22,7 @@ from pipelines import all_pairs_shortest_paths, positions, single_source_shortes
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
+from pipelines.sssp.job import SearchJob
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores.distances import DistancesWriter, open_distances
@@ -499,7 +500,7 @@ def test_the_planner_says_how_and_why(tmp_path):
 
     def plan(rows, free, workers=1, **options):
         facts = [WorkerFacts(f"w{i}", f"host{i}", "CPU", False, free, 0.0) for i in range(workers)]
-        return make_search_plan(graph, np.dtype("int32"), rows, facts, **({"lanes": True} | options))
+        return make_search_plan(SearchJob(graph, np.dtype("int32")), rows, facts, **options)
 
     assert (plan(1, 10**9).spread, plan(1, 10**9).reason) == ("sources", "one worker holds the graph")
     assert plan(40, 10**9, workers=3).spread == "sources"
@@ -736,7 +737,8 @@ def test_all_chunks_but_the_last_are_written_while_the_next_is_searched_for(tmp_
     def seconds(rows, chunk, rate):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("pipelines.sssp.plan.WRITE_RATE", rate)
-            return make_search_plan(graph, np.dtype("int32"), rows, [fact], lanes=False, chunk=chunk).seconds
+            job = SearchJob(graph, np.dtype("int32"), lanes=False)
+            return make_search_plan(job, rows, [fact], chunk=chunk).seconds
 
     search = seconds(100, 100, np.inf)
     one, four = (seconds(100, chunk, 800_000 / search) for chunk in (100, 25))  # writing takes about as long
