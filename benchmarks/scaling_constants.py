@@ -16,7 +16,7 @@ from distributed import Client
 
 from benchmarks.harness import Bench
 from gpuops import floyd_warshall
-from pipelines.workers.attempts import Attempt, workers_of
+from pipelines.workers.attempts import Attempt, Run, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.resident_state import ResidentState, clear, held, keep
 from pipelines.workers.rings import Ring, RingAddress, Token
@@ -31,7 +31,7 @@ BLOCKS = (512, 1024, 2048)
 def time_constants(bench: Bench, client: Client) -> str:
     """Measure all constants on the first two workers. Returns a text with a line for each constant."""
     client.register_plugin(ResidentState())
-    attempt = Attempt(client, workers_of(client)[:2], "bench", "constants")
+    attempt = Attempt(Run(client, workers_of(client)[:2]))
     try:
         hop, gap = _time_chain(bench, attempt, "hop", [0, 1]), _time_chain(bench, attempt, "gap", [0])
         lines = [f"HOP = {hop:.2g} s, GAP = {gap:.2g} s"]

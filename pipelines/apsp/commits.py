@@ -29,11 +29,12 @@ COMMIT_SHARE = 0.05  # largest share of the time that commits may take
 class Staged(Attempt):
     """An attempt at the stages of a run that are not committed yet."""
 
+    kind = "apsp"
     committed: DistancesWriter
 
     def __init__(self, run: Run, members: list[str], before: Staged | None, request: Request):
-        super().__init__(run.client, members, "apsp", run.out.run_id[:8], before)
-        self.job, self.shown, self.commit_seconds = request.job, run.shown, request.commit_seconds
+        super().__init__(run, members, before)
+        self.job, self.commit_seconds = request.job, request.commit_seconds
         self.committed = run.out if before is None else before.committed
         self.clock = CommitClock(request.commit_seconds, COMMIT_SHARE)
 

@@ -137,10 +137,11 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
 class Walking(Attempt):
     """The only task of a run, which starts again from the beginning if its worker is lost."""
 
+    kind = "euler"
     stages: StageTimes
 
     def __init__(self, run: Run, members: list[str], before: Walking | None, *job: Any):
-        super().__init__(run.client, members, "euler", "circuits", before)
+        super().__init__(run, members, before)
         self.job = job
 
     def run(self) -> None:

@@ -69,9 +69,11 @@ def build(client: Client, job: Job, writer: HierarchyWriter, fact: WorkerFacts, 
 class Building(Attempt):
     """An attempt to make the hierarchy."""
 
+    kind = "hierarchy"
+
     def __init__(self, run: Run, members: list[str], before: Building | None, job: Job, fact: WorkerFacts):
-        super().__init__(run.client, members, "hierarchy", run.out.run_id[:8], before)
-        self.out, self.shown, self.job, self.fact = run.out, run.shown, job, fact
+        super().__init__(run, members, before)
+        self.job, self.fact = job, fact
 
     def run(self) -> None:
         steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))

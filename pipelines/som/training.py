@@ -49,6 +49,9 @@ _writing = threading.Lock()
 class Training(Attempt):
     """An attempt to train from the last commit to the end."""
 
+    out: CodebookWriter
+    kind = "som"
+
     def __init__(
         self,
         run: Run,
@@ -60,9 +63,8 @@ class Training(Attempt):
         recipe: Recipe,
         coordination: str | None,
     ):
-        super().__init__(run.client, members, "som", run.out.run_id[:8], before)
-        self.samples, self.plan, self.job, self.recipe, self.shown = samples, plan, job, recipe, run.shown
-        self.out: CodebookWriter = run.out
+        super().__init__(run, members, before)
+        self.samples, self.plan, self.job, self.recipe = samples, plan, job, recipe
         self.committed, self.errors = self.out.committed(), self.out.errors()
         self.workers = range(1 if plan.alone else len(members))  # numbers of the workers that have samples
         self.coordination = coordination

@@ -6,7 +6,6 @@ A row does not depend on other rows, so the tasks of a lost worker are done agai
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,9 +23,6 @@ RECORD_COST = 0.05  # seconds; after a record that took k times as long, the nex
 
 class RowChunksWriter(Protocol):
     """An unfinished store whose rows are written by chunks."""
-
-    @property
-    def run_id(self) -> str: ...
 
     @property
     def rows(self) -> int: ...
@@ -49,7 +45,6 @@ class RowsInMemory:
     """Rows whose values are sent to this process, in place of a store; the first `done` rows need not be computed."""
 
     def __init__(self, rows: int, chunk: int, done: int = 0):
-        self.run_id = uuid.uuid4().hex
         self.rows, self.chunk = rows, chunk
         self._done = np.arange(rows) < done
 
@@ -67,18 +62,16 @@ class RowsAttempt(Attempt):
 
     Attributes
     ----------
-    kind : beginning of the keys of its tasks
     unit : name of the rows, for the user
     step : rows of a task
     amount : units of progress of a row
     """
 
     out: RowChunksWriter
-    kind, unit, amount = "rows", "rows", 1
+    unit, amount = "rows", 1
 
     def __init__(self, run: Run, members: list[str], before: RowsAttempt | None):
-        super().__init__(run.client, members, self.kind, run.out.run_id[:8], before)
-        self.out, self.shown = run.out, run.shown
+        super().__init__(run, members, before)
         self.step = self.out.chunk
         self.written = self.out.rows_done()
         self._recorded, self._last, self._wait = int(self.written.sum()), time.monotonic(), RECORD_SECONDS
@@ -119,7 +112,7 @@ class RowTasks:
 
     Attributes
     ----------
-    kind, unit, amount : as for `RowsAttempt`
+    kind, unit, amount : as for `Attempt` and `RowsAttempt`
     load : the task that prepares a worker, and its arguments after the name of the attempt
     work : function of some rows; returns the task that computes these rows, and its arguments
     receive : takes the first row and the result of each task that has ended; None if tasks write their rows themselves

@@ -33,7 +33,7 @@ class Writer:
     """A store of codebooks in chunks. A task that writes a part of a chunk reads it before and stores it later."""
 
     def __init__(self, together, keep):
-        self.run_id, self.together, self.keep = "run", together, keep
+        self.together, self.keep = together, keep
         self.chunks, self.commits, self.recorded = {}, [], []
 
     def committed(self):

@@ -87,7 +87,7 @@ class ArraysRing(PlayedRing):
 class Writer:
     """A store of paths in memory."""
 
-    run_id, rows = "run", 2
+    rows = 2
 
     def __init__(self, sources, chunk, columns):
         self.sources, self.chunk, self.columns = sources, chunk, columns

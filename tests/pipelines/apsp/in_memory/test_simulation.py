@@ -35,7 +35,7 @@ class Writer:
 
     def __init__(self, n, band, sources):
         self.n, self.dtype, self.chunk, self.options = n, np.dtype("float32"), band, {"block": 1}
-        self.run_id, self.slot, self.stage, self.stages = "run", None, 0, n + 1
+        self.slot, self.stage, self.stages = None, 0, n + 1
         self.sources, self.saved, self.written, self.commits = sources, {}, {}, []
 
     def make_result(self):

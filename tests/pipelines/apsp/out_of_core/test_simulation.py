@@ -56,7 +56,7 @@ class Writer:
     """A store at a commit; `slots`, and the result, are shared by all of its writers, also of earlier commits."""
 
     def __init__(self, n, sources, slots, commits, stage=0, slot=None):
-        self.n, self.dtype, self.stages, self.run_id = n, np.dtype("float32"), n + 1, "run"
+        self.n, self.dtype, self.stages = n, np.dtype("float32"), n + 1
         self.sources, self.slots, self.commits, self.stage, self.slot = sources, slots, commits, stage, slot
         self.other_slot = "b" if slot == "a" else "a"
 
