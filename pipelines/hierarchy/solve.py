@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 from distributed import Client
@@ -13,9 +12,8 @@ from pipelines.hierarchy.building import Job, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores.durable import delete_tree
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
+from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.place import growing_place
-from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
@@ -104,8 +102,8 @@ def build_hierarchy(
     kind = distance_dtype(graph, dtype)
     other = None if like is None else like.path
     begun = {"thorough": thorough, "like": other}
-    again = partial(HierarchyWriter.resume, source=graph, options={"dtype": str(kind), **begun})
-    writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
+    asked = {"dtype": str(kind), **begun}
+    writer = HierarchyWriter.resumed(out, graph, asked, inputs=[other], resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         distances_fit(graph, kind)
         job = Job(graph, kind, potentials_of(graph), thorough, other, most_relaxations(graph))

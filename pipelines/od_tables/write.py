@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,9 +25,8 @@ from pipelines.places.points import Points
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
-from pipelines.stores.matrix import SCHEMA, MatrixWriter, create_matrix
+from pipelines.stores.matrix import MatrixWriter, create_matrix
 from pipelines.stores.place import growing_place, refuse_both
-from pipelines.stores.resuming import resumed
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.plans import states_plan
 from pipelines.workers.progress import Progress
@@ -171,8 +169,7 @@ def _write_matrix(
     count = len(origins.vertices)
     step = rows_in_block(count, len(destinations.vertices), CHUNK_ROWS)
     options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
-    again = partial(MatrixWriter.resume, source=graph, options=options)
-    writer = resumed(out, SCHEMA, [source.path, graph.path], again, resume=resume, overwrite=overwrite)
+    writer = MatrixWriter.resumed(out, graph, options, inputs=[source.path], resume=resume, overwrite=overwrite)
     place = growing_place(out, None if writer is None else writer.path)
     if writer is None or not writer.finished:
         takes = matrix_disk(given.points, rows_of.dtype, ".zarr")

@@ -8,7 +8,6 @@ worker gets the same result.
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import numpy as np
 from distributed import Client
@@ -18,16 +17,13 @@ from pipelines.som.plan import piece_bytes, read_bytes
 from pipelines.som.shard import AHEAD, Shard, usual_piece_rows
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import (
-    SCHEMA,
     Mapping,
     MappingWriter,
     create_mapping,
     open_mapping,
-    resume_mapping,
     rows_of_chunk,
 )
 from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
@@ -97,8 +93,9 @@ def map_samples(
                 f"{samples.path} has {what}; import the samples like the map's (like, --like {codebook.path})"
             )
     scaled = samples.in_scaling(codebook.scaling)
-    again = partial(resume_mapping, samples=samples, codebook=codebook)
-    begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)
+    begun = MappingWriter.resumed(
+        out, samples, {"codebook": codebook}, inputs=[codebook.path], resume=resume, overwrite=overwrite
+    )
     if begun is not None and begun.finished:
         return open_mapping(out)
     facts = measure_workers(client, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,8 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_and_last, sigma_schedule
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
-from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook
+from pipelines.stores.codebook import Codebook, CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
@@ -165,8 +163,7 @@ def train_som(
     options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
-    again = partial(CodebookWriter.resume, source=samples, options=options)
-    writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
+    writer = CodebookWriter.resumed(out, samples, options, inputs=first, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return open_codebook(out)
 

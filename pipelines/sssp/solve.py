@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,9 +20,8 @@ from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
 from pipelines.sssp.searches import SearchWriter, row_tasks
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.paths import PATH_DTYPES, SCHEMA, Paths, PathsWriter, create_paths, open_paths
+from pipelines.stores.paths import PATH_DTYPES, Paths, PathsWriter, create_paths, open_paths
 from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
@@ -141,8 +139,11 @@ def single_source_shortest_paths(
     if spread is not None:
         one_of("spread", spread, get_args(Spread))
     piece_arcs = None if piece_arcs is None else whole("piece_arcs", piece_arcs, 1)
-    again = partial(_resume, graph=graph, asked=asked)
-    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+
+    def describe(name: str, value: Any) -> Any:
+        return brief(graph, value) if name in ("sources", "targets") else value
+
+    writer = PathsWriter.resumed(out, graph, asked, describe, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return _verified(client, open_paths(out), graph, verify, progress)
 
@@ -226,13 +227,6 @@ def _check_options(
         raise ValueError(
             "the certificate follows predecessors; leave out predecessors=False (--no-predecessors) or verify=True"
         )
-
-
-def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
-    """Return the writer of the unfinished store, which must have been begun with the same options."""
-    return PathsWriter.resume(
-        found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value
-    )
 
 
 def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress: bool | None) -> Paths:
