@@ -44,7 +44,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, estimated
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import DealtRows, RowTasks, chunks_of_task
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
@@ -195,13 +195,13 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
 
 
 def _load(attempt: str, tables: HierarchyStore) -> None:
-    clear()
-    keep(attempt, partial(tables.whole_rows, gpu=array_library() is not np))
+    clear_states()
+    keep_state(attempt, partial(tables.whole_rows, gpu=array_library() is not np))
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
     """Write rows from `start` on; one chunk row is written while the next is computed."""
-    whole_rows, write = held(attempt), writer.writer()
+    whole_rows, write = state_of(attempt), writer.writer()
     with Savers() as savers:
         for first in range(0, len(sources), writer.chunk):
             rows = whole_rows(sources[first : first + writer.chunk])

@@ -22,7 +22,7 @@ from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_d
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.plans import run_plan, stating
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import DealtRows, RowsInMemory, RowTasks
 
 TASKS = 8  # tasks for each worker, so that all workers end at about the same time
@@ -142,9 +142,9 @@ def add_up(client: Client, job: BetweennessJob, sources: Any, asked: str, progre
 
 
 def _load(attempt: str, job: BetweennessJob) -> None:
-    clear()
-    keep(attempt, job.summation(array_library()))
+    clear_states()
+    keep_state(attempt, job.summation(array_library()))
 
 
 def _sum(attempt: str, sources: np.ndarray) -> Any:
-    return held(attempt).over(sources)
+    return state_of(attempt).over(sources)

@@ -37,7 +37,7 @@ from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
 from pipelines.workers.plans import Plan, refusing, run_plan, state
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,12 +113,12 @@ def _unless_done(
 
 
 def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
-    clear()
-    keep(attempt, True)
+    clear_states()
+    keep_state(attempt, True)
     pool = ThreadPoolExecutor(1)
     try:
         by_place = pool.submit(_by_place, job.graph)  # while METIS uses one core
-        writer.commit_order(_order_of(job, partial(held, attempt)), by_place.result())
+        writer.commit_order(_order_of(job, partial(state_of, attempt)), by_place.result())
     finally:
         pool.shutdown(wait=False)
 
@@ -138,7 +138,7 @@ def _by_place(graph: Graph) -> ByPlace | None:
 
 
 def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Plan:
-    clear()
+    clear_states()
     structure, cost, plan = _found(job, writer.order(), writer.path, fact)
     writer.commit_structure(structure, cost)
     return plan
@@ -183,7 +183,7 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
 
 
 def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
-    clear()
+    clear_states()
     indptr, indices, weights = job.graph.rows()
     try:
         weights = weights.astype(job.dtype, copy=False)

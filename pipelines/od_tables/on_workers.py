@@ -17,7 +17,7 @@ from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_workers
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import DealtRows, RowsInMemory, RowTasks
 
 AHEAD = 6  # blocks that a worker has at a time, as a GPU takes less time for a block than Dask to hand one out
@@ -75,10 +75,10 @@ def refuse_what_cannot_fit(store: HierarchyStore, reducing: Reducing, facts: lis
 
 
 def _load(attempt: str, store: HierarchyStore, reducing: Reducing) -> None:
-    clear()
+    clear_states()
     on_cpu = array_library() is np
-    keep(attempt, reducing.of(DistancesTo(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
+    keep_state(attempt, reducing.of(DistancesTo(store, reducing.targets)) if on_cpu else reducing.on_gpu(store))
 
 
 def _reduce(attempt: str, origins: np.ndarray) -> Any:
-    return held(attempt)(origins)
+    return state_of(attempt)(origins)

@@ -32,7 +32,7 @@ from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import DealtRows, RowTasks
 
 RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed
@@ -139,13 +139,13 @@ def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk
 
 
 def _load(attempt: str, codebook: Codebook) -> None:
-    clear()
-    keep(attempt, (codebook, array_library().asarray(codebook.units())))
+    clear_states()
+    keep_state(attempt, (codebook, array_library().asarray(codebook.units())))
 
 
 def _match(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
-    codebook, units = held(attempt)
+    codebook, units = state_of(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []

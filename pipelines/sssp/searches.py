@@ -28,7 +28,7 @@ from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
 from pipelines.sssp.job import LANES, SearchJob
 from pipelines.workers.device_arrays import array_library
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import RowChunksWriter, RowTasks
 from pipelines.workers.saving import Savers, let_next_begin
 
@@ -130,13 +130,13 @@ class _HopSearcher:
 
 def _load(attempt: str, job: SearchJob) -> None:
     """Lay the graph out on this worker."""
-    clear()
+    clear_states()
     xp = array_library()
     mask = None if job.through is None else xp.asarray(job.through)
     if job.hops:
         rows = job.graph.rows_in(xp, job.dtype, 0, job.graph.n)[:2]
         transposed = None if xp is np else csr.transpose(*rows)[:2] if job.graph.directed else rows
-        keep(attempt, _HopSearcher(job, *rows, transposed, mask))
+        keep_state(attempt, _HopSearcher(job, *rows, transposed, mask))
         return
     graph = search_graph(
         *job.arcs(0, job.graph.n, xp),
@@ -144,12 +144,12 @@ def _load(attempt: str, job: SearchJob) -> None:
         through=mask,
         symmetric=not job.graph.directed and job.potentials is None,
     )
-    keep(attempt, _Searcher(job, graph))
+    keep_state(attempt, _Searcher(job, graph))
 
 
 def _search(attempt: str, writer: BlockWriter, start: int, sources: list[tuple[int, ...]]) -> None:
     """Search for the rows of the chunk that begins with row `start`, and write them."""
-    searcher = held(attempt)
+    searcher = state_of(attempt)
     distances, predecessors = searcher.rows(sources)
 
     def shift_and_write(column: int, block: np.ndarray) -> None:

@@ -34,7 +34,7 @@ from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.rings import RingAddress, Token
 from pipelines.workers.row_chunks import RowsAttempt
 from pipelines.workers.stage_graph import Array
@@ -61,7 +61,7 @@ class ByVertices(RowsAttempt):
         workers = range(len(self.members))
         self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
         addresses = self.on_all(_load, self.plan, self.ranges, each=[(w,) for w in workers])
-        self.executor = ByScheduler(Exchange(self, addresses, "distances", self.shown), ahead=1)
+        self.executor = ByScheduler(Exchange(self, addresses, "distances"), ahead=1)
         self.shown.start(self.done())
         try:
             for number, rows in enumerate(todo):
@@ -120,7 +120,7 @@ class ByVertices(RowsAttempt):
         needs = self.graph.round(kind, posts or [()] * len(self.members))
         self.executor.submit(self.graph.segment())
         futures = [self.executor.after(need) for need in needs]
-        self.executor.settle()
+        self.executor.wait_all()
         return futures
 
     def _posts(self, tokens: list[list[Token | None]]) -> list[list[Array]]:
@@ -155,18 +155,18 @@ class ByVertices(RowsAttempt):
 
 
 def _load(attempt: str, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
-    clear()
+    clear_states()
     part = VertexRange(attempt, plan, ranges, worker, array_library())
-    keep(attempt, part)
+    keep_state(attempt, part)
     return part.ring.address
 
 
 def _begin(attempt: str, seeds: Seeds) -> None:
-    held(attempt).begin(seeds)
+    state_of(attempt).begin(seeds)
 
 
 def _own(attempt: str) -> np.ndarray:
-    return held(attempt).own()
+    return state_of(attempt).own()
 
 
 def _write(writer: BlockWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:

@@ -23,7 +23,7 @@ from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
 from pipelines.workers.attempts import Attempt, retried
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 
@@ -104,29 +104,29 @@ def _proof(paths: Paths, graph: GeneratedGraph, row: int, xp: Any) -> RowProof:
 
 
 def _load(attempt: str, paths: Paths, graph: GeneratedGraph, row: int) -> None:
-    clear()
-    keep(attempt, (_proof(paths, graph, row, array_library()), graph))
+    clear_states()
+    keep_state(attempt, (_proof(paths, graph, row, array_library()), graph))
 
 
 def _test(attempt: str, start: int, stop: int) -> None:
     """Test the arcs of the edges from `start` to `stop` (excluded)."""
-    proof, graph = held(attempt)
+    proof, graph = state_of(attempt)
     for arcs in graph.arcs(array_library(), start, stop):
         proof.test(*arcs)
 
 
 def _marks(attempt: str) -> np.ndarray:
     """Return which vertices this worker has proven, as bits, eight vertices per byte."""
-    return np.packbits(to_host(held(attempt)[0].proven))
+    return np.packbits(to_host(state_of(attempt)[0].proven))
 
 
 def _join(attempt: str, marks: list[np.ndarray]) -> int:
     """Mark the vertices that any worker has proven; return the number of vertices without a proof."""
-    proof, _ = held(attempt)
+    proof, _ = state_of(attempt)
     joined = np.unpackbits(np.bitwise_or.reduce(marks), count=len(proof.proven)).view(bool)
     proof.proven = array_library().asarray(joined)
     return len(proof.lacking())
 
 
 def _refuse_lacking(attempt: str) -> None:
-    held(attempt)[0].refuse_lacking()
+    state_of(attempt)[0].refuse_lacking()

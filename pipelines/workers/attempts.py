@@ -21,7 +21,7 @@ from distributed import Client, Future, KilledWorker, wait
 
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import ResidentState, StateLost, forget
+from pipelines.workers.resident_state import ResidentState, StateLost, forget_state
 from pipelines.workers.task_errors import KEYS, log_less, without_locals
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Attempt:
         if alive:
             if self.exchange is not None:
                 self.exchange.end(alive)
-            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+            self.client.run(forget_state, self.name, workers=alive, on_error="ignore")
 
 
 A = TypeVar("A", bound=Attempt)

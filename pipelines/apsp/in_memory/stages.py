@@ -69,9 +69,9 @@ class Stages(Staged):
             if writes and k == end:
                 self.committed.make_result()  # while the workers compute
             while len(under_way) >= (1 if due or k == end else executor.ahead):
-                self._land(executor, *under_way.popleft())
+                self._wait_oldest(executor, *under_way.popleft())
             if due or k == end:
-                executor.settle()
+                executor.wait_all()
             if due:
                 with self.clock.committing():
                     self._commit(k)
@@ -93,23 +93,23 @@ class Stages(Staged):
         self.shown.stage("loading")
         same = self.committed, self.job, self.layout, self.slots
         addresses, halves = zip(*self.on_all(resident_rows.load, *same, each=list(enumerate(self.rings))), strict=True)
-        exchange = Exchange(self, addresses, "pivot rows", self.shown)
+        exchange = Exchange(self, addresses, "pivot rows")
         if any(halves):
             self.shown.note("undirected, with integer weights: half of the work, by symmetry")
         gpu, itemsize = addresses[0].gpu, self.job.dtype.itemsize
         hidden = scheduler_hides(self.layout, itemsize, self.rate / len(addresses), gpu, exchange.mapped)
         how = self.coordination, hidden, self._seconds
-        executor = choose_executor(exchange, "stages", self.shown, WINDOW, *how)
+        executor = choose_executor(exchange, "stages", WINDOW, *how)
         self.start(self.stages[: self.committed.stage])
         owners = [self.layout.owner(start) for start, _ in self.stages]
         shapes = [(int(self.job.through[start:stop].sum()), self.layout.n) for start, stop in self.stages]
         graph = FloydWarshall(owners, self.slots, shapes, self.job.dtype.str, len(addresses), gpu)
         return executor, graph
 
-    def _land(self, executor: Executor, start: int, stop: int) -> None:
+    def _wait_oldest(self, executor: Executor, start: int, stop: int) -> None:
         """Wait for the oldest segment under way, which has the stages `start` to `stop` (excluded)."""
         self.shown.stage(self.named(start, start + 1))
-        executor.land()
+        executor.wait_oldest()
         self.shown.advance(self.job.relaxations(self.stages[start:stop]))
 
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:

@@ -24,7 +24,7 @@ from pipelines.workers.device_arrays import array_library, synchronize
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
-from pipelines.workers.resident_state import StateLost, clear, held, keep
+from pipelines.workers.resident_state import StateLost, clear_states, keep_state, state_of
 from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.stage_graph import Task
 
@@ -113,7 +113,7 @@ def begin(
     Returns the handle for other workers to map the matrix, and the address of the ring of panels.
     """
     _end_last()
-    clear()
+    clear_states()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
     try:
@@ -142,7 +142,7 @@ def begin(
         matrix,
     )
     conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
-    keep(attempt, PassingRows(slab, conveyor, writer))
+    keep_state(attempt, PassingRows(slab, conveyor, writer))
     _last[get_worker().id] = conveyor
     return b"" if matrix is None else matrix.handle, slab.ring.address
 
@@ -156,7 +156,7 @@ def _end_last() -> None:
 
 def fill(attempt: str) -> None:
     """Put this worker's rows into the matrix: from the weights, or from the last commit."""
-    state: PassingRows = held(attempt)
+    state: PassingRows = state_of(attempt)
     slab, n = state.slab, state.slab.windows.n
     source, matrix = slab.source(state.writer), slab.matrix
     assert matrix is not None
@@ -175,7 +175,7 @@ def fill(attempt: str) -> None:
 
 def save(attempt: str) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
-    state: PassingRows = held(attempt)
+    state: PassingRows = state_of(attempt)
     state.conveyor.settle()
     slab, writer = state.slab, state.writer
     assert slab.matrix is not None
@@ -186,4 +186,4 @@ def save(attempt: str) -> None:
 
 def go_on_from(attempt: str, writer: DistancesWriter) -> None:
     """Take over the writer of a new commit; from then on rows are written to the other slot."""
-    held(attempt).writer = writer
+    state_of(attempt).writer = writer

@@ -22,12 +22,12 @@ from pipelines.workers import capacity
 from pipelines.workers.attempts import Attempt, Run, WorkersChanged, retried, workers_of
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.interruption import Interrupted
-from pipelines.workers.resident_state import ResidentState, StateLost, clear, held, keep
+from pipelines.workers.resident_state import ResidentState, StateLost, clear_states, keep_state, state_of
 
 
 def _load(attempt):
-    clear()
-    keep(attempt, 1)
+    clear_states()
+    keep_state(attempt, 1)
 
 
 def _slow(_epoch):
@@ -75,11 +75,11 @@ class _State:
 def _load_state(attempt):
     state = _State()
     _State.latest = weakref.ref(state)
-    keep(attempt, state)
+    keep_state(attempt, state)
 
 
 def _fail(attempt):
-    state = held(attempt)
+    state = state_of(attempt)
     try:
         int(f"{state}")
     except ValueError:

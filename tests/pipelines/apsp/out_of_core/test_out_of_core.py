@@ -41,7 +41,7 @@ from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.conveyor import Conveyor
 from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import keep
+from pipelines.workers.resident_state import keep_state
 
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")
 out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core")
@@ -280,9 +280,9 @@ def states(monkeypatch):
 
     def noted(attempt, state):
         states.append([weakref.ref(state), weakref.ref(state.conveyor), weakref.ref(state.slab.rows)])
-        keep(attempt, state)
+        keep_state(attempt, state)
 
-    monkeypatch.setattr("pipelines.apsp.out_of_core.passing_rows.keep", noted)
+    monkeypatch.setattr("pipelines.apsp.out_of_core.passing_rows.keep_state", noted)
     gc.disable()
     yield states
     gc.enable()
