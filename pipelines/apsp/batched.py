@@ -20,7 +20,7 @@ from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
 from pipelines.sssp.job import LANES, SearchJob, have_equal_weights
-from pipelines.sssp.plan import make_search_plan
+from pipelines.sssp.plan import FEWER_SOURCES, make_search_plan
 from pipelines.sssp.solve import run_searches
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.paths import PATH_DTYPES
@@ -54,8 +54,11 @@ def estimate(request: Request) -> Estimate:
         work=(rows, "rows"),
         needs=plan.needs,
         summary=replace(plan, reason="every worker holds the graph").describe(),
-        refuse=plan.refuse_disk,
         plan=plan,
+        facts=facts,
+        what="searches",
+        cure="",  # `make_search_plan` has refused a run that does not fit in memory
+        disk_cure=FEWER_SOURCES,
     )
 
 

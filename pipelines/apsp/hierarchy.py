@@ -23,7 +23,7 @@ from distributed import Client
 from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
 from gpuops.memory import available_memory, size
-from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
+from pipelines.apsp.methods import FEWER_ROWS, Estimate, Method, Obstacle, Request
 from pipelines.hierarchy.building import Job, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
@@ -41,7 +41,7 @@ from pipelines.stores.durable import remove_folder
 from pipelines.stores.errors import disk_errors
 from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, estimated
 from pipelines.workers.resident_state import clear_states, keep_state, state_of
@@ -91,12 +91,6 @@ def estimate(request: Request) -> Estimate:
     seconds = BEGINNING + cost.relaxations * CLOSING + (tables + result) / WRITE_RATE / len(facts)
     seconds += rows * (_row_work(plan.structure) / rate + n * entry)
 
-    def refuse(out: str | os.PathLike[str]) -> None:
-        needs.refuse_memory(
-            "the hierarchy and its rows", facts, "Use method='batched' (--method batched), or free memory"
-        )
-        refuse_disk(needs.disk, out, "keep the rows of some sources only (sources, --source)")
-
     return Estimate(
         seconds=seconds,
         too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
@@ -104,8 +98,11 @@ def estimate(request: Request) -> Estimate:
         work=(rows, "rows"),
         needs=needs,
         summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, time {estimated(seconds)}",
-        refuse=refuse,
         plan=plan,
+        facts=facts,
+        what="the hierarchy and its rows",
+        cure="Use method='batched' (--method batched), or free memory",
+        disk_cure=FEWER_ROWS,
     )
 
 

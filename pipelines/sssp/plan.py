@@ -77,6 +77,7 @@ TREE_SHARE = 0.15  # time to find the predecessors of a search, as a share of th
 # Seconds until a worker on a GPU, which is a process, takes its first task. On the host of an H200, `tilepath sssp` of
 # a road network of 115,600 vertices took 6.6 s with the GPU and 4.0 s without.
 GPU_START = 2.5
+FEWER_SOURCES = "ask for fewer sources"  # the cure of a disk that is too small
 ROUND_SECONDS = 0.1  # seconds of a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # rounds that a search by vertices is assumed to take
 VERTEX_BYTES = 96  # bytes for each vertex in a search, without distances: numbering, offsets, cursors, queues
@@ -119,7 +120,7 @@ class SearchPlan:
 
     def refuse_disk(self, out: str | os.PathLike[str]) -> None:
         """Raise DoesNotFitError if the disk of `out` is too small for the result."""
-        refuse_disk(self.needs.disk, out, "ask for fewer sources")
+        refuse_disk(self.needs.disk, out, FEWER_SOURCES)
 
 
 def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
