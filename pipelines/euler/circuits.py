@@ -101,10 +101,10 @@ def euler_circuits(
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    state(plan.stated(graph))
+    state(plan.stated)
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
-        shown.note(plan.describe(graph))
+        shown.note(plan.stated.text)
         for note in _notes(graph, directed):
             shown.note(note)
         shown.stage("walking")

@@ -180,7 +180,7 @@ def train_som(
 
     facts = measure_workers(client, None)
     plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
+    stated = plan.stated(kept_beside(out, place))
     with stating(stated):
         refuse_disk(disk, place, FEWER_EPOCHS)
     if writer is None:
