@@ -60,7 +60,7 @@ def read_bytes(values: int, gpu: bool, readers: int) -> int:
 class SomPlan:
     """The shares of the samples: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
-    `needs` is the memory of each worker, and the disk of the store. `text` is a line for the user. `online` says whether
+    `needs` is the memory of each worker, and the disk of the store; `text` is a line for the user. `online` says if
     the first worker learns from one sample after another.
     """
 

@@ -98,9 +98,6 @@ class CpuLane:
     def load(self, source: Source, rows: Rows, out: np.ndarray) -> None:
         source.read(rows, out)
 
-    def done(self) -> None:
-        """Return the mark of the work on a band, for `store` to wait for: None, as a CPU's work is done at once."""
-
     def store(self, sink: Sink, start: int, band: np.ndarray, _done: Any, *, second: bool = False) -> None:
         sink.write(start, band)
 
@@ -159,13 +156,8 @@ class GpuLane:
             self._copy(out[start : start + count(part)], buffer[: count(part)], self._up)
             event.record(self._up)
 
-    def done(self) -> Any:
-        event = self.library.cuda.Event(disable_timing=True)
-        event.record()  # on the current stream, which computes
-        return event
-
     def store(self, sink: Sink, start: int, band: Any, done: Any, *, second: bool = False) -> None:
-        """Write rows to a sink, after the work marked `done`.
+        """Write rows to a sink, after the work marked `done` (`pipelines.workers.device_arrays.mark`).
 
         With `second`, the second pair of staging buffers is used: for a second thread that writes at the same time.
         """

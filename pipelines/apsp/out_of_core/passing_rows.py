@@ -20,7 +20,7 @@ from pipelines.apsp.out_of_core.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.conveyor import Conveyor, count, parts
-from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.device_arrays import array_library, mark, synchronize
 from pipelines.workers.executors import WorkerList
 from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
@@ -57,7 +57,7 @@ class PassingRows:
             for slot in range(len(slab.memory)):
                 self.ring.publish(slot, task.stage + slot)
         elif task.kind == STORE_SLAB:
-            slab.store(slab.lane.done())
+            slab.store(mark(slab.rows))
         else:
             self._pass_bands(arrays)
 
@@ -169,7 +169,7 @@ def fill(attempt: str) -> None:
     def store(start: int, band_done: tuple[Any, Any]) -> None:
         slab.lane.store(matrix, start, *band_done)
 
-    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, slab.lane.done()), store)
+    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, mark(band)), store)
     slab.newest = matrix
 
 

@@ -20,6 +20,7 @@ from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count, parts
+from pipelines.workers.device_arrays import mark
 from pipelines.workers.lanes import HostMatrix
 from pipelines.workers.rings import Ring
 
@@ -125,7 +126,7 @@ class Bands:
             self.begin(conveyor)
         with ThreadPoolExecutor(1) as thread:
             if self._beside:
-                self._storing = thread.submit(slab.store, slab.lane.done())
+                self._storing = thread.submit(slab.store, mark(slab.rows))
             conveyor.run(self._work, self._store)
         if self._storing is not None:
             self._storing.result()
@@ -180,7 +181,7 @@ class Bands:
             slab.keep_for(self._following, start, band)
         if self._end:
             finish(slab.job, band, vertices_of(rows))
-        return band, slab.lane.done()
+        return band, mark(band)
 
     def _store(self, start: int, made: tuple[Any, Any]) -> None:
         self._slab.lane.store(self._sink, start, *made)

@@ -316,7 +316,7 @@ def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monke
 
 def test_the_last_band_of_a_lost_attempt_is_stored_before_the_next_begins(client, tmp_path, monkeypatch, states):
     """As long as it is stored, all the memory of that attempt is taken."""
-    graph, seen, store, clear = float_graph(tmp_path / "g"), [], CpuLane.store, passing_rows.clear
+    graph, seen, store, clear = float_graph(tmp_path / "g"), [], CpuLane.store, passing_rows.clear_states
 
     def slowly(*arguments, **options):
         time.sleep(0.2)
@@ -327,7 +327,7 @@ def test_the_last_band_of_a_lost_attempt_is_stored_before_the_next_begins(client
         seen.append(any(alive(states)))
 
     monkeypatch.setattr(CpuLane, "store", slowly)
-    monkeypatch.setattr(passing_rows, "clear", cleared)
+    monkeypatch.setattr(passing_rows, "clear_states", cleared)
     for _ in range(2):
         with pytest.raises(Stop):
             run(client, graph, tmp_path / "d", Windows(N, BLOCK, 48, 48, True), shown=Stopping(after=1))

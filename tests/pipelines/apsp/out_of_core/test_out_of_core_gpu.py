@@ -18,6 +18,7 @@ from pipelines.apsp.out_of_core.plan import estimate, needs_of
 from pipelines.apsp.solve import _job
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, within_budget
+from pipelines.workers.device_arrays import mark
 from pipelines.workers.lanes import GpuLane, HostMatrix
 
 N, BLOCK = 3000, 64
@@ -186,7 +187,7 @@ def test_threads_copy_where_pages_cannot_be_locked(gpu):
         band = lane.empty((100, 300), host.matrix.dtype)
         lane.load(host, slice(50, 150), band)
         np.testing.assert_array_equal(band.get(), host.matrix[50:150])
-        lane.store(host, 200, band, lane.done())
+        lane.store(host, 200, band, mark(band))
         np.testing.assert_array_equal(host.matrix[200:], host.matrix[50:150])
 
 
