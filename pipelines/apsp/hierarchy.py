@@ -24,7 +24,7 @@ from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
 from gpuops.memory import available_memory, size
 from pipelines.apsp.methods import FEWER_ROWS, Estimate, Method, Obstacle, Request
-from pipelines.hierarchy.building import Job, build
+from pipelines.hierarchy.building import HierarchyJob, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
@@ -61,7 +61,7 @@ TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store t
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Preparation:
     """Everything that precedes the tables: the order of the vertices, their structure and the exact cost."""
 
     order: np.ndarray
@@ -132,7 +132,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
 HIERARCHY = Method("hierarchy", "the hierarchy", "the hierarchy", estimate, execute)
 
 
-def _plan(request: Request) -> Plan:
+def _plan(request: Request) -> Preparation:
     """Order the vertices, or read the order that an earlier run committed; raises Obstacle."""
     graph, through = request.job.graph, request.job.through
     order = _committed(request)
@@ -153,7 +153,7 @@ def _plan(request: Request) -> Plan:
         cure = "Searches suit such a graph: use" if has_metis() else f"{without_metis()},"
         cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure} method='batched' (--method batched)")
         raise Obstacle("the hierarchy would take longer than searches") from cause
-    return Plan(order, structure, cost)
+    return Preparation(order, structure, cost)
 
 
 def _committed(request: Request) -> np.ndarray | None:
@@ -172,7 +172,7 @@ def _row_work(structure: HierarchyStructure) -> float:
     return float((bricks.sizes * np.diff(bricks.front_starts)).sum() + entries[upper].sum())
 
 
-def _closed(client: Client, request: Request, plan: Plan, place: str) -> HierarchyStore:
+def _closed(client: Client, request: Request, plan: Preparation, place: str) -> HierarchyStore:
     """Return the hierarchy, after the steps that are not committed yet."""
     job = request.job
     if os.path.isdir(place):
@@ -185,9 +185,9 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
         writer.commit_structure(plan.structure, plan.cost)
     if not writer.finished:
         fact = max(request.facts, key=lambda fact: fact.host_memory)
-        task = Job(job.graph, job.dtype, job.potentials, False, None, np.inf)
+        task = HierarchyJob(job.graph, job.dtype, job.potentials, False, None, np.inf, fact)
         with Progress(writer.progress()[1], "steps", False) as shown:
-            build(client, task, writer, fact, shown)
+            build(client, task, writer, shown)
     return open_hierarchy(place)
 
 

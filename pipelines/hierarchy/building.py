@@ -41,7 +41,7 @@ from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class HierarchyJob:
     """The data of the problem that the tasks need.
 
     Attributes
@@ -50,6 +50,7 @@ class Job:
     thorough : whether METIS takes longer for a better order
     like : path of the store whose order and structure are used; None if there is none
     limit : most relaxations that closing may take
+    fact : the worker
     """
 
     graph: Graph
@@ -58,11 +59,12 @@ class Job:
     thorough: bool
     like: str | None
     limit: float
+    fact: WorkerFacts
 
 
-def build(client: Client, job: Job, writer: HierarchyWriter, fact: WorkerFacts, shown: Progress) -> None:
-    """Take the steps that are not committed yet, on the worker of `fact`; the complete store takes its place."""
-    Run(client, [fact.address], writer, shown).attempts(Building, job, fact)
+def build(client: Client, job: HierarchyJob, writer: HierarchyWriter, shown: Progress) -> None:
+    """Take the steps that are not committed yet; the complete store takes its place."""
+    Run(client, [job.fact.address], writer, shown).attempts(Building, job)
     take_place(writer.path)  # here and not in a task: if the result of a task is lost, the next attempt reads the store
 
 
@@ -71,9 +73,9 @@ class Building(Attempt):
 
     kind = "hierarchy"
 
-    def __init__(self, run: Run, members: list[str], before: Building | None, job: Job, fact: WorkerFacts):
+    def __init__(self, run: Run, members: list[str], before: Building | None, job: HierarchyJob):
         super().__init__(run, members, before)
-        self.job, self.fact = job, fact
+        self.job = job
 
     def run(self) -> None:
         steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))
@@ -82,7 +84,7 @@ class Building(Attempt):
             name, task = steps[number]
             self.shown.stage(name)
             shown = f"{self.kind}-{task.__name__.strip('_')}"
-            arguments = number, task, self.job, self.out, self.fact
+            arguments = number, task, self.job, self.out
             plan: Plan | None = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
             if plan is not None:
                 state(plan)
@@ -106,13 +108,13 @@ class Building(Attempt):
 
 
 def _unless_done(
-    attempt: str, number: int, task: Callable[..., Any], job: Job, writer: HierarchyWriter, fact: WorkerFacts
+    attempt: str, number: int, task: Callable[..., Any], job: HierarchyJob, writer: HierarchyWriter
 ) -> Any:
     """Take the step of this number, unless a task of an attempt that was given up has committed it meanwhile."""
-    return None if writer.done() > number else task(attempt, job, writer, fact)
+    return None if writer.done() > number else task(attempt, job, writer)
 
 
-def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
+def _order(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> None:
     clear_states()
     keep_state(attempt, True)
     pool = ThreadPoolExecutor(1)
@@ -123,7 +125,7 @@ def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -
         pool.shutdown(wait=False)
 
 
-def _order_of(job: Job, wanted: Callable[[], object]) -> np.ndarray:
+def _order_of(job: HierarchyJob, wanted: Callable[[], object]) -> np.ndarray:
     if job.like is not None:
         return open_hierarchy(job.like).hierarchy.structure.order
     return order_vertices(job.graph, wanted, job.thorough)
@@ -137,19 +139,19 @@ def _by_place(graph: Graph) -> ByPlace | None:
     return vertices_by_place(graph, coordinates)
 
 
-def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Plan:
+def _structure(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> Plan:
     clear_states()
-    structure, cost, plan = _found(job, writer.order(), writer.path, fact)
+    structure, cost, plan = _found(job, writer.order(), writer.path)
     writer.commit_structure(structure, cost)
     return plan
 
 
-def plan_of(job: Job, out: str, fact: WorkerFacts) -> Plan:
+def plan_of(job: HierarchyJob, out: str) -> Plan:
     """Return the plan of a hierarchy that is to be written to `out`; the order is computed for the plan."""
-    return _found(job, _order_of(job, lambda: None), out, fact)[2]
+    return _found(job, _order_of(job, lambda: None), out)[2]
 
 
-def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[HierarchyStructure, Cost, Plan]:
+def _found(job: HierarchyJob, order: np.ndarray, out: str) -> tuple[HierarchyStructure, Cost, Plan]:
     """Find the structure on an order, or take the structure of another store; refuse a run that does not fit."""
     like = None if job.like is None else open_hierarchy(job.like)
     indptr, indices, through = job.graph.indptr(), job.graph.indices(), job.graph.through()
@@ -177,12 +179,12 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
     text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"
     plan = run_plan(text, "tables", Needs(host=(most,), disk=disk))
     with refusing(plan):
-        refuse_closing(structure, cost, job.graph, job.dtype, fact)
+        refuse_closing(structure, cost, job.graph, job.dtype, job.fact)
         refuse_disk(disk, out, "search instead (tilepath sssp)")
     return structure, cost, plan
 
 
-def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
+def _close(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> None:
     clear_states()
     indptr, indices, weights = job.graph.rows()
     try:

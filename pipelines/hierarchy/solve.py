@@ -8,7 +8,7 @@ from typing import Any
 from distributed import Client
 
 from gpuops.errors import WeightRangeError
-from pipelines.hierarchy.building import Job, build, plan_of
+from pipelines.hierarchy.building import HierarchyJob, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores.durable import delete_tree
 from pipelines.stores.graph import Graph, open_graph
@@ -106,18 +106,19 @@ def build_hierarchy(
     writer = HierarchyWriter.resumed(out, graph, asked, inputs=[other], resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         distances_fit(graph, kind)
-        job = Job(graph, kind, potentials_of(graph), thorough, other, most_relaxations(graph))
+        potentials = potentials_of(graph)
         facts = within_budget(measure_workers(client, None), None, host_memory)
         fact = max(facts, key=lambda fact: fact.host_memory)
+        job = HierarchyJob(graph, kind, potentials, thorough, other, most_relaxations(graph), fact)
         if writer is None:
             if like is None:
                 refuse_ordering(graph, fact)
             if plan_only():
-                state(plan_of(job, growing_place(out, None), fact))
+                state(plan_of(job, growing_place(out, None)))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:
-                build(client, job, writer, fact, shown)
+                build(client, job, writer, shown)
             except (SearchesAreFasterError, WeightRangeError, ImportError):  # the unfinished store is of no use
                 delete_tree(writer.path)
                 raise

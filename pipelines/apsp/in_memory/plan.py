@@ -47,7 +47,7 @@ PANELS = 4  # row panels that a worker may hold apart from its ring: one packed,
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagesPlan:
     """The size of a run: its memory and disk, and its estimated time in seconds."""
 
     layout: Layout
@@ -57,7 +57,7 @@ class Plan:
     relaxations: int
 
 
-def make_plan(request: Request, layout: Layout) -> Plan:
+def make_plan(request: Request, layout: Layout) -> StagesPlan:
     """Return the memory, disk and time of the stages that are not done, with the matrix cut by `layout`."""
     job, n, itemsize = request.job, layout.n, request.job.dtype.itemsize
     facts, rings = request.facts[: layout.workers], deal_panels(layout, job)[1]
@@ -80,7 +80,7 @@ def make_plan(request: Request, layout: Layout) -> Plan:
     edge = -(-n // chunk) * chunk if n else 0
     checkpoints = 2 * edge**2 * itemsize if compute > request.commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, Needs(worker_bytes, disk=max(result, checkpoints)), checkpoints, seconds, relaxations)
+    return StagesPlan(layout, Needs(worker_bytes, disk=max(result, checkpoints)), checkpoints, seconds, relaxations)
 
 
 def estimate(request: Request) -> Estimate:

@@ -38,7 +38,7 @@ ARC_BYTES = 80  # bytes for each arc while rows are made from the graph
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuperStagesPlan:
     """The cut of a run out of core, and its cost."""
 
     windows: Windows
@@ -86,7 +86,7 @@ def estimate(request: Request) -> Estimate:
     )
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: Request) -> SuperStagesPlan:
     """Cut the matrix into windows as wide as the memory allows."""
     job, facts, gpu = request.job, request.facts, any(fact.gpu for fact in request.facts)
     n, itemsize = job.graph.n, job.dtype.itemsize
@@ -125,7 +125,7 @@ def make_plan(request: Request) -> Plan:
     if windows.resident:
         seconds += commits * matrix / DISK_RATE
     needs = replace(needs_of(request, windows, gpu), disk=disk)
-    return Plan(windows, job.dtype, needs, traffic, seconds, relaxations, commits)
+    return SuperStagesPlan(windows, job.dtype, needs, traffic, seconds, relaxations, commits)
 
 
 def commits_of(request: Request, windows: Windows, passes: int, seconds: float) -> tuple[int, int]:
