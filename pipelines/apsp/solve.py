@@ -170,7 +170,7 @@ def all_pairs_shortest_paths(
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    place = growing_place(out, None if writer is None else writer.path)
+    place = growing_place(out, writer)
     plan = run_plan(reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds)
     with stating(plan):
         estimate.refuse(place)

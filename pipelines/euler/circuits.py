@@ -21,7 +21,7 @@ from pipelines.stores.vertex_names import VertexName
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import state_plan, states_plan
 from pipelines.workers.progress import Progress, duration
 
 StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
@@ -101,7 +101,7 @@ def euler_circuits(
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    state(plan.stated)
+    state_plan(plan.stated)
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
     with Progress(1, "stages", progress) as shown:
         shown.note(plan.stated.text)

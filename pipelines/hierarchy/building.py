@@ -35,7 +35,7 @@ from pipelines.stores.schema import counted
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run
 from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.plans import Plan, refusing, run_plan, state
+from pipelines.workers.plans import Plan, refusing, run_plan, state_plan
 from pipelines.workers.progress import Progress
 from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
@@ -87,7 +87,7 @@ class Building(Attempt):
             arguments = number, task, self.job, self.out
             plan: Plan | None = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
             if plan is not None:
-                state(plan)
+                state_plan(plan)
                 self.shown.note(plan.text)
             self.shown.advance(1)
 

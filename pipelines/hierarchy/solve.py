@@ -19,7 +19,7 @@ from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import plan_only, state, states_plan
+from pipelines.workers.plans import plan_only, state_plan, states_plan
 from pipelines.workers.progress import Progress
 
 
@@ -114,7 +114,7 @@ def build_hierarchy(
             if like is None:
                 refuse_ordering(graph, fact)
             if plan_only():
-                state(plan_of(job, growing_place(out, None)))
+                state_plan(plan_of(job, growing_place(out)))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
         with Progress(writer.progress()[1], "steps", progress) as shown:
             try:

@@ -170,7 +170,7 @@ def _write_matrix(
     step = rows_in_block(count, len(destinations.vertices), CHUNK_ROWS)
     options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
     writer = MatrixWriter.resumed(out, graph, options, inputs=[source.path], resume=resume, overwrite=overwrite)
-    place = growing_place(out, None if writer is None else writer.path)
+    place = growing_place(out, writer)
     if writer is None or not writer.finished:
         takes = matrix_disk(given.points, rows_of.dtype, ".zarr")
         progress = state_disk(takes, given, checked, out, place, progress)

@@ -101,7 +101,7 @@ def map_samples(
     facts = measure_workers(client, None)
     chunk = rows_of_chunk(samples, codebook) if begun is None else begun.chunk
     needs = _needs(codebook, scaled, facts, chunk)
-    place = growing_place(out, None if begun is None else begun.path)
+    place = growing_place(out, begun)
     text = f"{counted(samples.n, 'sample')}, {counted(codebook.grid.units, 'unit')}, {on_devices(facts)}: {needs}"
     plan = run_plan(text + kept_beside(out, place), "chunks of samples", needs)
     with stating(plan):

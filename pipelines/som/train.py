@@ -179,7 +179,7 @@ def train_som(
         return make_som_plan(samples, grid.units, facts, disk_bytes=disk, metric=metric, **how)
 
     facts = measure_workers(client, None)
-    plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
+    plan, place = deal(facts), growing_place(out, writer)
     stated = plan.stated(kept_beside(out, place))
     with stating(stated):
         refuse_disk(disk, place, FEWER_EPOCHS)

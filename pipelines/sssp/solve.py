@@ -151,7 +151,7 @@ def single_source_shortest_paths(
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
     chunk = None if writer is None else writer.chunk
     plan = make_search_plan(job, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk)
-    place = growing_place(out, None if writer is None else writer.path)
+    place = growing_place(out, writer)
     stated = plan.stated(kept_beside(out, place))
     with stating(stated):
         plan.refuse_disk(place)

@@ -201,9 +201,11 @@ def growing_beside(path: str | os.PathLike[str]) -> str | None:
     return _beside(path) if _replaces(_beside(path)) else None
 
 
-def growing_place(path: str | os.PathLike[str], resumed: str | None) -> str:
-    """Return the path where the store for `path` grows: the path `resumed` if the run resumes a store."""
-    return resumed or (_beside(path) if os.path.lexists(path) else os.fspath(path))
+def growing_place(path: str | os.PathLike[str], writer: Any = None) -> str:
+    """Return the path where the store for `path` grows: that of the `writer` if the run resumes a store."""
+    if writer is not None:
+        return str(writer.path)
+    return _beside(path) if os.path.lexists(path) else os.fspath(path)
 
 
 def kept_beside(path: str | os.PathLike[str], growing: str) -> str:

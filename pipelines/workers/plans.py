@@ -62,7 +62,7 @@ def run_plan(text: str, method: str, needs: Needs, seconds: float | None = None)
     return Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds)
 
 
-def state(plan: Plan) -> None:
+def state_plan(plan: Plan) -> None:
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
         raise _Stated(plan)
@@ -84,11 +84,11 @@ def stating(plan: Plan) -> Iterator[None]:
     """State the plan after a block that refuses a run that does not fit."""
     with refusing(plan):
         yield
-    state(plan)
+    state_plan(plan)
 
 
 def states_plan(run: T) -> T:
-    """Mark a function that calls `state` in every run, for `planned`.
+    """Mark a function that calls `state_plan` in every run, for `planned`.
 
     If the disk becomes full, the error says how much of the disk the run stated.
     """
