@@ -192,7 +192,7 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
 @pytest.mark.parametrize("when", ["while it runs", "when it is done"])
 def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
     """Dask cancels tasks of its own accord, when the only worker that may run them is gone."""
-    attempt = Attempt(Run(client, workers_of(client)))
+    attempt = Attempt(Run(client, workers_of(client), name="cancelled"))
     may_end.clear()
     task = attempt.submit(_waits if when == "while it runs" else _slow, 0)
     if when == "while it runs":
@@ -201,7 +201,7 @@ def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
         wait(task)
         client.cancel([task])
         monkeypatch.setattr(attempt, "wait", lambda *_: None)
-    with pytest.raises(WorkersChanged, match=r"test-\w+-1-tilepath-cancelled-0: "):
+    with pytest.raises(WorkersChanged, match=r"task-\w+-1-tilepath-cancelled-0: "):
         attempt.results([task])
     may_end.set()
 
