@@ -25,8 +25,8 @@ import numpy as np
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
-from pipelines.apsp.commits import Weights, finish
 from pipelines.apsp.layout import Layout
+from pipelines.apsp.matrix_rows import Weights, finish
 from pipelines.apsp.methods import Job
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter

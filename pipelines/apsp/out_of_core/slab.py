@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gpuops.minplus.super_stage import Panel, pass_rows
-from pipelines.apsp.commits import Result, Weights, finish
 from pipelines.apsp.layout import Windows
+from pipelines.apsp.matrix_rows import Result, Weights, finish
 from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
