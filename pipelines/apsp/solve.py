@@ -20,7 +20,6 @@ from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.stores.distances import Distances, DistancesWriter, create_distances, open_distances
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
@@ -170,9 +169,8 @@ def all_pairs_shortest_paths(
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
         shown.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    place = growing_place(out, writer)
-    plan = run_plan(reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds)
-    with stating(plan):
+    plan = run_plan(reason, how.name, estimate.needs, estimate.seconds)
+    with stating(plan, out, writer) as (plan, place):
         estimate.refuse(place)
     if writer is None:
         writer = create_distances(

@@ -23,7 +23,6 @@ from pipelines.stores.mapping import (
     open_mapping,
     rows_of_chunk,
 )
-from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
@@ -101,10 +100,9 @@ def map_samples(
     facts = measure_workers(client, None)
     chunk = rows_of_chunk(samples, codebook) if begun is None else begun.chunk
     needs = _needs(codebook, scaled, facts, chunk)
-    place = growing_place(out, begun)
     text = f"{counted(samples.n, 'sample')}, {counted(codebook.grid.units, 'unit')}, {on_devices(facts)}: {needs}"
-    plan = run_plan(text + kept_beside(out, place), "chunks of samples", needs)
-    with stating(plan):
+    plan = run_plan(text, "chunks of samples", needs)
+    with stating(plan, out, begun) as (plan, place):
         needs.refuse_memory(f"chunks of {counted(chunk, 'sample')}", facts, "Free memory, or use fewer workers")
         refuse_disk(needs.disk, place, "map fewer samples")
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)

@@ -76,9 +76,10 @@ class SomPlan:
         """Whether the first worker has all samples."""
         return self.bounds[1] == self.bounds[-1]
 
-    def stated(self, kept: str = "") -> Plan:
-        """Return the plan that the run states; the text ends with the clause `kept`."""
-        return run_plan(self.text + kept, "online" if self.online else "batch", self.needs)
+    @property
+    def stated(self) -> Plan:
+        """The plan that the run states."""
+        return run_plan(self.text, "online" if self.online else "batch", self.needs)
 
 
 def make_som_plan(
@@ -140,6 +141,6 @@ def make_som_plan(
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (resident=False, --streamed)"
-    with refusing(plan.stated()):
+    with refusing(plan.stated):
         plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan

@@ -21,7 +21,6 @@ from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_and_l
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
 from pipelines.stores.codebook import Codebook, CodebookWriter, create_codebook, open_codebook
-from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
@@ -179,9 +178,8 @@ def train_som(
         return make_som_plan(samples, grid.units, facts, disk_bytes=disk, metric=metric, **how)
 
     facts = measure_workers(client, None)
-    plan, place = deal(facts), growing_place(out, writer)
-    stated = plan.stated(kept_beside(out, place))
-    with stating(stated):
+    plan = deal(facts)
+    with stating(plan.stated, out, writer) as (stated, place):
         refuse_disk(disk, place, FEWER_EPOCHS)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1

@@ -108,9 +108,9 @@ class SearchPlan:
             f"by {self.spread} ({self.reason}){streamed}: {self.needs}, time {estimated(self.seconds)}"
         )
 
-    def stated(self, kept: str = "") -> Plan:
-        """Return the plan that the run states; the text ends with the clause `kept`."""
-        return run_plan(self.describe() + kept, f"by {self.spread}", self.needs, self.seconds)
+    def stated(self) -> Plan:
+        """Return the plan that the run states."""
+        return run_plan(self.describe(), f"by {self.spread}", self.needs, self.seconds)
 
     def fitting(self, what: str, cure: str) -> SearchPlan:
         """Return the plan; raise DoesNotFitError, as `Needs.refuse_memory` does, if the memory is too small."""

@@ -21,7 +21,6 @@ from pipelines.sssp.searches import SearchWriter, row_tasks
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores.graph import Graph, open_graph
 from pipelines.stores.paths import PATH_DTYPES, Paths, PathsWriter, create_paths, open_paths
-from pipelines.stores.place import growing_place, kept_beside
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
@@ -151,9 +150,7 @@ def single_source_shortest_paths(
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
     chunk = None if writer is None else writer.chunk
     plan = make_search_plan(job, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk)
-    place = growing_place(out, writer)
-    stated = plan.stated(kept_beside(out, place))
-    with stating(stated):
+    with stating(plan.stated(), out, writer) as (stated, place):
         plan.refuse_disk(place)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from pipelines.stores.errors import DiskFullError
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.workers.capacity import DoesNotFitError, Needs
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -80,10 +82,17 @@ def refusing(plan: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def stating(plan: Plan) -> Iterator[None]:
-    """State the plan after a block that refuses a run that does not fit."""
+def stating(plan: Plan, out: str | os.PathLike[str] | None = None, writer: Any = None) -> Iterator[tuple[Plan, str]]:
+    """State the plan after a block that refuses a run that does not fit.
+
+    If the run writes a store `out`, or resumes it by `writer`, the block gets the path where the store grows; and the
+    text of the plan then ends with a clause on the store that is replaced.
+    """
+    place = "" if out is None else growing_place(out, writer)
+    if out is not None:
+        plan = replace(plan, text=plan.text + kept_beside(out, place))
     with refusing(plan):
-        yield
+        yield plan, place
     state_plan(plan)
 
 
