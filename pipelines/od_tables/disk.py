@@ -122,18 +122,20 @@ def _bytes_of(points: Points, suffix: str) -> np.ndarray:
 
 
 def state_disk(
-    disk: Disk,
+    table: PlannedTable,
+    suffix: str,
     given: Given,
     options: TableOptions,
     out: str | os.PathLike[str],
     place: str | os.PathLike[str],
     progress: bool | None,
 ) -> bool | None:
-    """State the plan of a run that writes `out` at `place`, after refusing a run that cannot fit on the disk.
+    """State the plan of a run that writes a table at `place`, after refusing a run that cannot fit on the disk.
 
-    What an earlier run left of `out` counts as free, since the run continues or replaces it. Returns whether the run
+    `place` is where `out` grows. What an earlier run left of `out` counts as free, since the run continues or replaces it. Returns whether the run
     shows its progress: `progress`, but a long run shows it also without a terminal.
     """
+    disk = table_disk(given.points, options, table, suffix)
     origins, destinations = (len(each.vertices) for each in given.points)
     counts = counted(origins, "pair" if options.pairs else "origin")
     counts += "" if options.pairs else f", {counted(destinations, 'destination')}"

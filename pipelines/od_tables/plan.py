@@ -25,6 +25,8 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.units import limits_in
 
+MATRICES = (".npy", ".zarr")
+CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
 # A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
 REDUCED_BLOCKS = 64
@@ -171,7 +173,7 @@ class PlannedTable(NamedTuple):
 
 
 def plan_table(given: Given, suffix: str, options: TableOptions) -> PlannedTable:
-    """Plan a table of origins and destinations in a file with this suffix."""
+    """Plan a table of origins and destinations in a file or a store with this suffix."""
     if options.pairs:
         table = _row_by_row(given, suffix, options)
     elif (near := _near(given, options)) is not None:
@@ -258,7 +260,8 @@ def _in_blocks(given: Given, suffix: str, options: TableOptions) -> PlannedTable
     def compute(rows: slice) -> np.ndarray:
         return rows_of.rows(origins.vertices[rows])
 
-    if suffix == ".npy":
+    if suffix in MATRICES:
+        step = min(step, CHUNK_ROWS) if suffix == ".zarr" else step
         return PlannedTable(ArrayForm((count, width), rows_of.dtype), compute, step, width)
     if not options.reductions:
         routes = None

@@ -16,11 +16,10 @@ import numpy as np
 
 from pipelines.files.output_file import check_free, growing_file, is_growing
 from pipelines.files.tables import check_suffix
-from pipelines.od_tables.blocks import DistancesTo
-from pipelines.od_tables.disk import matrix_disk, state_disk, table_disk
+from pipelines.od_tables.disk import state_disk
 from pipelines.od_tables.forms import ArrayForm
 from pipelines.od_tables.given import Given
-from pipelines.od_tables.plan import PlannedTable, TableOptions, plan_table, rows_in_block, table_options
+from pipelines.od_tables.plan import MATRICES, PlannedTable, TableOptions, plan_table, table_options
 from pipelines.places.points import Points
 from pipelines.stores.commit_clock import CommitClock
 from pipelines.stores.graph import Graph
@@ -33,8 +32,6 @@ from pipelines.workers.progress import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
-
-CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 
 
 class Written(NamedTuple):
@@ -120,8 +117,7 @@ def write_od_table(
     check_free(out, overwrite or resume)
     table = plan_table(given, suffix, checked)
     form, step, count, width = table.form, table.step, len(origins.vertices), table.width
-    takes = table_disk(given.points, checked, table, suffix)
-    progress = state_disk(takes, given, checked, out, out, progress)
+    progress = state_disk(table, suffix, given, checked, out, out, progress)
     about |= {"blocks": step}  # other versions of tilepath may use blocks of another size
     with growing_file(out, about, resume=resume, overwrite=overwrite) as file:
         starts = range(len(file.ends) * step, count, step)
@@ -164,26 +160,20 @@ def _write_matrix(
     progress: bool | None,
 ) -> Written | None:
     """Write the matrix store."""
-    source, graph, (origins, destinations) = given.source, given.graph, given.points
-    rows_of = DistancesTo(source, destinations.vertices)
-    count = len(origins.vertices)
-    step = rows_in_block(count, len(destinations.vertices), CHUNK_ROWS)
-    options = {"dtype": str(rows_of.dtype), "chunk": step, **about}
-    writer = MatrixWriter.resumed(out, graph, options, inputs=[source.path], resume=resume, overwrite=overwrite)
-    place = growing_place(out, writer)
+    table, graph, inputs = plan_table(given, ".zarr", checked), given.graph, [given.source.path]
+    assert isinstance(table.form, ArrayForm)
+    (count, width), dtype, step = table.form.shape, table.form.dtype, table.step
+    options = {"dtype": str(dtype), "chunk": step, **about}
+    writer = MatrixWriter.resumed(out, graph, options, inputs=inputs, resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
-        takes = matrix_disk(given.points, rows_of.dtype, ".zarr")
-        progress = state_disk(takes, given, checked, out, place, progress)
+        progress = state_disk(table, ".zarr", given, checked, out, growing_place(out, writer), progress)
     if writer is None:
         names = [np.array(p.texts(), np.dtypes.StringDType()) for p in given.points]
-        writer = create_matrix(out, graph, names, dtype=rows_of.dtype, chunk=step, options=options, overwrite=overwrite)
+        writer = create_matrix(out, graph, names, dtype=dtype, chunk=step, options=options, overwrite=overwrite)
     elif writer.finished:
         return None
     done = writer.rows_done()
     starts = [start for start in range(0, count, step) if not done[start]]
-    form = ArrayForm((count, len(destinations.vertices)), rows_of.dtype)
-    table = PlannedTable(form, lambda rows: rows_of.rows(origins.vertices[rows]), step, len(destinations.vertices))
-
     clock = CommitClock()
 
     def write(start: int, found: np.ndarray) -> None:
@@ -198,7 +188,7 @@ def _write_matrix(
     finally:
         if not (done.all() or clock.failed):
             writer.record(done)
-    return Written(count, _left(count, starts, step) * len(destinations.vertices))
+    return Written(count, _left(count, starts, step) * width)
 
 
 @contextmanager
@@ -230,7 +220,7 @@ def _left(count: int, starts: Sequence[int], step: int) -> int:
 def _suffix(out: str | os.PathLike[str], options: TableOptions) -> str:
     """Return the suffix of `out`; raise ValueError if the options do not go with it."""
     suffix = os.path.splitext(os.fspath(out).rstrip(os.sep))[1].lower()
-    if suffix not in (".npy", ".zarr"):
+    if suffix not in MATRICES:
         return check_suffix(out)
     if not options.all_distances:
         raise ValueError(

@@ -90,7 +90,7 @@ def often():
         patch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 32)
         patch.setattr("pipelines.som.training.MOST_EPOCHS", 2)
         patch.setattr("pipelines.stores.mapping.LEAST_ROWS", 64)
-        patch.setattr("pipelines.od_tables.write.CHUNK_ROWS", 16)
+        patch.setattr("pipelines.od_tables.plan.CHUNK_ROWS", 16)
         patch.setattr("pipelines.od_tables.plan.BLOCK_BYTES", 8 * N * 16)
         yield
 

@@ -36,7 +36,7 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
     "pipelines.sssp.plan.LANES": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
-    "pipelines.od_tables.write.CHUNK_ROWS": 4,
+    "pipelines.od_tables.plan.CHUNK_ROWS": 4,
     "pipelines.od_tables.plan.BLOCK_BYTES": 400,
     "pipelines.od_tables.plan.REDUCED_PAIRS": (1, 40),
 }
