@@ -132,8 +132,8 @@ def state_disk(
 ) -> bool | None:
     """State the plan of a run that writes a table at `place`, after refusing a run that cannot fit on the disk.
 
-    `place` is where `out` grows. What an earlier run left of `out` counts as free, since the run continues or replaces it. Returns whether the run
-    shows its progress: `progress`, but a long run shows it also without a terminal.
+    `place` is where `out` grows. What an earlier run left of `out` counts as free, since the run continues or replaces
+    it. Returns whether the run shows its progress: `progress`, but a long run shows it also without a terminal.
     """
     disk = table_disk(given.points, options, table, suffix)
     origins, destinations = (len(each.vertices) for each in given.points)
