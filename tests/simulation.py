@@ -268,7 +268,7 @@ def played(cluster, patch, make, out, *arguments):
     Tasks find the worker that they run on.
     """
     patch.setattr(PlayedAttempt, "cluster", cluster)
-    run = SimpleNamespace(client=None, out=out, shown=shown(), name="run")
+    run = SimpleNamespace(client=None, out=out, bar=shown(), name="run")
     for module in resident_state, executors:
         patch.setattr(module, "get_worker", lambda: cluster.now)
     patch.setattr(exchange, "_array", _array)

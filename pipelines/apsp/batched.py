@@ -62,11 +62,11 @@ def estimate(request: Request) -> Estimate:
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Search for the rows that are not done, and commit the store."""
     if not writer.rows_done().any():
         writer.make_result()
-    run_searches(client, estimate.plan, writer, shown)
+    run_searches(client, estimate.plan, writer, bar)
     writer.commit(writer.stages)
 
 

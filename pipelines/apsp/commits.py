@@ -39,7 +39,7 @@ class Staged(Attempt):
 
     def start(self, stages: Sequence[tuple[int, int]]) -> None:
         """Start the progress bar and the commit clock; `stages` are already done."""
-        self.shown.start(self.job.relaxations(stages))
+        self.bar.start(self.job.relaxations(stages))
         self.clock.restart()
 
     def due(self, soon: float = 0.0) -> bool:

@@ -106,7 +106,7 @@ def estimate(request: Request) -> Estimate:
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Close the hierarchy, write the rows that are not done, and commit the store."""
     place = os.path.join(writer.path, TABLES)
     done = writer.rows_done()
@@ -123,7 +123,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
             stage="computing rows",
             chunks=chunks_of_task(writer, TASK_BYTES // max(1, band), len(request.facts)),
         )
-        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(DealtRows, tasks)
+        Run(client, [fact.address for fact in request.facts], writer, bar).attempts(DealtRows, tasks)
     with disk_errors(writer.path):
         remove_folder(place)
     writer.commit(writer.stages)
@@ -186,8 +186,8 @@ def _closed(client: Client, request: Request, plan: Preparation, place: str) -> 
     if not writer.finished:
         fact = max(request.facts, key=lambda fact: fact.host_memory)
         task = HierarchyJob(job.graph, job.dtype, job.potentials, False, None, np.inf, fact)
-        with Progress(writer.progress()[1], "steps", False) as shown:
-            build(client, task, writer, shown)
+        with Progress(writer.progress()[1], "steps", False) as bar:
+            build(client, task, writer, bar)
     return open_hierarchy(place)
 
 

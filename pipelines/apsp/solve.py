@@ -163,11 +163,11 @@ def all_pairs_shortest_paths(
             )
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
-    with Progress(1, "workers", progress) as shown:
-        shown.stage("measuring workers")
+    with Progress(1, "workers", progress) as bar:
+        bar.stage("measuring workers")
         facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
-        shown.stage("choosing a method")
+        bar.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
     plan = run_plan(reason, how.name, estimate.needs, estimate.seconds)
     with stating(plan, out, writer) as (plan, place):
@@ -183,11 +183,11 @@ def all_pairs_shortest_paths(
             sources=chosen,
             overwrite=overwrite,
         )
-    with Progress(*estimate.work, progress) as shown:
-        shown.note(plan.text)
-        how.execute(client, request, estimate, writer, shown)
+    with Progress(*estimate.work, progress) as bar:
+        bar.note(plan.text)
+        how.execute(client, request, estimate, writer, bar)
         if verify:
-            shown.stage("verifying")
+            bar.stage("verifying")
         return _verified(open_distances(out), graph, verify)
 
 

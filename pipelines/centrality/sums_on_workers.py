@@ -129,10 +129,10 @@ def add_up(client: Client, job: BetweennessJob, sources: Any, asked: str, progre
         stage=job.work,
     )
     rows = RowsInMemory(len(sources), size)
-    with Progress(len(sources), job.unit, progress) as shown:
-        shown.note(stated)
+    with Progress(len(sources), job.unit, progress) as bar:
+        bar.note(stated)
         try:
-            Run(client, [fact.address for fact in facts], rows, shown, resumes=False).attempts(DealtRows, tasks)
+            Run(client, [fact.address for fact in facts], rows, bar, resumes=False).attempts(DealtRows, tasks)
         except UnreachableError as error:
             origin, destination, amount = error.args
             raise UnreachableError(graph.label(origin), graph.label(destination), amount) from None

@@ -103,18 +103,18 @@ def euler_circuits(
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
     state_plan(plan.stated)
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
-    with Progress(1, "stages", progress) as shown:
-        shown.note(plan.stated.text)
+    with Progress(1, "stages", progress) as bar:
+        bar.note(plan.stated.text)
         for note in _notes(graph, directed):
-            shown.note(note)
-        shown.stage("walking")
-        run = Run(client, [plan.worker.address], os.path.abspath(out), shown, resumes=False)
+            bar.note(note)
+        bar.stage("walking")
+        run = Run(client, [plan.worker.address], os.path.abspath(out), bar, resumes=False)
         try:
             done = run.attempts(Walking, graph, run.out, plan, walk, verify, overwrite)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):
-            shown.note(line)
+            bar.note(line)
     return open_circuits(out)
 
 

@@ -62,9 +62,9 @@ class HierarchyJob:
     fact: WorkerFacts
 
 
-def build(client: Client, job: HierarchyJob, writer: HierarchyWriter, shown: Progress) -> None:
+def build(client: Client, job: HierarchyJob, writer: HierarchyWriter, bar: Progress) -> None:
     """Take the steps that are not committed yet; the complete store takes its place."""
-    Run(client, [job.fact.address], writer, shown).attempts(Building, job)
+    Run(client, [job.fact.address], writer, bar).attempts(Building, job)
     take_place(writer.path)  # here and not in a task: if the result of a task is lost, the next attempt reads the store
 
 
@@ -79,17 +79,17 @@ class Building(Attempt):
 
     def run(self) -> None:
         steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))
-        self.shown.start(self.done())
+        self.bar.start(self.done())
         for number in range(self.done(), len(steps)):
             name, task = steps[number]
-            self.shown.stage(name)
+            self.bar.stage(name)
             shown = f"{self.kind}-{task.__name__.strip('_')}"
             arguments = number, task, self.job, self.out
             plan: Plan | None = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
             if plan is not None:
                 state_plan(plan)
-                self.shown.note(plan.text)
-            self.shown.advance(1)
+                self.bar.note(plan.text)
+            self.bar.advance(1)
 
     def done(self) -> int:
         return int(self.out.done())

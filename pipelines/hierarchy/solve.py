@@ -116,9 +116,9 @@ def build_hierarchy(
             if plan_only():
                 state_plan(plan_of(job, growing_place(out)))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
-        with Progress(writer.progress()[1], "steps", progress) as shown:
+        with Progress(writer.progress()[1], "steps", progress) as bar:
             try:
-                build(client, job, writer, shown)
+                build(client, job, writer, bar)
             except (SearchesAreFasterError, WeightRangeError, ImportError):  # the unfinished store is of no use
                 delete_tree(writer.path)
                 raise

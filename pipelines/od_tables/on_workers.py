@@ -30,7 +30,7 @@ def reduce_on_workers(
     origins: np.ndarray,
     starts: range,
     write: Callable[[int, np.ndarray], None],
-    shown: Progress,
+    bar: Progress,
 ) -> None:
     """Let the workers compute the blocks of origins that begin at `starts`, which are written in this order.
 
@@ -49,7 +49,7 @@ def reduce_on_workers(
         ahead=AHEAD,
     )
     rows = RowsInMemory(len(origins), starts.step, done=starts.start)
-    Run(client, [fact.address for fact in facts], rows, shown).attempts(DealtRows, tasks)
+    Run(client, [fact.address for fact in facts], rows, bar).attempts(DealtRows, tasks)
 
 
 def in_order(starts: Sequence[int], write: Callable[[int, Any], None]) -> Callable[[int, Any], None]:

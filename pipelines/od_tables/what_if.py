@@ -306,12 +306,12 @@ def criticality_table(
     found = np.zeros((of_road.max(initial=-1) + 1, 4))
     if len(found):
         closing = Closing(given, named, one_way=one_way)
-        with Progress(len(found), "roads", progress) as shown, boundaries():
-            shown.start(0)
-            shown.stage("closing roads")
+        with Progress(len(found), "roads", progress) as bar, boundaries():
+            bar.start(0)
+            bar.stage("closing roads")
             for change in range(len(found)):
                 found[change] = closing.without(np.flatnonzero(of_road == change))
-                shown.advance(1)
+                bar.advance(1)
                 stop_if_asked()
     columns: dict[str, Any] = {} if names is None else {"road": names}
     if groups is None:

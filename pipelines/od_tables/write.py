@@ -130,8 +130,8 @@ def write_od_table(
         else:
             from pipelines.od_tables.on_workers import reduce_on_workers
 
-            with _progress(count, width, starts, step, progress) as shown:
-                reduce_on_workers(client, source, table.reducing, origins.vertices, starts, write, shown)
+            with _progress(count, width, starts, step, progress) as bar:
+                reduce_on_workers(client, source, table.reducing, origins.vertices, starts, write, bar)
         form.finish(file)
         return Written(sum(file.rows), _left(count, starts, step) * width)
 
@@ -194,21 +194,21 @@ def _write_matrix(
 @contextmanager
 def _progress(count: int, width: int, starts: Sequence[int], step: int, progress: bool | None) -> Iterator[Progress]:
     """Return a context that shows progress in pairs; pairs of blocks that are not in `starts` count as done."""
-    with Progress(count * width, "pairs", progress) as shown:
-        shown.start((count - _left(count, starts, step)) * width)
-        shown.stage("distances")
-        yield shown
+    with Progress(count * width, "pairs", progress) as bar:
+        bar.start((count - _left(count, starts, step)) * width)
+        bar.stage("distances")
+        yield bar
 
 
 def compute_blocks(
     table: PlannedTable, count: int, starts: Sequence[int], write: Callable[[int, Any], None], progress: bool | None
 ) -> None:
     """Compute the blocks of `count` rows one after the other, in this process, and write each block."""
-    with _progress(count, table.width, starts, table.step, progress) as shown, boundaries():
+    with _progress(count, table.width, starts, table.step, progress) as bar, boundaries():
         for start in starts:
             rows = slice(start, min(start + table.step, count))
             write(start, table.compute(rows))
-            shown.advance((rows.stop - start) * table.width)
+            bar.advance((rows.stop - start) * table.width)
             stop_if_asked()
 
 

@@ -106,17 +106,17 @@ def map_samples(
         needs.refuse_memory(f"chunks of {counted(chunk, 'sample')}", facts, "Free memory, or use fewer workers")
         refuse_disk(needs.disk, place, "map fewer samples")
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
-    with Progress(samples.n, "samples", progress) as shown:
+    with Progress(samples.n, "samples", progress) as bar:
         if scaled is not samples:
-            shown.note(
+            bar.note(
                 f"{samples.path} has the scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; "
                 "samples are converted to the map's"
             )
-        shown.note(plan.text)
+        bar.note(plan.text)
         tasks = RowTasks(
             "som-map", (_load, codebook), lambda rows: (_match, scaled, writer, rows.start), unit="samples"
         )
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(DealtRows, tasks)
+        Run(client, [fact.address for fact in facts], writer, bar).attempts(DealtRows, tasks)
     return open_mapping(out)
 
 

@@ -192,12 +192,12 @@ def train_som(
         now = plan if len(members) == len(facts) else deal(measure_members(client, members))
         return Training(run, members, before, samples, now, job, recipe, coordination)
 
-    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
+    with Progress(len(sigmas) * samples.n, "samples", progress) as bar:
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
-        shown.note(stated.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
+            bar.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
+        bar.note(stated.text)
+        Run(client, [fact.address for fact in facts], writer, bar).attempts(training)
     return open_codebook(out)
 
 

@@ -76,17 +76,17 @@ class Training(Attempt):
         return f"epoch {max(self.committed, 0)} of {len(self.recipe.sigmas)}"
 
     def run(self) -> None:
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
         addresses = self.results(loads)[: len(self.workers)]
         exchange = Exchange(self, addresses, "sums")
         executor = choose_executor(exchange, "epochs", AHEAD, self.coordination)
         if self.committed < 0:
-            self.shown.stage("first codebook")
+            self.bar.stage("first codebook")
             self.out.write(0, self._first()[None])  # committed with the codebooks of the first segment
-        self.shown.start(max(self.committed, 0) * self.samples.n)
-        self.shown.stage("training")
+        self.bar.start(max(self.committed, 0) * self.samples.n)
+        self.bar.stage("training")
         self._epochs(executor)
         self._judge()
 
@@ -152,13 +152,13 @@ class Training(Attempt):
         if number > self.committed:
             self.errors = errors
             self.out.commit(number, errors)
-            self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
+            self.bar.advance((number - max(self.committed, 0)) * self.samples.n)
             self.committed = number
         return over
 
     def _judge(self) -> None:
         """Compute hits and errors of the last codebook, and finish the store."""
-        self.shown.stage("judging")
+        self.bar.stage("judging")
         found: list[Survey] = self.results([self.submit(learner.judge, worker) for worker in self.workers])
         judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))

@@ -154,17 +154,17 @@ def single_source_shortest_paths(
         plan.refuse_disk(place)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
-    with Progress(rows, "rows", progress) as shown:
-        shown.note(stated.text)
+    with Progress(rows, "rows", progress) as bar:
+        bar.note(stated.text)
         try:
-            run_searches(client, plan, writer, shown)
+            run_searches(client, plan, writer, bar)
         except (NegativeCycleError, WeightRangeError):
             writer.discard()
             raise
     return _verified(client, open_paths(out), graph, verify, progress)
 
 
-def run_searches(client: Client, plan: SearchPlan, out: SearchWriter, shown: Progress) -> None:
+def run_searches(client: Client, plan: SearchPlan, out: SearchWriter, bar: Progress) -> None:
     """Search for all rows of `out` that are not done, as `plan` says; after the loss of workers, resume.
 
     Raises
@@ -174,7 +174,7 @@ def run_searches(client: Client, plan: SearchPlan, out: SearchWriter, shown: Pro
     WeightRangeError
         A distance does not fit the dtype.
     """
-    run, job = Run(client, [fact.address for fact in plan.facts], out, shown), plan.job
+    run, job = Run(client, [fact.address for fact in plan.facts], out, bar), plan.job
     try:
         if plan.spread == "sources":
             run.attempts(DealtRows, row_tasks(job, out))
@@ -235,7 +235,7 @@ def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress
     elif verify:
         from pipelines.validation.certificates import certify_paths
 
-        with Progress(1, "rows", progress) as shown:
-            shown.stage("verifying")
+        with Progress(1, "rows", progress) as bar:
+            bar.stage("verifying")
             certify_paths(paths, graph)
     return paths

@@ -59,10 +59,10 @@ class ByVertices(RowsAttempt):
         if not todo:
             return
         workers = range(len(self.members))
-        self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
+        self.bar.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
         addresses = self.on_all(_load, self.plan, self.ranges, each=[(w,) for w in workers])
         self.executor = ByScheduler(Exchange(self, addresses, "distances"), ahead=1)
-        self.shown.start(self.done())
+        self.bar.start(self.done())
         try:
             for number, rows in enumerate(todo):
                 stop_if_asked()
@@ -85,7 +85,7 @@ class ByVertices(RowsAttempt):
             found = self.results(self._round(SETTLE, posts))
             rounds += 1
             sent = sum(token.shape[-1] for _, tokens in found for token in tokens if token)
-            self.shown.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
+            self.bar.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
             if not sent and not any(left for left, _ in found):
                 break
             posts = self._posts([tokens for _, tokens in found])

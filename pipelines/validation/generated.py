@@ -44,30 +44,30 @@ def certify_on_workers(
         A row is wrong; the message names the vertex or the arc.
     """
     chosen = choose_rows(paths.shape[0]).tolist()
-    with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
+    with Progress(graph.input_edges * len(chosen), "edges", progress) as bar:
 
         def certified(attempt: Attempt) -> Certificate:
-            shown.start(0)
-            return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
+            bar.start(0)
+            return join_certificates([_certify(attempt, paths, graph, row, bar) for row in chosen])
 
         return retried(client, "certify", certified)
 
 
-def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:
+def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, bar: Progress) -> Certificate:
     workers = range(len(attempt.members))
-    shown.stage(f"verifying row {row + 1}: reading")
+    bar.stage(f"verifying row {row + 1}: reading")
     attempt.on_all(_load, paths, graph, row)
     cuts = np.linspace(0, graph.input_edges, STEPS * len(workers) + 1).astype(np.int64).tolist()
     last, passes = -1, 0
     while True:
         passes += 1
-        shown.stage(f"verifying row {row + 1}" + (f", pass {passes}" if passes > 1 else ""))
+        bar.stage(f"verifying row {row + 1}" + (f", pass {passes}" if passes > 1 else ""))
         for step in range(STEPS):
             places = [step * len(workers) + w for w in workers]
             attempt.wait([attempt.submit(_test, w, cuts[i], cuts[i + 1]) for w, i in enumerate(places)])
             attempt.drop_done()
             if passes == 1:
-                shown.advance(cuts[places[-1] + 1] - cuts[places[0]])
+                bar.advance(cuts[places[-1] + 1] - cuts[places[0]])
         marks = [attempt.submit(_marks, w) for w in workers]
         lacking, *_ = attempt.on_all(_join, marks)
         if lacking == 0:

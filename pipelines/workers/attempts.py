@@ -55,7 +55,7 @@ class Attempt:
     kind = "task"
 
     def __init__(self, run: Run, members: list[str] | None = None, before: Attempt | None = None):
-        self.client, self.out, self.shown = run.client, run.out, run.shown
+        self.client, self.out, self.bar = run.client, run.out, run.bar
         self.members = run.members if members is None else members
         self.number: int = 0 if before is None else before.number + 1
         self.name = f"{run.name}-{self.number}"
@@ -207,7 +207,7 @@ class Run:
     client: Client
     members: list[str]
     out: Any = None
-    shown: Progress = field(default_factory=lambda: Progress(1, "", show=False))
+    bar: Progress = field(default_factory=lambda: Progress(1, "", show=False))
     resumes: bool = True
     name: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
@@ -246,7 +246,7 @@ class Run:
                             f"{' without a commit in between' if self.resumes else ''} ({change}); look at their logs, "
                             f"then {again}"
                         ) from change
-                    self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+                    self.bar.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
                     members = await_return(self.client, len(members), again)
 
 

@@ -39,7 +39,7 @@ class Exchange:
         attempt.exchange = self
         if len(addresses) > 1 and any(address.count for address in addresses):
             self._obstacles = self._meet()
-            attempt.shown.note(_how_they_travel(what, addresses, self._obstacles))
+            attempt.bar.note(_how_they_travel(what, addresses, self._obstacles))
 
     @property
     def mapped(self) -> bool:

@@ -225,7 +225,7 @@ def choose_executor(
     ValueError
         Signals are asked for, but not possible: for example, workers do not map each other's memory.
     """
-    workers, shown = len(exchange.addresses), exchange.attempt.shown
+    workers, bar = len(exchange.addresses), exchange.attempt.bar
     chosen, obstacle = asked or ("scheduler" if hidden and workers > 1 else "signals"), None
     if chosen == "signals" and workers > 1:
         obstacle = exchange.meet_signals()
@@ -235,7 +235,7 @@ def choose_executor(
     if workers > 1:
         way = "the scheduler" if chosen == "scheduler" or obstacle else "signals between workers"
         length = f" of about {duration(seconds)}" if seconds else ""
-        shown.note(f"{what}{length} are coordinated by {way}" + (f" ({obstacle})" if obstacle else ""))
+        bar.note(f"{what}{length} are coordinated by {way}" + (f" ({obstacle})" if obstacle else ""))
     if chosen == "scheduler" or obstacle:
         return ByScheduler(exchange, ahead)
     return BySignals(exchange, min(ahead, LISTS), patience(seconds))

@@ -91,7 +91,7 @@ class RowsAttempt(Attempt):
     def note_written(self, task: slice) -> None:
         """Note that the rows of a task are written."""
         rows = self.written[task]
-        self.shown.advance((len(rows) - int(rows.sum())) * self.amount)
+        self.bar.advance((len(rows) - int(rows.sum())) * self.amount)
         rows[:] = True
         if time.monotonic() - self._last > self._wait:
             self.record()
@@ -144,12 +144,12 @@ class DealtRows(RowsAttempt):
         left = self.tasks_to_do()[::-1]
         if not left:
             return
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         workers = range(min(len(self.members), len(left)))
         load, *arguments = self.tasks.load
         self.wait([self.submit(load, worker, *arguments) for worker in workers])
-        self.shown.start(self.done() * self.amount)
-        self.shown.stage(self.tasks.stage)
+        self.bar.start(self.done() * self.amount)
+        self.bar.stage(self.tasks.stage)
         running: dict[Future, tuple[int, slice]] = {}
 
         def give(worker: int) -> None:

@@ -207,9 +207,9 @@ def rounded_up(count: int) -> str:
     return f"{-(-count >> shift)}{unit}"
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Run the super-stages that are not done."""
-    run = Run(client, [fact.address for fact in request.facts], writer, shown)
+    run = Run(client, [fact.address for fact in request.facts], writer, bar)
     run.attempts(SuperStages, request, estimate.plan.windows)
 
 

@@ -46,7 +46,7 @@ class SuperStages(Staged):
             if first == self.committed.stage:
                 stop_if_asked()
             left = len(super_stages) - number
-            self.shown.stage(self.named(first, stop if left else self.committed.stages))
+            self.bar.stage(self.named(first, stop if left else self.committed.stages))
             blocks = self.stages[first:stop]
             if left == 0:
                 self.committed.make_result()
@@ -55,7 +55,7 @@ class SuperStages(Staged):
             graph.super_stage(first, self._parts(blocks, gpu), end=left == 0)
             executor.submit(graph.segment())
             executor.wait_all()
-            self.shown.advance(self.job.relaxations(blocks))
+            self.bar.advance(self.job.relaxations(blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
             elif not self.windows.resident:
@@ -73,7 +73,7 @@ class SuperStages(Staged):
 
         If workers share slabs, the matrix is filled first, as each worker reads rows of other workers.
         """
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         workers = len(self.members)
         setup = self.committed, self.job, self.windows
         first = self.results([self.submit(passing_rows.begin, 0, *setup, 0, workers, True)])
