@@ -22,11 +22,12 @@ from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.conveyor import Conveyor, count, parts
 from pipelines.workers.device_arrays import array_library, mark, synchronize
 from pipelines.workers.executors import WorkerList
-from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
+from pipelines.workers.host_matrix import HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
 from pipelines.workers.resident_state import StateLost, clear_states, keep_state, state_of
 from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.stage_graph import Task
+from pipelines.workers.transfers import CpuTransfers, GpuTransfers
 
 _last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
 
@@ -80,7 +81,7 @@ class PassingRows:
         if not (last and slab.shares):  # else the rows of the window must be stored in the matrix first
             self._bands.begin(self.conveyor)
         pivots = [slab.job.pivots(block) for block in blocks]
-        sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.lane.library is not np)
+        sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.transfers.library is not np)
         slab.memory = [slab.ring.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
         part = Part(slab.columns, slab.windows.n, slab.square(slab.window)) if slab.shares else None
         slab.row_panels = super_stage.pass_slab(slab.rows[: stop - start], start, pivots, slab.memory, part)
@@ -122,10 +123,10 @@ def begin(
         if isinstance(error.__context__, FileNotFoundError | ProcessLookupError):
             raise StateLost("the worker that holds the matrix is gone") from error
         raise OSError(f"the matrix of {n:,} vertices cannot be shared: {error}") from error  # nor would it be again
-    lane: Any = CpuLane()
+    transfers: Any = CpuTransfers()
     if gpu:
-        lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
-        lane.library.get_default_memory_pool().free_all_blocks()
+        transfers = GpuTransfers(None if matrix is None or not windows.registered else matrix.matrix)
+        transfers.library.get_default_memory_pool().free_all_blocks()
     shares, width, block = windows.sharers > 1, min(windows.width, n), min(windows.block, n)
     columns = column_parts(n, workers, dtype, gpu)[worker] if shares else slice(0, n)
     (capacity,) = panel_bytes([slice(0, block)], n, dtype, gpu)
@@ -134,14 +135,14 @@ def begin(
         windows,
         worker,
         workers,
-        lane,
+        transfers,
         columns,
-        lane.empty((width, columns.stop - columns.start), dtype),
-        lane.empty((width * width if shares else 0,), dtype),
-        Ring(attempt, lane.library, -(-width // block), capacity, shared=shares, gathers=True),
+        transfers.empty((width, columns.stop - columns.start), dtype),
+        transfers.empty((width * width if shares else 0,), dtype),
+        Ring(attempt, transfers.library, -(-width // block), capacity, shared=shares, gathers=True),
         matrix,
     )
-    conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
+    conveyor = Conveyor([transfers.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
     keep_state(attempt, PassingRows(slab, conveyor, writer))
     _last[get_worker().id] = conveyor
     return b"" if matrix is None else matrix.handle, slab.ring.address
@@ -163,11 +164,11 @@ def fill(attempt: str) -> None:
 
     def load(start: int, buffer: Any) -> Any:
         rows = slice(start, min(start + slab.windows.chunk, n))
-        slab.lane.load(source, rows, buffer[: count(rows)])
+        slab.transfers.load(source, rows, buffer[: count(rows)])
         return buffer[: count(rows)]
 
     def store(start: int, band_done: tuple[Any, Any]) -> None:
-        slab.lane.store(matrix, start, *band_done)
+        slab.transfers.store(matrix, start, *band_done)
 
     state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, mark(band)), store)
     slab.newest = matrix

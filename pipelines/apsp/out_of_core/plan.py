@@ -26,7 +26,7 @@ from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices
-from pipelines.workers.lanes import PIECE_BYTES
+from pipelines.workers.host_matrix import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
 from pipelines.workers.progress import Progress, estimated, with_prefix
 
