@@ -201,7 +201,8 @@ def _near(given: Given, options: TableOptions) -> Near | None:
     source, graph, points = given.source, given.graph, given.points
     if options.walks or graph.weight_min < 0:
         return None
-    dtype = source.dtype if isinstance(source, HierarchyStore) else _searched_dtype(source)
+    dtype = np.dtype(np.int32) if graph.weight_dtype.kind in "iu" else graph.weight_dtype  # of searches
+    dtype = source.dtype if isinstance(source, HierarchyStore) else dtype
     near = Near(graph, dtype, *points, options.within)
     if options.nearest is not None:
         return near if points[0].everywhere else None
@@ -210,10 +211,6 @@ def _near(given: Given, options: TableOptions) -> Near | None:
     if isinstance(source, Graph):
         return near
     return near if points[0].everywhere and near.is_faster_than_tables(reduces=bool(options.reductions)) else None
-
-
-def _searched_dtype(graph: Graph) -> np.dtype:
-    return np.dtype(np.int32) if graph.weight_dtype.kind in "iu" else graph.weight_dtype
 
 
 def _by_reach(near: Near, suffix: str, options: TableOptions) -> PlannedTable:

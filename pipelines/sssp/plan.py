@@ -136,11 +136,6 @@ def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
     return "gpu", f"the run takes about {gpu} there, start included, and {cpu} on the CPU (`--device cpu` takes it)."
 
 
-def graph_bytes(n: int, m: int, itemsize: int, *, symmetric: bool) -> int:
-    """Return the bytes of a `SearchGraph` of n vertices and m arcs, its transpose included."""
-    return (1 if symmetric else 2) * (8 * n + (4 + itemsize) * m)
-
-
 def make_search_plan(
     job: SearchJob,
     rows: int,
@@ -197,7 +192,7 @@ def _by_sources(job: SearchJob, rows: int, facts: list[WorkerFacts], chunk: int,
     row = n * (dtype.itemsize + (4 if job.predecessors else 0))
     width = min(chunk, LANES) if job.lanes else 1
     busy = min(len(facts), -(-rows // chunk))
-    whole = graph_bytes(n, m, dtype.itemsize, symmetric=not job.graph.directed)
+    whole = (1 + job.graph.directed) * (8 * n + (4 + dtype.itemsize) * m)  # a `SearchGraph`, its transpose included
     # One chunk is written while the next is searched for.
     searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
     building = _building_bytes(facts, m, dtype, transposed=job.graph.directed) + n * NUMBERING_BYTES // 2

@@ -13,6 +13,7 @@ is absent between them; if a run is killed there, or the power is cut, the next 
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import socket
@@ -242,7 +243,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     place = Path(os.path.realpath(path))
     host = re.escape(_host())
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
-    for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
+    for found in place.parent.glob(f".{glob.escape(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
         with suppress(FileNotFoundError):  # another process clears the same place
             if match is not None and _left(found, int(match[1])):
@@ -340,8 +341,3 @@ def _alive(process: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _literal(name: str) -> str:
-    """Return a glob pattern that matches only this name."""
-    return re.sub(r"([*?[])", r"[\1]", name)
