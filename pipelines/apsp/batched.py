@@ -19,7 +19,7 @@ from dataclasses import replace
 from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
-from pipelines.sssp.job import LANES, SearchJob, have_equal_weights
+from pipelines.sssp.job import BATCH, SearchJob, have_equal_weights
 from pipelines.sssp.plan import FEWER_SOURCES, make_search_plan
 from pipelines.sssp.solve import run_searches
 from pipelines.stores.distances import DistancesWriter
@@ -80,6 +80,6 @@ def _searches(request: Request) -> SearchJob:
 
 
 def _chunk(rows: int, workers: int) -> int:
-    """Return the edge of the chunks: a multiple of LANES, and small enough that every worker gets some chunk rows."""
+    """Return the edge of the chunks: a multiple of BATCH, and small enough that every worker gets some chunk rows."""
     share = -(-rows // (2 * workers))
-    return min(EDGE, -(-share // LANES) * LANES)
+    return min(EDGE, -(-share // BATCH) * BATCH)

@@ -15,7 +15,7 @@ import numpy as np
 from pipelines.od_tables.forms import Found
 from pipelines.od_tables.given import Given
 from pipelines.routes.along import Along, sums_along
-from pipelines.routes.distances import LANES, SearchedDistances
+from pipelines.routes.distances import BATCH, SearchedDistances
 from pipelines.routes.paths import PathFinder, Walker, walks_of_pairs
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
@@ -83,7 +83,7 @@ class RowByRow:
     def _groups(self, origins: np.ndarray, destinations: np.ndarray) -> Iterator[np.ndarray]:
         """Yield numbers of rows in groups with few origins each."""
         different, number = np.unique(origins, return_inverse=True)
-        most = LANES if self._searched is not None else TOGETHER
+        most = BATCH if self._searched is not None else TOGETHER
         if self._searched is None and len(different) * len(np.unique(destinations)) <= WASTE * len(origins):
             most = max(len(different), 1)
         order = np.argsort(number, kind="stable")

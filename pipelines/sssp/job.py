@@ -15,7 +15,7 @@ from gpuops.numbers import outside_infinity
 from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import arc_pieces, row_limit
 
-LANES = 32  # number of sources whose searches share the read of an arc
+BATCH = 32  # number of sources whose searches share the reads of arcs
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class SearchJob:
 
     graph: Graph
     dtype: np.dtype
-    lanes: bool = True  # whether searches may share the reads of arcs: not with negative weights or a cutoff
+    batched: bool = True  # whether searches may share the reads of arcs: not with negative weights or a cutoff
     predecessors: bool = True
     cutoff: float | None = None
     targets: tuple[int, ...] | None = None

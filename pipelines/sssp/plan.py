@@ -23,7 +23,7 @@ import numpy as np
 
 from gpuops.sssp.graph_layout import SORTED_TOGETHER
 from pipelines.generators.generated_graph import GeneratedGraph
-from pipelines.sssp.job import LANES, SearchJob
+from pipelines.sssp.job import BATCH, SearchJob
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores.graph import Graph
 from pipelines.stores.schema import CHUNK_BYTES, counted
@@ -42,7 +42,7 @@ from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
 Spread = Literal["sources", "vertices"]
 
-HOP_LANES = 64  # number of sources whose searches share the read of an arc, where arcs are counted
+HOP_BATCH = 64  # number of sources whose searches share the read of an arc, where arcs are counted
 
 
 class Cost(NamedTuple):
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
 # Costs of single searches on a CPU were measured on 2 threads of a Xeon at 2.5 GHz with float32 weights: R-MAT graphs
 # of scale 14 and 18 (32 arcs a vertex), grids of 60 x 60 and 400 x 400, and a random graph of 2^17 vertices with 4 arcs
 # each. All measured times are within a factor of 2 of the cost.
-# Costs of LANES searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
+# Costs of BATCH searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
 # 60 x 60 to 400 x 400, roads, and 2048 vertices with 1024 arcs each. Times are within a factor of 3 of the cost, except
 # for random graphs that are larger than the caches, which take 4 times as long.
 # Laying out on a CPU was measured on 2 threads of an EPYC: R-MAT graphs of scale 16 to 20, and a road of 1,000,000
@@ -67,10 +67,10 @@ class Cost(NamedTuple):
 # Costs on a GPU were measured on an H100: R-MAT graphs of scale 14 to 24, and grids of 2048 x 2048 and 4096 x 4096. A
 # single cost for both kinds of graphs is within a factor of 4 of the times.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
-BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
-# Processor times of an EPYC under load, for HOP_LANES searches without predecessors: random graphs of 2,000 to 131,072
+BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # BATCH searches, on one CPU thread
+# Processor times of an EPYC under load, for HOP_BATCH searches without predecessors: random graphs of 2,000 to 131,072
 # vertices, and grids of 60 x 60 and 400 x 400. All measured times are within a factor of 3 of the cost.
-HOPPING = Cost(5e-4, 1.4e-6, 4e-9)  # HOP_LANES searches by hops, on one CPU thread
+HOPPING = Cost(5e-4, 1.4e-6, 4e-9)  # HOP_BATCH searches by hops, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 7e-8), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
 GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # laying out a generated graph; H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.15  # time to find the predecessors of a search, as a share of the time of the search
@@ -166,7 +166,7 @@ def make_search_plan(
     if chunk is None:
         share = -(-rows // count)  # with larger chunks, some workers would have no task
         filled = CHUNK_BYTES // max(1, graph.n * job.dtype.itemsize)
-        chunk = max(1, min(share, max(filled, LANES if job.lanes else 1)))
+        chunk = max(1, min(share, max(filled, BATCH if job.batched else 1)))
     by_sources = _by_sources(job, rows, facts, chunk, columns)
     search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * job.predecessors)
     laying_out = _laying_out(graph, facts)
@@ -190,7 +190,7 @@ def _by_sources(job: SearchJob, rows: int, facts: list[WorkerFacts], chunk: int,
     """Return the plan of searches by sources, whether it fits or not; the parameters are as above."""
     n, m, dtype = job.graph.n, job.graph.m, job.dtype
     row = n * (dtype.itemsize + (4 if job.predecessors else 0))
-    width = min(chunk, LANES) if job.lanes else 1
+    width = min(chunk, BATCH) if job.batched else 1
     busy = min(len(facts), -(-rows // chunk))
     whole = (1 + job.graph.directed) * (8 * n + (4 + dtype.itemsize) * m)  # a `SearchGraph`, its transpose included
     # One chunk is written while the next is searched for.
@@ -277,8 +277,8 @@ def _seconds_a_row(fact: WorkerFacts, job: SearchJob, width: int) -> float:
     one = SEARCHING[kind].of(graph)
     predecessors = TREE_SHARE * one * job.predecessors
     if job.hops and not fact.gpu:
-        return HOPPING.of(graph) / HOP_LANES / min(fact.threads, width) + predecessors
-    return (one if width == 1 else BATCHING[kind].of(graph) / LANES / min(fact.threads, width)) + predecessors
+        return HOPPING.of(graph) / HOP_BATCH / min(fact.threads, width) + predecessors
+    return (one if width == 1 else BATCHING[kind].of(graph) / BATCH / min(fact.threads, width)) + predecessors
 
 
 def _room(fixed: int, facts: list[WorkerFacts]) -> int:

@@ -2,7 +2,7 @@
 
 1. Load: every worker lays the graph out for searches, on its device. Where all weights are equal, no layout is needed:
    breadth-first searches count arcs.
-2. Deal: a task searches for the rows of one chunk of the result, `LANES` sources at a time if searches can share the
+2. Deal: a task searches for the rows of one chunk of the result, `BATCH` sources at a time if searches can share the
    reads of arcs. It writes the rows while the worker searches for the next chunk. A worker that is done gets another
    chunk, as searches take unequal times.
 3. Record which rows are complete, in an attribute of the store that is written after the rows.
@@ -26,7 +26,7 @@ from gpuops.hops import hop_distances
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import batched_shortest_distances, shortest_distances, shortest_path_tree
 from gpuops.sssp.graph_layout import SearchGraph, search_graph
-from pipelines.sssp.job import LANES, SearchJob
+from pipelines.sssp.job import BATCH, SearchJob
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.row_chunks import RowChunksWriter, RowTasks
@@ -78,8 +78,8 @@ class _Searcher:
         job, k, xp = self.job, len(sources), array_library()
         distances = xp.empty((k, job.graph.n), job.dtype)
         predecessors = xp.empty((k, job.graph.n), np.int32) if job.predecessors else None
-        shared = job.lanes and k > 1 and all(len(of_row) == 1 for of_row in sources)
-        step = LANES if shared else 1
+        shared = job.batched and k > 1 and all(len(of_row) == 1 for of_row in sources)
+        step = BATCH if shared else 1
         for start in range(0, k, step):
             part = sources[start : start + step]
             if shared:

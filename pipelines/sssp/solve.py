@@ -203,10 +203,10 @@ def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
     if not isinstance(graph, GeneratedGraph):  # weights of generated graphs are neither negative nor large
         distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
     cutoff = reach(options["cutoff"], dtype)
-    lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
+    batched = graph.weight_min >= 0 and cutoff is None and not options["together"]
     loops = negative_loops(graph)
-    hops = lanes and len(options["sources"]) > 1 and have_equal_weights(graph)
-    return SearchJob(graph, dtype, lanes, options["predecessors"], cutoff, options["targets"], loops=loops, hops=hops)
+    hops = batched and len(options["sources"]) > 1 and have_equal_weights(graph)
+    return SearchJob(graph, dtype, batched, options["predecessors"], cutoff, options["targets"], loops=loops, hops=hops)
 
 
 def _check_options(

@@ -84,7 +84,7 @@ def often():
         patch.setattr("pipelines.stores.commit_clock.COMMIT_SHARE", float("inf"))
         patch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
         patch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
-        patch.setattr("pipelines.sssp.plan.LANES", 4)
+        patch.setattr("pipelines.sssp.plan.BATCH", 4)
         patch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)
         patch.setattr("pipelines.apsp.hierarchy.EDGE", 32)
         patch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 32)

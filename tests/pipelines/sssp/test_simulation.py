@@ -135,7 +135,7 @@ def play(monkeypatch):
         graph = Arcs(n, tails, heads.astype(np.int32), lengths, through)
         sources = [draw.randrange(n), draw.randrange(n)]
         writer = Writer(sources, chunk=draw.choice([1, 2]), columns=n)
-        job = SearchJob(graph, np.dtype("int32"), lanes=False)
+        job = SearchJob(graph, np.dtype("int32"), batched=False)
         plan = SimpleNamespace(job=job, pieces=draw.randrange(1, 3), transposed=draw.random() < 0.5)
         played(cluster, monkeypatch, PlayedByVertices, writer, plan)
         for row, source in enumerate(sources):

@@ -549,7 +549,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(3000), "float64")
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
-    monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
+    monkeypatch.setattr("pipelines.sssp.plan.BATCH", 1)  # chunks of one row: many tasks
     out = tmp_path / "killed"
     killed = kill_when(PathsWriter.begun, out, {1: two_pids(two_processes)[0]})
     result = single_source_shortest_paths(two_processes, graph, out, range(rows), spread=spread, verify=True)
@@ -563,7 +563,7 @@ import pipelines.sssp.plan, pipelines.sssp.searches
 from clusters import start
 from pipelines import single_source_shortest_paths
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
-pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
+pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.BATCH = 1
 if __name__ == "__main__":
     with start(device="cpu") as client:
         single_source_shortest_paths(client, sys.argv[1], sys.argv[2], range(100))
@@ -737,7 +737,7 @@ def test_all_chunks_but_the_last_are_written_while_the_next_is_searched_for(tmp_
     def seconds(rows, chunk, rate):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("pipelines.sssp.plan.WRITE_RATE", rate)
-            job = SearchJob(graph, np.dtype("int32"), lanes=False)
+            job = SearchJob(graph, np.dtype("int32"), batched=False)
             return make_search_plan(job, rows, [fact], chunk=chunk).seconds
 
     search = seconds(100, 100, np.inf)
