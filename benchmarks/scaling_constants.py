@@ -16,9 +16,9 @@ from distributed import Client
 
 from benchmarks.harness import Bench
 from gpuops import floyd_warshall
-from pipelines.workers.attempts import Attempt, workers_of
+from pipelines.workers.attempts import Attempt, Run, workers_of
 from pipelines.workers.device_arrays import array_library, synchronize
-from pipelines.workers.resident_state import ResidentState, clear, held, keep
+from pipelines.workers.resident_state import ResidentState, clear_states, keep_state, state_of
 from pipelines.workers.rings import Ring, RingAddress, Token
 from pipelines.workers.signals import Signals, SignalsAddress, wait_until
 
@@ -31,7 +31,7 @@ BLOCKS = (512, 1024, 2048)
 def time_constants(bench: Bench, client: Client) -> str:
     """Measure all constants on the first two workers. Returns a text with a line for each constant."""
     client.register_plugin(ResidentState())
-    attempt = Attempt(client, workers_of(client)[:2], "bench", "constants")
+    attempt = Attempt(Run(client, workers_of(client)[:2]))
     try:
         hop, gap = _time_chain(bench, attempt, "hop", [0, 1]), _time_chain(bench, attempt, "gap", [0])
         lines = [f"HOP = {hop:.2g} s, GAP = {gap:.2g} s"]
@@ -67,7 +67,7 @@ def _time_signals(bench: Bench, attempt: Attempt) -> list[str]:
     if reasons := set(attempt.results([attempt.submit(_meet_counters, w, addresses) for w in (0, 1)])) - {None}:
         return [f"no signals: {'; '.join(reasons)}"]
     seconds, _ = attempt.results([attempt.submit(_bounce, w, w) for w in (0, 1)])
-    attempt.wait([attempt.submit(clear, w, stateless=True) for w in (0, 1)])
+    attempt.wait([attempt.submit(clear_states, w, stateless=True) for w in (0, 1)])
     median = statistics.median(seconds)
     bench.record(
         "signal: a counter that another worker waits for",
@@ -139,18 +139,18 @@ def _beat(_before: Any) -> float:
 
 
 def _counter(attempt: str) -> SignalsAddress:
-    clear()
-    keep(attempt, Signals())
-    return held(attempt).address
+    clear_states()
+    keep_state(attempt, Signals())
+    return state_of(attempt).address
 
 
 def _meet_counters(attempt: str, addresses: Sequence[SignalsAddress]) -> str | None:
-    return held(attempt).meet(addresses)
+    return state_of(attempt).meet(addresses)
 
 
 def _bounce(attempt: str, worker: int) -> list[float]:
     """Show a number, and wait until the other worker shows it too."""
-    signals, beats = held(attempt), []
+    signals, beats = state_of(attempt), []
     for number in range(1, BOUNCES + 1):
         if worker == 0:
             signals.show(number)
@@ -180,17 +180,17 @@ def _array(count: int, _before: Any) -> Any:
 
 
 def _ring(attempt: str, count: int) -> RingAddress:
-    clear()
-    keep(attempt, Ring(attempt, array_library(), 2, count))
-    return held(attempt).address
+    clear_states()
+    keep_state(attempt, Ring(attempt, array_library(), 2, count))
+    return state_of(attempt).address
 
 
 def _meet(attempt: str, address: RingAddress) -> str | None:
-    return held(attempt).meet([address])[0]
+    return state_of(attempt).meet([address])[0]
 
 
 def _offer(attempt: str, count: int) -> list[Token]:
-    ring, tokens = held(attempt), []
+    ring, tokens = state_of(attempt), []
     for slot in (0, 1):
         ring.open(slot, (count // 4,), "float32")[...] = slot + 1
         tokens.append(ring.publish(slot, slot))
@@ -198,7 +198,7 @@ def _offer(attempt: str, count: int) -> list[Token]:
 
 
 def _pull(attempt: str, tokens: Iterable[Token], repeats: int) -> tuple[list[float], bool]:
-    ring, tokens, seconds, right = held(attempt), list(tokens), [], True
+    ring, tokens, seconds, right = state_of(attempt), list(tokens), [], True
     for number in range(-2, repeats):
         token = tokens[number % 2]
         begin = time.perf_counter()
@@ -211,5 +211,5 @@ def _pull(attempt: str, tokens: Iterable[Token], repeats: int) -> tuple[list[flo
 
 
 def _close(attempt: str) -> None:
-    held(attempt).close()
-    clear()
+    state_of(attempt).close()
+    clear_states()

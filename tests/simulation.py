@@ -15,7 +15,7 @@ import pytest
 from pipelines.workers import exchange, executors, resident_state
 from pipelines.workers.attempts import WorkersChanged
 from pipelines.workers.executors import ByScheduler
-from pipelines.workers.resident_state import held
+from pipelines.workers.resident_state import state_of
 from pipelines.workers.rings import RingAddress, SlotReused, Token
 from pipelines.workers.stage_graph import StageGraph
 
@@ -147,7 +147,7 @@ def once(task, arguments):
 
 def played_list(attempt, first, tasks, limit, _after):
     """`executors.run_list` but for its waits, which end at any time."""
-    state = held(attempt)
+    state = state_of(attempt)
     own = state.tasks
     own.extend(first, tasks)
     patience = resident_state.get_worker().cluster.random.randrange(1, 40)
@@ -268,7 +268,7 @@ def played(cluster, patch, make, out, *arguments):
     Tasks find the worker that they run on.
     """
     patch.setattr(PlayedAttempt, "cluster", cluster)
-    run = SimpleNamespace(client=None, out=out, shown=shown())
+    run = SimpleNamespace(client=None, out=out, bar=shown(), name="run")
     for module in resident_state, executors:
         patch.setattr(module, "get_worker", lambda: cluster.now)
     patch.setattr(exchange, "_array", _array)
@@ -285,7 +285,7 @@ def played(cluster, patch, make, out, *arguments):
 
 def _array(attempt, token, on_host, _after):
     resident_state.get_worker().synchronize()
-    taken = held(attempt).ring.take(token)
+    taken = state_of(attempt).ring.take(token)
     return taken() if callable(taken) else taken
 
 

@@ -42,7 +42,7 @@ CONVENTION = (
     "digest between the numbers of threads"
 )
 SEED = 1
-LANES = 32
+BATCH = 32
 LINES = 2_000_000  # lines of the edge list, about 35 MB
 
 
@@ -133,12 +133,12 @@ def cases(folder: Path) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
 
 
 def searches(name: str, graph: SearchGraph, small: bool) -> Iterator[tuple[str, float, str, Callable[[], Any]]]:
-    roots = draw_roots(graph, LANES, SEED)
+    roots = draw_roots(graph, BATCH, SEED)
     source = roots[:1]
     yield f"one search, {name}", 1, "searches", lambda: shortest_distances(graph, source)
     distances = shortest_distances(graph, source)
     yield f"predecessors, {name}", 1, "searches", lambda: shortest_path_tree(graph, distances, source)
-    yield f"{LANES} sources, {name}", LANES, "searches", lambda: batched_shortest_distances(graph, roots)
+    yield f"{BATCH} sources, {name}", BATCH, "searches", lambda: batched_shortest_distances(graph, roots)
     if small:
         yield f"SciPy dijkstra, {name}", 1, "searches", by_scipy(graph, int(graph.rank[source[0]]))
 

@@ -28,7 +28,7 @@ CONVENTION = (
     "each once, over the seconds of distances and predecessors; harmonic mean over the roots. Wall seconds, device "
     "synchronized, graph resident"
 )
-LANES = 32
+BATCH = 32
 LAYOUTS = 3  # repeats of a layout
 CERTIFIED = 2  # roots of a case whose whole rows are certified on the host
 SEED = 1
@@ -108,7 +108,7 @@ class Case:
 
     def together(self) -> None:
         """Time 32 sources in one call and one at a time, distances only."""
-        sources = self.starts[:LANES]
+        sources = self.starts[:BATCH]
         rows = batched_shortest_distances(self.graph, sources)
         alone = []
         for row, source in zip(rows, sources, strict=True):
@@ -123,9 +123,9 @@ class Case:
             "verified": "each row equals the search alone",
             "sizes": {"n": self.made.n, "arcs": self.graph.m},
         }
-        self.bench.record(f"{LANES} sources, one by one, {self.made}", [sum(alone)], work=(LANES, "searches"), **facts)
+        self.bench.record(f"{BATCH} sources, one by one, {self.made}", [sum(alone)], work=(BATCH, "searches"), **facts)
         seconds = [self.bench.seconds(lambda: batched_shortest_distances(self.graph, sources)) for _ in range(5)]
-        self.bench.record(f"{LANES} sources together, {self.made}", seconds, work=(LANES, "searches"), **facts)
+        self.bench.record(f"{BATCH} sources together, {self.made}", seconds, work=(BATCH, "searches"), **facts)
 
     def scipy(self, roots: int) -> None:
         """Time `dijkstra` of SciPy, on one core, and of tilepath.csgraph, on the graph without loops and parallel arcs.

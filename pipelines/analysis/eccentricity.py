@@ -100,8 +100,7 @@ def eccentricities(graph: Graph | str | os.PathLike[str], *, hops: bool = False,
     >>> found.diameter, found.radius, graph.names(found.center)
     (570.0, 350.0, ['Pisa'])
     """
-    if not isinstance(graph, Graph):
-        graph = open_graph(graph)
+    graph = open_graph(graph)
     graph.refuse_turns("eccentricities are")
     if graph.n == 0:
         raise ValueError(f"{graph.path} has no vertices")

@@ -15,13 +15,12 @@ Negative weights are made non-negative by potentials, as for Floyd-Warshall (Joh
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from distributed import Client
 
 from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
-from pipelines.sssp.plan import LANES, make_search_plan
-from pipelines.sssp.searches import SearchJob, have_equal_weights
+from pipelines.sssp.job import BATCH, SearchJob, have_equal_weights
+from pipelines.sssp.plan import FEWER_SOURCES, make_search_plan
 from pipelines.sssp.solve import run_searches
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.paths import PATH_DTYPES
@@ -39,11 +38,8 @@ def estimate(request: Request) -> Estimate:
     if job.dtype not in PATH_DTYPES:
         raise Obstacle(f"searches have no {job.dtype} distances")
     chunk = _chunk(rows, len(facts)) if request.writer is None else request.writer.chunk
-    options: dict[str, Any] = {"lanes": True, "predecessors": False, "spread": "sources"}
-    options["hops"] = rows > 1 and job.potentials is None and have_equal_weights(job.graph)
-    options |= {"chunk": chunk, "columns": chunk}
     try:
-        plan = make_search_plan(job.graph, job.dtype, rows, facts, **options)
+        plan = make_search_plan(_searches(request), rows, facts, spread="sources", chunk=chunk, columns=chunk)
     except DoesNotFitError as error:
         fault = str(error).partition(". ")[0]
         cause = DoesNotFitError(
@@ -57,28 +53,33 @@ def estimate(request: Request) -> Estimate:
         chunk=plan.chunk,
         work=(rows, "rows"),
         needs=plan.needs,
-        summary=replace(plan, reason="every worker holds the graph").describe(job.graph, rows, facts),
-        refuse=plan.refuse_disk,
+        summary=replace(plan, reason="every worker holds the graph").describe(),
         plan=plan,
+        facts=facts,
+        what="searches",
+        cure="",  # `make_search_plan` has refused a run that does not fit in memory
+        disk_cure=FEWER_SOURCES,
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Search for the rows that are not done, and commit the store."""
-    job = request.job
     if not writer.rows_done().any():
         writer.make_result()
-    hops = request.rows > 1 and job.potentials is None and have_equal_weights(job.graph)
-    searches = SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials, hops=hops)
-    members = [fact.address for fact in request.facts]
-    run_searches(client, members, estimate.plan, searches, writer, shown)
+    run_searches(client, estimate.plan, writer, bar)
     writer.commit(writer.stages)
 
 
 BATCHED = Method("batched", "batched searches", "searches", estimate, execute)
 
 
+def _searches(request: Request) -> SearchJob:
+    job = request.job
+    hops = request.rows > 1 and job.potentials is None and have_equal_weights(job.graph)
+    return SearchJob(job.graph, job.dtype, predecessors=False, potentials=job.potentials, hops=hops)
+
+
 def _chunk(rows: int, workers: int) -> int:
-    """Return the edge of the chunks: a multiple of LANES, and small enough that every worker gets some chunk rows."""
+    """Return the edge of the chunks: a multiple of BATCH, and small enough that every worker gets some chunk rows."""
     share = -(-rows // (2 * workers))
-    return min(EDGE, -(-share // LANES) * LANES)
+    return min(EDGE, -(-share // BATCH) * BATCH)

@@ -23,8 +23,8 @@ from distributed import Client
 from gpuops.hierarchy import Cost, HierarchyStructure, hierarchy_structure
 from gpuops.hierarchy.order import has_metis
 from gpuops.memory import available_memory, size
-from pipelines.apsp.methods import Estimate, Method, Obstacle, Request
-from pipelines.hierarchy.building import Job, build
+from pipelines.apsp.methods import FEWER_ROWS, Estimate, Method, Obstacle, Request
+from pipelines.hierarchy.building import HierarchyJob, build
 from pipelines.hierarchy.ordering import AT_ONCE, order_vertices
 from pipelines.hierarchy.plan import (
     SearchesAreFasterError,
@@ -41,11 +41,11 @@ from pipelines.stores.durable import remove_folder
 from pipelines.stores.errors import disk_errors
 from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, refuse_disk
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.progress import Progress, estimated
-from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt, chunks_of_task
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
+from pipelines.workers.row_chunks import DealtRows, RowTasks, chunks_of_task
 from pipelines.workers.saving import HELD, KEPT_COPIES, WRITTEN_COPIES, Savers, written_bytes
 
 CHILD = 1.0  # seconds to begin and to end a child process, which orders a large graph
@@ -61,7 +61,7 @@ TABLES = "hierarchy.zarr"  # name of the store of the tables, inside the store t
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Preparation:
     """Everything that precedes the tables: the order of the vertices, their structure and the exact cost."""
 
     order: np.ndarray
@@ -91,12 +91,6 @@ def estimate(request: Request) -> Estimate:
     seconds = BEGINNING + cost.relaxations * CLOSING + (tables + result) / WRITE_RATE / len(facts)
     seconds += rows * (_row_work(plan.structure) / rate + n * entry)
 
-    def refuse(out: str | os.PathLike[str]) -> None:
-        needs.refuse_memory(
-            "the hierarchy and its rows", facts, "Use method='batched' (--method batched), or free memory"
-        )
-        refuse_disk(needs.disk, out, "keep the rows of some sources only (sources, --source)")
-
     return Estimate(
         seconds=seconds,
         too_large=None if needs.fits(facts) else "the hierarchy does not fit in memory",
@@ -104,12 +98,15 @@ def estimate(request: Request) -> Estimate:
         work=(rows, "rows"),
         needs=needs,
         summary=f"{describe(cost, job.graph, job.dtype)}; {needs}, time {estimated(seconds)}",
-        refuse=refuse,
         plan=plan,
+        facts=facts,
+        what="the hierarchy and its rows",
+        cure="Use method='batched' (--method batched), or free memory",
+        disk_cure=FEWER_ROWS,
     )
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Close the hierarchy, write the rows that are not done, and commit the store."""
     place = os.path.join(writer.path, TABLES)
     done = writer.rows_done()
@@ -117,7 +114,16 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
         writer.make_result()
     if not done.all():
         tables = _closed(client, request, estimate.plan, place)
-        Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Rows, tables)
+        sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
+        band = writer.chunk * writer.n * writer.dtype.itemsize
+        tasks = RowTasks(
+            "hierarchy-rows",
+            load=(_load, tables),
+            work=lambda rows: (_write_rows, writer, rows.start, sources[rows]),
+            stage="computing rows",
+            chunks=chunks_of_task(writer, TASK_BYTES // max(1, band), len(request.facts)),
+        )
+        Run(client, [fact.address for fact in request.facts], writer, bar).attempts(DealtRows, tasks)
     with disk_errors(writer.path):
         remove_folder(place)
     writer.commit(writer.stages)
@@ -126,7 +132,7 @@ def execute(client: Client, request: Request, estimate: Estimate, writer: Distan
 HIERARCHY = Method("hierarchy", "the hierarchy", "the hierarchy", estimate, execute)
 
 
-def _plan(request: Request) -> Plan:
+def _plan(request: Request) -> Preparation:
     """Order the vertices, or read the order that an earlier run committed; raises Obstacle."""
     graph, through = request.job.graph, request.job.through
     order = _committed(request)
@@ -147,7 +153,7 @@ def _plan(request: Request) -> Plan:
         cure = "Searches suit such a graph: use" if has_metis() else f"{without_metis()},"
         cause = SearchesAreFasterError(f"{graph.path}: {fault}. {cure} method='batched' (--method batched)")
         raise Obstacle("the hierarchy would take longer than searches") from cause
-    return Plan(order, structure, cost)
+    return Preparation(order, structure, cost)
 
 
 def _committed(request: Request) -> np.ndarray | None:
@@ -166,7 +172,7 @@ def _row_work(structure: HierarchyStructure) -> float:
     return float((bricks.sizes * np.diff(bricks.front_starts)).sum() + entries[upper].sum())
 
 
-def _closed(client: Client, request: Request, plan: Plan, place: str) -> HierarchyStore:
+def _closed(client: Client, request: Request, plan: Preparation, place: str) -> HierarchyStore:
     """Return the hierarchy, after the steps that are not committed yet."""
     job = request.job
     if os.path.isdir(place):
@@ -179,42 +185,20 @@ def _closed(client: Client, request: Request, plan: Plan, place: str) -> Hierarc
         writer.commit_structure(plan.structure, plan.cost)
     if not writer.finished:
         fact = max(request.facts, key=lambda fact: fact.host_memory)
-        task = Job(job.graph, job.dtype, job.potentials, False, None, np.inf)
-        with Progress(writer.progress()[1], "steps", False) as shown:
-            build(client, task, writer, fact, shown)
+        task = HierarchyJob(job.graph, job.dtype, job.potentials, False, None, np.inf, fact)
+        with Progress(writer.progress()[1], "steps", False) as bar:
+            build(client, task, writer, bar)
     return open_hierarchy(place)
 
 
-class Rows(RowsAttempt):
-    """An attempt to compute and write the rows of the result."""
-
-    out: DistancesWriter
-    kind, work = "hierarchy-rows", "computing rows"
-
-    def __init__(self, run: Run, members: list[str], before: Rows | None, tables: HierarchyStore):
-        super().__init__(run, members, before)
-        self.tables, writer = tables, self.out
-        self.sources = np.arange(writer.n) if writer.sources is None else np.array(writer.sources)
-        band = writer.chunk * writer.n * writer.dtype.itemsize
-        self.together = chunks_of_task(writer, TASK_BYTES // max(1, band), len(members))
-
-    def run(self) -> None:
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.tables),
-            lambda worker, start: self.submit(
-                _write_rows, worker, self.out, start, self.sources[start : start + self.step]
-            ),
-        )
-
-
 def _load(attempt: str, tables: HierarchyStore) -> None:
-    clear()
-    keep(attempt, partial(tables.whole_rows, gpu=array_library() is not np))
+    clear_states()
+    keep_state(attempt, partial(tables.whole_rows, gpu=array_library() is not np))
 
 
 def _write_rows(attempt: str, writer: DistancesWriter, start: int, sources: np.ndarray) -> None:
     """Write rows from `start` on; one chunk row is written while the next is computed."""
-    whole_rows, write = held(attempt), writer.writer()
+    whole_rows, write = state_of(attempt), writer.writer()
     with Savers() as savers:
         for first in range(0, len(sources), writer.chunk):
             rows = whole_rows(sources[first : first + writer.chunk])

@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,11 @@ from distributed import Client
 from pipelines.apsp.layout import Layout
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import Graph
-from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts
+from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts, refuse_disk
 from pipelines.workers.progress import Progress, estimated
 
+FEWER_ROWS = "keep the rows of some sources only (sources, --source)"  # a cure of a disk that is too small
+WITHOUT_COMMITS = ", or do without commits (commit_seconds=None, --commit-seconds none)"  # the same
 PATIENCE = 0.2  # share of the least time of other methods that a method may spend on its estimate
 
 
@@ -104,8 +105,11 @@ class Estimate:
     work : number of units of work, and the name of a unit
     needs : memory and disk of the run
     summary : one line on the time, memory and disk of the run
-    refuse : raises DoesNotFitError if memory is too small, or the disk of the path that it is given
     plan : data for `execute`
+    facts : the workers that it uses
+    what, cure : subject and advice of the refusal of a run that does not fit in memory, as for `Needs.refuse_memory`
+    disk_cure : advice of the refusal of a run that does not fit on the disk, as for `refuse_disk`
+    others : names and times of other methods that fit, for a refusal
     """
 
     seconds: float
@@ -114,10 +118,24 @@ class Estimate:
     work: tuple[int, str]
     needs: Needs
     summary: str
-    refuse: Callable[[str | os.PathLike[str]], None]
     plan: Any
+    facts: Sequence[WorkerFacts]
+    what: str
+    cure: str | Callable[[int], str]
+    disk_cure: str
     stages: int = 1
     block: int | None = None
+    others: Sequence[str] = ()
+
+    def refuse(self, out: str | os.PathLike[str]) -> None:
+        """Raise DoesNotFitError if memory, or the disk of `out`, is too small; names the methods that fit."""
+        try:
+            self.needs.refuse_memory(self.what, self.facts, self.cure)
+            refuse_disk(self.needs.disk, out, self.disk_cure)
+        except DoesNotFitError as error:
+            if not self.others:
+                raise
+            raise DoesNotFitError(f"{error}. These methods fit (method, --method): {', '.join(self.others)}") from None
 
 
 class Obstacle(Exception):
@@ -171,8 +189,8 @@ def choose(methods: Sequence[Method], name: str, request: Request) -> tuple[Meth
         if request.writer is not None:
             return method, estimate, f"{method.title}, as before: {estimate.summary}"
         if estimate.too_large is not None:
-            others, _ = _estimates([other for other in methods if other is not method], request)
-            estimate = replace(estimate, refuse=partial(_refuse, estimate, _fitting(others)))
+            fit = _fitting(_estimates([other for other in methods if other is not method], request)[0])
+            estimate = replace(estimate, others=[f"{other.name} ({estimated(its.seconds)})" for other, its in fit])
         return method, estimate, f"{method.title}, as asked for: {estimate.summary}"
 
     found, reasons = _estimates(methods, request)
@@ -201,14 +219,3 @@ def _estimates(methods: Sequence[Method], request: Request) -> tuple[list[tuple[
 
 def _fitting(found: list[tuple[Method, Estimate]]) -> list[tuple[Method, Estimate]]:
     return [(method, estimate) for method, estimate in found if estimate.too_large is None]
-
-
-def _refuse(estimate: Estimate, others: list[tuple[Method, Estimate]], out: str | os.PathLike[str]) -> None:
-    """Refuse as ``estimate.refuse`` does, and name the methods that fit."""
-    try:
-        estimate.refuse(out)
-    except DoesNotFitError as error:
-        fit = [f"{method.name} ({estimated(other.seconds)})" for method, other in others]
-        raise DoesNotFitError(
-            f"{error}. These methods fit (method, --method): {', '.join(fit)}" if fit else str(error)
-        ) from None

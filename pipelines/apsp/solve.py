@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,11 +17,9 @@ from pipelines.apsp.in_memory.stages import FLOYD_WARSHALL
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.out_of_core.plan import OUT_OF_CORE
 from pipelines.files.listed_vertices import brief, listed_vertices
-from pipelines.stores.distances import SCHEMA, Distances, DistancesWriter, create_distances, open_distances
+from pipelines.stores.distances import Distances, DistancesWriter, create_distances, open_distances
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
 from pipelines.stores.vertex_names import VertexNameList
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
@@ -151,8 +148,11 @@ def all_pairs_shortest_paths(
     asked: dict[str, Any] = {"dtype": str(distance_dtype(graph, dtype)), "sources": chosen}
     asked |= {} if method == "auto" else {"method": method}  # "auto" fits any method, None any block
     asked |= {} if block is None else {"block": block}
-    again = partial(_resume, graph=graph, asked=asked)
-    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+
+    def describe(name: str, value: Any) -> Any:
+        return brief(graph, value, "all") if name == "sources" else value
+
+    writer = DistancesWriter.resumed(out, graph, asked, describe, resume=resume, overwrite=overwrite)
     if writer is not None:
         if writer.finished:
             return _verified(open_distances(out), graph, verify)
@@ -163,15 +163,14 @@ def all_pairs_shortest_paths(
             )
 
     job = _job(graph, distance_dtype(graph, dtype) if writer is None else writer.dtype)
-    with Progress(1, "workers", progress) as shown:
-        shown.stage("measuring workers")
+    with Progress(1, "workers", progress) as bar:
+        bar.stage("measuring workers")
         facts = within_budget(measure_workers(client, str(job.dtype)), device_memory, host_memory)
         request = Request(job, chosen, block, seconds, facts, writer, workers=workers, coordination=coordination)
-        shown.stage("choosing a method")
+        bar.stage("choosing a method")
         how, estimate, reason = choose(METHODS, method, request)
-    place = growing_place(out, None if writer is None else writer.path)
-    plan = run_plan(reason + kept_beside(out, place), how.name, estimate.needs, estimate.seconds)
-    with stating(plan):
+    plan = run_plan(reason, how.name, estimate.needs, estimate.seconds)
+    with stating(plan, out, writer) as (plan, place):
         estimate.refuse(place)
     if writer is None:
         writer = create_distances(
@@ -184,19 +183,12 @@ def all_pairs_shortest_paths(
             sources=chosen,
             overwrite=overwrite,
         )
-    with Progress(*estimate.work, progress) as shown:
-        shown.note(plan.text)
-        how.execute(client, request, estimate, writer, shown)
+    with Progress(*estimate.work, progress) as bar:
+        bar.note(plan.text)
+        how.execute(client, request, estimate, writer, bar)
         if verify:
-            shown.stage("verifying")
+            bar.stage("verifying")
         return _verified(open_distances(out), graph, verify)
-
-
-def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> DistancesWriter:
-    """Return the writer of the unfinished store, which must have been begun with the same options."""
-    return DistancesWriter.resume(
-        found, graph, asked, lambda name, v: brief(graph, v, "all") if name == "sources" else v
-    )
 
 
 def _job(graph: Graph, dtype: np.dtype) -> Job:

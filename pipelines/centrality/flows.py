@@ -92,8 +92,7 @@ def link_flows(
     >>> tilepath.link_flows(client, graph, demand)["flow"].to_pylist()
     [7.0, 0.0, 0.0, 7.0, 0.0, 0.0, 0.0, 0.0]
     """
-    if not isinstance(graph, Graph):
-        graph = open_graph(graph)
+    graph = open_graph(graph)
     graph.refuse_turns("flows are")
     if out is not None:
         check_output(out, overwrite, demand if isinstance(demand, str | os.PathLike) else None)

@@ -92,8 +92,7 @@ def betweenness(
     >>> dict(zip(table["vertex"].to_pylist(), table["betweenness"].to_pylist()))
     {'Rome': 0.0, 'Pisa': 0.3333333333333333, 'Genoa': 0.3333333333333333, 'Milan': 0.0}
     """
-    if not isinstance(graph, Graph):
-        graph = open_graph(graph)
+    graph = open_graph(graph)
     if out is not None:
         check_output(out, overwrite)
     graph.refuse_turns("betweenness is")

@@ -6,16 +6,15 @@ the same bits.
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 
 from gpuops.centrality import GROUP, Betweenness, Summation
 from gpuops.centrality.flows import UnreachableError
-from gpuops.centrality.pairwise_sums import Arrays, PairwiseSums
+from gpuops.centrality.pairwise_sums import PairwiseSums
 from pipelines.stores.graph import Graph
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
@@ -23,8 +22,8 @@ from pipelines.workers.capacity import Needs, WorkerFacts, measure_workers, on_d
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.plans import run_plan, stating
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
+from pipelines.workers.row_chunks import DealtRows, RowsInMemory, RowTasks
 
 TASKS = 8  # tasks for each worker, so that all workers end at about the same time
 TASK_ARCS = 1 << 34  # arcs that a task visits at most, for all its sources: about a minute
@@ -105,55 +104,6 @@ def sources_of_task(graph: Graph, sources: int, workers: int) -> int:
     return size
 
 
-class Landing:
-    """The sums of the tasks, which arrive in any order; `RowsAttempt` uses it like a store that is written.
-
-    Parameters
-    ----------
-    sources : number of sources
-    size : number of sources of a task
-    """
-
-    def __init__(self, sources: int, size: int):
-        self.run_id = uuid.uuid4().hex
-        self.rows, self.chunk = sources, size
-        self._landed = np.zeros(-(-sources // size), bool)
-        self.sums = PairwiseSums(len(self._landed))
-
-    def rows_done(self) -> np.ndarray:
-        """Return which sources are added, bool (sources)."""
-        return np.repeat(self._landed, self.chunk)[: self.rows]
-
-    def record(self, done: np.ndarray) -> None:
-        """Record no progress, as there is no store."""
-
-    def put(self, start: int, sums: Arrays) -> None:
-        """Take the sums of the task that begins with source `start`."""
-        self._landed[start // self.chunk] = True
-        self.sums.add(start // self.chunk, sums)
-
-
-class OfSources(RowsAttempt):
-    """An attempt to compute and add the sums of the tasks that are not done yet."""
-
-    out: Landing
-
-    def __init__(self, run: Run, members: list[str], before: OfSources | None, job: BetweennessJob, sources: Any):
-        self.kind, self.unit, self.work = job.kind, job.unit, job.work
-        super().__init__(run, members, before)
-        self.job, self.sources = job, sources
-
-    def run(self) -> None:
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.job),
-            lambda worker, start: self.submit(_sum, worker, self.sources[start : start + self.step]),
-        )
-
-    def receive(self, tasks: dict[int, Future]) -> None:
-        for start, sums in zip(tasks, self.results(list(tasks.values())), strict=True):
-            self.out.put(start, sums)
-
-
 def add_up(client: Client, job: BetweennessJob, sources: Any, asked: str, progress: bool | None) -> PairwiseSums:
     """State the plan, and let the workers add up the sums of all sources, which the plan calls `asked`.
 
@@ -168,24 +118,33 @@ def add_up(client: Client, job: BetweennessJob, sources: Any, asked: str, progre
     with stating(run_plan(stated, job.method, needs)):
         what = f"{counted(graph.n, 'vertex', 'vertices')} and {counted(graph.m, 'arc')}"
         needs.refuse_memory(what, facts, job.cure)
-    landing = Landing(len(sources), sources_of_task(graph, len(sources), len(facts)))
-    with Progress(len(sources), job.unit, progress) as shown:
-        shown.note(stated)
+    size = sources_of_task(graph, len(sources), len(facts))
+    sums = PairwiseSums(-(-len(sources) // size))
+    tasks = RowTasks(
+        job.kind,
+        load=(_load, job),
+        work=lambda rows: (_sum, sources[rows]),
+        receive=lambda start, found: sums.add(start // size, found),
+        unit=job.unit,
+        stage=job.work,
+    )
+    rows = RowsInMemory(len(sources), size)
+    with Progress(len(sources), job.unit, progress) as bar:
+        bar.note(stated)
         try:
-            run = Run(client, [fact.address for fact in facts], landing, shown, resumes=False)
-            run.attempts(OfSources, job, sources)
+            Run(client, [fact.address for fact in facts], rows, bar, resumes=False).attempts(DealtRows, tasks)
         except UnreachableError as error:
             origin, destination, amount = error.args
             raise UnreachableError(graph.label(origin), graph.label(destination), amount) from None
         except ValueError as error:
             raise ValueError(f"{graph.path}: {error}") from None
-    return landing.sums
+    return sums
 
 
 def _load(attempt: str, job: BetweennessJob) -> None:
-    clear()
-    keep(attempt, job.summation(array_library()))
+    clear_states()
+    keep_state(attempt, job.summation(array_library()))
 
 
 def _sum(attempt: str, sources: np.ndarray) -> Any:
-    return held(attempt).over(sources)
+    return state_of(attempt).over(sources)

@@ -21,7 +21,7 @@ from pipelines.stores.vertex_names import VertexName
 from pipelines.workers.attempts import Attempt, Run
 from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, synchronize, to_host
-from pipelines.workers.plans import state, states_plan
+from pipelines.workers.plans import state_plan, states_plan
 from pipelines.workers.progress import Progress, duration
 
 StageTimes = list[tuple[str, int, float]]  # name of the stage, its count (such as arcs or circuits), seconds
@@ -101,20 +101,20 @@ def euler_circuits(
     refuse_existing(out, SCHEMA, overwrite)
     refuse_inputs(out, [graph.path])
     plan = make_euler_plan(client, graph, out, method=method, directed=directed)
-    state(plan.stated(graph))
+    state_plan(plan.stated)
     walk = {"start": first, "path": path, "directed": directed, "method": plan.method}
-    with Progress(1, "stages", progress) as shown:
-        shown.note(plan.describe(graph))
+    with Progress(1, "stages", progress) as bar:
+        bar.note(plan.stated.text)
         for note in _notes(graph, directed):
-            shown.note(note)
-        shown.stage("walking")
-        run = Run(client, [plan.worker.address], os.path.abspath(out), shown, resumes=False)
+            bar.note(note)
+        bar.stage("walking")
+        run = Run(client, [plan.worker.address], os.path.abspath(out), bar, resumes=False)
         try:
             done = run.attempts(Walking, graph, run.out, plan, walk, verify, overwrite)
         except NotEulerianError as error:
             raise error.named(graph.label, graph.path) from None
         for line in _told(done.stages):
-            shown.note(line)
+            bar.note(line)
     return open_circuits(out)
 
 
@@ -137,10 +137,11 @@ def _notes(graph: Graph, directed: bool) -> list[str]:
 class Walking(Attempt):
     """The only task of a run, which starts again from the beginning if its worker is lost."""
 
+    kind = "euler"
     stages: StageTimes
 
     def __init__(self, run: Run, members: list[str], before: Walking | None, *job: Any):
-        super().__init__(run.client, members, "euler", "circuits", before)
+        super().__init__(run, members, before)
         self.job = job
 
     def run(self) -> None:

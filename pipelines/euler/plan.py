@@ -35,20 +35,11 @@ ARC_BYTES = {
 
 @dataclass(frozen=True)
 class EulerPlan:
-    """The worker and the method that find the circuits, and their memory and disk."""
+    """The worker and the method that find the circuits, and the plan that the run states."""
 
     worker: WorkerFacts
     method: str
-    needs: Needs
-
-    def describe(self, graph: Graph) -> str:
-        """Return a one-line description of the plan, for display."""
-        size = f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.m, 'arc')}"
-        return f"{size} on {self.worker.device}, by {_METHOD_NAMES[self.method]}: {self.needs}"
-
-    def stated(self, graph: Graph) -> Plan:
-        """Return the plan that the run states."""
-        return run_plan(self.describe(graph), self.method, self.needs)
+    stated: Plan
 
 
 _METHOD_NAMES = {"stages": "stages", "hierholzer": "Hierholzer's algorithm, on one core"}
@@ -74,11 +65,12 @@ def make_euler_plan(
     disk = (graph.m if directed else graph.m // 2) * _arc_itemsize(graph)
     needs = Needs((memory_needed(graph, method, directed, worker.gpu),), disk=disk)
     cure = partial(_what_would_fit, graph, method, directed, worker)
-    plan = EulerPlan(worker, method, needs)
-    with refusing(plan.stated(graph)):
+    of = f"{counted(graph.n, 'vertex', 'vertices')}, {counted(graph.m, 'arc')} on {worker.device}"
+    stated = run_plan(f"{of}, by {_METHOD_NAMES[method]}: {needs}", method, needs)
+    with refusing(stated):
         needs.refuse_memory(f"Euler circuits of {counted(graph.m, 'arc')}", [worker], cure)
         refuse_disk(disk, out, "walk along a smaller graph")
-    return plan
+    return EulerPlan(worker, method, stated)
 
 
 def memory_needed(graph: Graph, method: str, directed: bool, gpu: bool) -> int:

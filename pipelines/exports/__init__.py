@@ -157,13 +157,9 @@ def _rows_of(store: Any) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
             yield first + rows.start, distances[rows], None if predecessors is None else predecessors[rows]
 
 
-def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Columns]:
-    """Yield the pairs that a path joins, as columns.
-
-    `sources` are the vertices of the rows; None if the store has a single row, with distances from the nearest of
-    several sources.
-    """
-    names = vertex_names(store.graph(graph))
+def _distances_table(store: Distances | Paths, graph: Any) -> Iterator[Columns]:
+    """Yield the pairs that a path joins, as columns."""
+    names, sources = vertex_names(store.graph(graph)), store.row_vertices()
     unreachable = outside_infinity(store.dtype)
     for first, distances, predecessors in _rows_of(store):
         rows, targets = np.nonzero(distances != unreachable)
@@ -174,14 +170,6 @@ def _pairs(store: Any, graph: Any, sources: np.ndarray | None) -> Iterator[Colum
             before = predecessors[rows, targets]
             columns["predecessor"] = names.take(pa.array(before, mask=before < 0))
         yield columns
-
-
-def _distances_table(store: Distances, graph: Any) -> Iterator[Columns]:
-    return _pairs(store, graph, store.row_vertices())
-
-
-def _paths_table(store: Paths, graph: Any) -> Iterator[Columns]:
-    return _pairs(store, graph, None if store.together else store.sources)
 
 
 def _distances_matrix(store: Distances | Paths, _: Any) -> Matrix:
@@ -239,7 +227,7 @@ def _samples_matrix(store: Samples, _: Any) -> Matrix:
 _EXPORTS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "graph/1": {"table": _graph_table, "coordinates": _graph_coordinates},
     "distances/2": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
-    "paths/1": {"table": _paths_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
+    "paths/1": {"table": _distances_table, "matrix": _distances_matrix, "coordinates": _distances_coordinates},
     "circuits/1": {"table": _circuits_table, "matrix": _circuits_matrix},
     "codebook/1": {"table": _stored_table, "matrix": _codebook_matrix},
     "mapping/1": {"table": _stored_table, "matrix": _mapping_matrix},

@@ -35,13 +35,13 @@ from pipelines.stores.schema import counted
 from pipelines.workers.attempts import POLL_SECONDS, Attempt, Run
 from pipelines.workers.capacity import Needs, WorkerFacts, refuse_disk
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.plans import Plan, refusing, run_plan, state
+from pipelines.workers.plans import Plan, refusing, run_plan, state_plan
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class HierarchyJob:
     """The data of the problem that the tasks need.
 
     Attributes
@@ -50,6 +50,7 @@ class Job:
     thorough : whether METIS takes longer for a better order
     like : path of the store whose order and structure are used; None if there is none
     limit : most relaxations that closing may take
+    fact : the worker
     """
 
     graph: Graph
@@ -58,34 +59,37 @@ class Job:
     thorough: bool
     like: str | None
     limit: float
+    fact: WorkerFacts
 
 
-def build(client: Client, job: Job, writer: HierarchyWriter, fact: WorkerFacts, shown: Progress) -> None:
-    """Take the steps that are not committed yet, on the worker of `fact`; the complete store takes its place."""
-    Run(client, [fact.address], writer, shown).attempts(Building, job, fact)
+def build(client: Client, job: HierarchyJob, writer: HierarchyWriter, bar: Progress) -> None:
+    """Take the steps that are not committed yet; the complete store takes its place."""
+    Run(client, [job.fact.address], writer, bar).attempts(Building, job)
     take_place(writer.path)  # here and not in a task: if the result of a task is lost, the next attempt reads the store
 
 
 class Building(Attempt):
     """An attempt to make the hierarchy."""
 
-    def __init__(self, run: Run, members: list[str], before: Building | None, job: Job, fact: WorkerFacts):
-        super().__init__(run.client, members, "hierarchy", run.out.run_id[:8], before)
-        self.out, self.shown, self.job, self.fact = run.out, run.shown, job, fact
+    kind = "hierarchy"
+
+    def __init__(self, run: Run, members: list[str], before: Building | None, job: HierarchyJob):
+        super().__init__(run, members, before)
+        self.job = job
 
     def run(self) -> None:
         steps = (("ordering", _order), ("finding the structure", _structure), ("closing", _close))
-        self.shown.start(self.done())
+        self.bar.start(self.done())
         for number in range(self.done(), len(steps)):
             name, task = steps[number]
-            self.shown.stage(name)
+            self.bar.stage(name)
             shown = f"{self.kind}-{task.__name__.strip('_')}"
-            arguments = number, task, self.job, self.out, self.fact
+            arguments = number, task, self.job, self.out
             plan: Plan | None = self._result_of(self.submit(_unless_done, 0, *arguments, name=[shown]))
             if plan is not None:
-                state(plan)
-                self.shown.note(plan.text)
-            self.shown.advance(1)
+                state_plan(plan)
+                self.bar.note(plan.text)
+            self.bar.advance(1)
 
     def done(self) -> int:
         return int(self.out.done())
@@ -104,24 +108,24 @@ class Building(Attempt):
 
 
 def _unless_done(
-    attempt: str, number: int, task: Callable[..., Any], job: Job, writer: HierarchyWriter, fact: WorkerFacts
+    attempt: str, number: int, task: Callable[..., Any], job: HierarchyJob, writer: HierarchyWriter
 ) -> Any:
     """Take the step of this number, unless a task of an attempt that was given up has committed it meanwhile."""
-    return None if writer.done() > number else task(attempt, job, writer, fact)
+    return None if writer.done() > number else task(attempt, job, writer)
 
 
-def _order(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
-    clear()
-    keep(attempt, True)
+def _order(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> None:
+    clear_states()
+    keep_state(attempt, True)
     pool = ThreadPoolExecutor(1)
     try:
         by_place = pool.submit(_by_place, job.graph)  # while METIS uses one core
-        writer.commit_order(_order_of(job, partial(held, attempt)), by_place.result())
+        writer.commit_order(_order_of(job, partial(state_of, attempt)), by_place.result())
     finally:
         pool.shutdown(wait=False)
 
 
-def _order_of(job: Job, wanted: Callable[[], object]) -> np.ndarray:
+def _order_of(job: HierarchyJob, wanted: Callable[[], object]) -> np.ndarray:
     if job.like is not None:
         return open_hierarchy(job.like).hierarchy.structure.order
     return order_vertices(job.graph, wanted, job.thorough)
@@ -135,19 +139,19 @@ def _by_place(graph: Graph) -> ByPlace | None:
     return vertices_by_place(graph, coordinates)
 
 
-def _structure(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> Plan:
-    clear()
-    structure, cost, plan = _found(job, writer.order(), writer.path, fact)
+def _structure(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> Plan:
+    clear_states()
+    structure, cost, plan = _found(job, writer.order(), writer.path)
     writer.commit_structure(structure, cost)
     return plan
 
 
-def plan_of(job: Job, out: str, fact: WorkerFacts) -> Plan:
+def plan_of(job: HierarchyJob, out: str) -> Plan:
     """Return the plan of a hierarchy that is to be written to `out`; the order is computed for the plan."""
-    return _found(job, _order_of(job, lambda: None), out, fact)[2]
+    return _found(job, _order_of(job, lambda: None), out)[2]
 
 
-def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[HierarchyStructure, Cost, Plan]:
+def _found(job: HierarchyJob, order: np.ndarray, out: str) -> tuple[HierarchyStructure, Cost, Plan]:
     """Find the structure on an order, or take the structure of another store; refuse a run that does not fit."""
     like = None if job.like is None else open_hierarchy(job.like)
     indptr, indices, through = job.graph.indptr(), job.graph.indices(), job.graph.through()
@@ -175,13 +179,13 @@ def _found(job: Job, order: np.ndarray, out: str, fact: WorkerFacts) -> tuple[Hi
     text = f"{source}{describe(cost, job.graph, job.dtype)}, needs {size(most)} of RAM"
     plan = run_plan(text, "tables", Needs(host=(most,), disk=disk))
     with refusing(plan):
-        refuse_closing(structure, cost, job.graph, job.dtype, fact)
+        refuse_closing(structure, cost, job.graph, job.dtype, job.fact)
         refuse_disk(disk, out, "search instead (tilepath sssp)")
     return structure, cost, plan
 
 
-def _close(attempt: str, job: Job, writer: HierarchyWriter, fact: WorkerFacts) -> None:
-    clear()
+def _close(attempt: str, job: HierarchyJob, writer: HierarchyWriter) -> None:
+    clear_states()
     indptr, indices, weights = job.graph.rows()
     try:
         weights = weights.astype(job.dtype, copy=False)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 from distributed import Client
 
 from gpuops.errors import WeightRangeError
-from pipelines.hierarchy.building import Job, build, plan_of
+from pipelines.hierarchy.building import HierarchyJob, build, plan_of
 from pipelines.hierarchy.plan import SearchesAreFasterError, most_relaxations, refuse_ordering
 from pipelines.stores.durable import delete_tree
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.hierarchy import SCHEMA, HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
+from pipelines.stores.hierarchy import HierarchyStore, HierarchyWriter, create_hierarchy, open_hierarchy
 from pipelines.stores.place import growing_place
-from pipelines.stores.resuming import resumed
 from pipelines.validation.bounds import distance_dtype, distances_fit
 from pipelines.validation.distances import verify_distances
 from pipelines.validation.negative_cycle import potentials_of
 from pipelines.workers.capacity import measure_workers, within_budget
 from pipelines.workers.clients import takes_client
-from pipelines.workers.plans import plan_only, state, states_plan
+from pipelines.workers.plans import plan_only, state_plan, states_plan
 from pipelines.workers.progress import Progress
 
 
@@ -104,22 +102,23 @@ def build_hierarchy(
     kind = distance_dtype(graph, dtype)
     other = None if like is None else like.path
     begun = {"thorough": thorough, "like": other}
-    again = partial(HierarchyWriter.resume, source=graph, options={"dtype": str(kind), **begun})
-    writer = resumed(out, SCHEMA, [graph.path, other], again, resume=resume, overwrite=overwrite)
+    asked = {"dtype": str(kind), **begun}
+    writer = HierarchyWriter.resumed(out, graph, asked, inputs=[other], resume=resume, overwrite=overwrite)
     if writer is None or not writer.finished:
         distances_fit(graph, kind)
-        job = Job(graph, kind, potentials_of(graph), thorough, other, most_relaxations(graph))
+        potentials = potentials_of(graph)
         facts = within_budget(measure_workers(client, None), None, host_memory)
         fact = max(facts, key=lambda fact: fact.host_memory)
+        job = HierarchyJob(graph, kind, potentials, thorough, other, most_relaxations(graph), fact)
         if writer is None:
             if like is None:
                 refuse_ordering(graph, fact)
             if plan_only():
-                state(plan_of(job, growing_place(out, None), fact))
+                state_plan(plan_of(job, growing_place(out)))
             writer = create_hierarchy(out, graph, dtype=kind, options=begun, overwrite=overwrite)
-        with Progress(writer.progress()[1], "steps", progress) as shown:
+        with Progress(writer.progress()[1], "steps", progress) as bar:
             try:
-                build(client, job, writer, fact, shown)
+                build(client, job, writer, bar)
             except (SearchesAreFasterError, WeightRangeError, ImportError):  # the unfinished store is of no use
                 delete_tree(writer.path)
                 raise

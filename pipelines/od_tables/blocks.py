@@ -17,7 +17,7 @@ from gpuops.arrays import library_of
 from gpuops.hierarchy.totals import row_minima, row_totals
 from gpuops.numbers import outside_infinity
 from pipelines.od_tables.units import Measured
-from pipelines.routes.distances import LANES, SearchedDistances
+from pipelines.routes.distances import BATCH, SearchedDistances
 from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.units import read_numbers
@@ -169,7 +169,7 @@ class DistancesTo:
         self.dtype = found.dtype
         none = np.empty((0, len(targets)), found.dtype)
         self.rows = lambda v: np.concatenate(
-            [none, *(found.search(v[i : i + LANES])[:, targets] for i in range(0, len(v), LANES))]
+            [none, *(found.search(v[i : i + BATCH])[:, targets] for i in range(0, len(v), BATCH))]
         )
 
 

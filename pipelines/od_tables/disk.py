@@ -18,10 +18,11 @@ from gpuops.memory import size
 from pipelines.exports.streamed_files import matrix_header
 from pipelines.files.output_file import grown_bytes
 from pipelines.files.tables import PARQUET, legible
-from pipelines.od_tables.plan import PATH_VERTICES, Asked, PlannedTable
+from pipelines.od_tables.forms import ArrayForm
+from pipelines.od_tables.given import Given
+from pipelines.od_tables.plan import PATH_VERTICES, PlannedTable, TableOptions
 from pipelines.places.points import Points
 from pipelines.stores.graph import Graph
-from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.place import kept_beside
 from pipelines.stores.schema import counted
 from pipelines.workers.capacity import Needs, refuse_disk
@@ -62,22 +63,24 @@ def matrix_disk(points: tuple[Points, Points], dtype: np.dtype, suffix: str) -> 
     return Disk((rows, rows), (0, values + names + EXTRA_BYTES))
 
 
-def table_disk(points: tuple[Points, Points], asked: Asked, table: PlannedTable, suffix: str) -> Disk:
-    """Return the disk of a table with the columns of `table`."""
+def table_disk(points: tuple[Points, Points], options: TableOptions, table: PlannedTable, suffix: str) -> Disk:
+    """Return the disk of a planned table."""
+    if isinstance(table.form, ArrayForm):
+        return matrix_disk(points, table.form.dtype, suffix)
     count, width = (len(each.vertices) for each in points)
-    least, most = _rows_of_each(asked, width)
-    schema, binary = table.form.schema, suffix in PARQUET  # type: ignore[union-attr]
-    sides = [_bytes_of(each, suffix) for each in points[: 1 if asked.reductions else 2]]
+    least, most = _rows_of_each(options, width)
+    schema, binary = table.form.schema, suffix in PARQUET
+    sides = [_bytes_of(each, suffix) for each in points[: 1 if options.reductions else 2]]
     begins, ends = sides[0], sides[1] if len(sides) > 1 else np.zeros(1, np.int64)
     numbers = [field.type for field in schema if field.name not in ("origin", "destination", "path")]
     numbers = numbers[: len(numbers) - sum(each.snapped is not None for each in points[: len(sides)])]
     of_row = sum(kind.bit_width // 8 if binary else CHARACTERS.get(str(kind), 24) for kind in numbers)
     # A delimiter follows each entry of text; in Parquet, a bit or two for each entry tell which are missing.
     of_row, delimiters = of_row + len(schema), 0 if binary else len(schema)
-    if asked.paths:
+    if options.paths:
         of_row += PATH_VERTICES * NAME_BYTES
-    both = int(ends.sum()) * (1 if asked.pairs else count)
-    every = asked.pairs or (least == most == width)
+    both = int(ends.sum()) * (1 if options.pairs else count)
+    every = options.pairs or (least == most == width)
     low = least * int(begins.sum()) + (both if every else 0) + least * count * delimiters
     high = most * int(begins.sum()) + (both if every else most * count * int(ends.max(initial=0)))
     high += most * count * of_row
@@ -90,13 +93,13 @@ def table_disk(points: tuple[Points, Points], asked: Asked, table: PlannedTable,
     return Disk((least * count, most * count), (0 if compressed else low + header, high + header))
 
 
-def _rows_of_each(asked: Asked, width: int) -> tuple[int, int]:
+def _rows_of_each(options: TableOptions, width: int) -> tuple[int, int]:
     """Return the rows of each origin, at least and at most."""
-    if asked.reductions or asked.pairs:
+    if options.reductions or options.pairs:
         return 1, 1
-    if asked.nearest is not None:
-        return 1, max(1, min(width, asked.nearest))
-    return (width if asked.within is None else 0), width
+    if options.nearest is not None:
+        return 1, max(1, min(width, options.nearest))
+    return (width if options.within is None else 0), width
 
 
 def _bytes_of(points: Points, suffix: str) -> np.ndarray:
@@ -119,26 +122,28 @@ def _bytes_of(points: Points, suffix: str) -> np.ndarray:
 
 
 def state_disk(
-    disk: Disk,
-    points: tuple[Points, Points],
-    asked: Asked,
-    source: HierarchyStore | Graph,
+    table: PlannedTable,
+    suffix: str,
+    given: Given,
+    options: TableOptions,
     out: str | os.PathLike[str],
     place: str | os.PathLike[str],
     progress: bool | None,
 ) -> bool | None:
-    """State the plan of a run that writes `out` at `place`, after refusing a run that cannot fit on the disk.
+    """State the plan of a run that writes a table at `place`, after refusing a run that cannot fit on the disk.
 
-    What an earlier run left of `out` counts as free, since the run continues or replaces it. Returns whether the run
-    shows its progress: `progress`, but a long run shows it also without a terminal.
+    `place` is where `out` grows. What an earlier run left of `out` counts as free, since the run continues or replaces
+    it. Returns whether the run shows its progress: `progress`, but a long run shows it also without a terminal.
     """
-    counts = counted(len(points[0].vertices), "pair" if asked.pairs else "origin")
-    counts += "" if asked.pairs else f", {counted(len(points[1].vertices), 'destination')}"
-    text = f"{out}: {counts}, {disk.describe(asked.paths)}{kept_beside(out, os.fspath(place))}"
-    plan = run_plan(text, "searches" if isinstance(source, Graph) else "hierarchy", Needs(disk=disk.bytes[1]))
+    disk = table_disk(given.points, options, table, suffix)
+    origins, destinations = (len(each.vertices) for each in given.points)
+    counts = counted(origins, "pair" if options.pairs else "origin")
+    counts += "" if options.pairs else f", {counted(destinations, 'destination')}"
+    text = f"{out}: {counts}, {disk.describe(options.paths)}{kept_beside(out, os.fspath(place))}"
+    plan = run_plan(text, "searches" if isinstance(given.source, Graph) else "hierarchy", Needs(disk=disk.bytes[1]))
     with stating(plan):
         few = "keep the nearest (nearest, --nearest), reduce the table (reduce, --reduce), or "
-        cure = f"{'' if asked.reductions or asked.pairs else few}write Parquet (.parquet)"
+        cure = f"{'' if options.reductions or options.pairs else few}write Parquet (.parquet)"
         refuse_disk(disk.bytes[0], place, cure, grown_bytes(out))
     if disk.bytes[1] < LONG_BYTES:
         return progress

@@ -15,7 +15,7 @@ from pipelines.exports.layers import placed, with_lines
 from pipelines.files.layers import need_geopandas
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.given import Given, as_frame, read_given, warn_of
-from pipelines.od_tables.plan import Asked, asked_of, plan_table
+from pipelines.od_tables.plan import TableOptions, plan_table, table_options
 from pipelines.od_tables.short_limits import short_limit
 from pipelines.od_tables.write import compute_blocks
 from pipelines.places.networks import NetworkLike, open_network
@@ -152,14 +152,14 @@ def od(
     given = read_given(open_network(network, graph, crs, snap_limit), origins, destinations, pairs, reduce=reduce)
     if lines := isinstance(paths, str):
         _check_lines(paths, given.graph)
-    asked = asked_of(
+    options = table_options(
         given.graph, within=within, nearest=nearest, reduce=reduce, decay=decay, paths=bool(paths), also=also,
         unit=unit, pairs=pairs is not None,
     )  # fmt: skip
     warn_of(given)
     if hint := short_limit(given, within, unit):
         warnings.warn(hint, stacklevel=2)
-    frame = as_frame(_computed(given, asked, progress), given, asked.value.unit)
+    frame = as_frame(_computed(given, options, progress), given, options.value.unit)
     rows = pairs if reduce is None else origins
     if hasattr(rows, "iloc") and are_rows(rows):
         frame.index = rows.index
@@ -182,10 +182,10 @@ def _with_lines(frame: pandas.DataFrame, graph: Graph) -> pandas.DataFrame:
     return with_lines(frame, roads.roads, roads.arcs(hops, vertices), np.maximum(hops, 0))
 
 
-def _computed(given: Given, asked: Asked, progress: bool | None) -> pa.Table:
+def _computed(given: Given, options: TableOptions, progress: bool | None) -> pa.Table:
     """Compute the table, which must fit in memory."""
-    _refuse_large(given, asked)
-    table, count = plan_table(given.source, given.graph, given.points, ".parquet", asked), len(given.points[0].vertices)
+    _refuse_large(given, options)
+    table, count = plan_table(given, ".parquet", options), len(given.points[0].vertices)
     form = table.form
     assert isinstance(form, TableForm)
     batches: list[pa.RecordBatch] = []
@@ -198,12 +198,18 @@ def _computed(given: Given, asked: Asked, progress: bool | None) -> pa.Table:
     return pa.Table.from_batches(batches, form.schema)
 
 
-def _refuse_large(given: Given, asked: Asked) -> None:
+def _refuse_large(given: Given, options: TableOptions) -> None:
     """Refuse a table that memory cannot hold; of `within` it is not known beforehand how many pairs it leaves."""
     count, width = (len(each.vertices) for each in given.points)
-    width = 1 if asked.pairs else width
-    kept = len(asked.reductions) if asked.reductions else width if asked.nearest is None else min(width, asked.nearest)
-    if asked.within is not None and given.points[0].everywhere:
+    width = 1 if options.pairs else width
+    kept = (
+        len(options.reductions)
+        if options.reductions
+        else width
+        if options.nearest is None
+        else min(width, options.nearest)
+    )
+    if options.within is not None and given.points[0].everywhere:
         return
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"
     refuse_beyond_memory(count * kept * PAIR_BYTES, f"a table of {count:,} origins takes", cure)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipelines.od_tables.blocks import parse_reduction, reductions_in
-from pipelines.od_tables.row_by_row import read_pairs_of_points
+from pipelines.od_tables.pairs_of_points import read_pairs_of_points
 from pipelines.od_tables.units import notes
 from pipelines.places.named_systems import systems_for
 from pipelines.places.networks import OpenNetwork

@@ -94,9 +94,9 @@ def histogram_table(
         found = rows_of.rows(begins[:: max(1, len(begins) // PROBES)][:PROBES])
         known = found[found != outside_infinity(found.dtype)]
         width = round_width(float(value.of(known).max(initial=0)) / BINS)
-    with Progress(len(begins) * len(ends), "pairs", progress) as shown, boundaries():
-        shown.start(0)
-        shown.stage("distances")
+    with Progress(len(begins) * len(ends), "pairs", progress) as bar, boundaries():
+        bar.start(0)
+        bar.stage("distances")
         for start in range(0, len(begins), step):
             found = rows_of.rows(begins[start : start + step])
             joined = found != outside_infinity(found.dtype)
@@ -107,7 +107,7 @@ def histogram_table(
             longer, shorter = (more, counts) if len(more) > len(counts) else (counts, more)
             longer[: len(shorter)] += shorter
             counts = longer
-            shown.advance(found.size)
+            bar.advance(found.size)
             stop_if_asked()
     edges = np.arange(len(counts) + 1) * width
     columns = {"begin": edges[:-1], "end": edges[1:], "pairs": counts}

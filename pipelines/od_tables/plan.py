@@ -14,6 +14,7 @@ import numpy as np
 from gpuops.options import whole
 from pipelines.od_tables.blocks import DistancesTo, Reducing, Reduction, parse_reduction, reductions_in
 from pipelines.od_tables.forms import ArrayForm, Found, PairRoutes, TableForm, choices, pair_table, reduced_table
+from pipelines.od_tables.given import Given
 from pipelines.od_tables.near import Near
 from pipelines.od_tables.row_by_row import PAIRS, RowByRow
 from pipelines.od_tables.units import Measured, measured
@@ -24,6 +25,8 @@ from pipelines.stores.graph import Graph
 from pipelines.stores.hierarchy import HierarchyStore
 from pipelines.stores.units import limits_in
 
+MATRICES = (".npy", ".zarr")
+CHUNK_ROWS = 1024  # most rows in a chunk of a matrix store
 BLOCK_BYTES = 64 << 20  # bytes of distances in memory at a time
 # A reduced table is cut into this many blocks, unless a block would have fewer or more pairs than `REDUCED_PAIRS`.
 REDUCED_BLOCKS = 64
@@ -33,15 +36,16 @@ OWN_COLUMNS = ("origin", "destination", "distance", "travel_time", "path", "orig
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The options of a table, checked by `asked_of`; distances are in the unit of the network.
+class TableOptions:
+    """The options of a table, checked; distances are in the unit of the network.
 
     Attributes
     ----------
     value : name and unit of the distances in the table
-    within, nearest, paths, pairs : as for `pipelines.od_tables.write.write_od_table`
+    within, nearest, paths, pairs : as for `table_options`
     reductions : columns with one value for each origin; none for a table of pairs
     along : the weights whose sums along paths the table has
+    recorded : the options as given (JSON), which a resumed run must repeat
     """
 
     value: Measured
@@ -51,6 +55,7 @@ class Asked:
     paths: bool
     along: list[Along]
     pairs: bool
+    recorded: dict[str, Any]
 
     @property
     def walks(self) -> bool:
@@ -63,32 +68,29 @@ class Asked:
         few = self.within is not None or self.nearest is not None or bool(self.reductions)
         return not (few or self.walks or self.pairs or self.value.per != 1)
 
-    @property
-    def more(self) -> bool:
-        """Whether the table uses options that earlier versions did not have."""
-        decays = any(each.name != "decay" and each.scale is not None for each in self.reductions)
-        return bool(self.along) or self.pairs or self.value.per != 1 or decays
 
-    def digest(self) -> dict[str, str]:
-        """Return a hash of each of the weights that are added up along paths."""
-        return {each.name: hashlib.blake2b(each.weights.data, digest_size=16).hexdigest() for each in self.along}
-
-
-def asked_of(
+def table_options(
     graph: Graph,
     *,
-    within: float | str | Sequence[float | str] | None,
-    nearest: int | None,
-    reduce: str | Sequence[str] | None,
-    decay: str | None,
-    paths: bool,
-    also: Also,
-    unit: str | None,
-    pairs: bool,
-) -> Asked:
-    """Return the checked options; raise ValueError if an option is wrong, or options do not go together."""
+    within: float | str | Sequence[float | str] | None = None,
+    nearest: int | None = None,
+    reduce: str | Sequence[str] | None = None,
+    decay: str | None = None,
+    paths: bool = False,
+    also: Also = None,
+    unit: str | None = None,
+    pairs: bool = False,
+) -> TableOptions:
+    """Return the checked options; raise ValueError if an option is wrong, or options do not go together.
+
+    Parameters
+    ----------
+    within, nearest, reduce, decay, also, unit : as for `pipelines.od`
+    paths : add the vertices along a shortest path of each pair and, if the graph has coordinates, its length
+    pairs : whether origin i goes to destination i only, with one row for each such pair
+    """
     value = measured(graph.unit, unit)
-    limits = limits_of(within, value, several=reduce is not None)
+    limits = _limits_of(within, value, several=reduce is not None)
     if nearest is not None:
         whole("nearest", nearest, 1)
     if decay is not None and reduce is None:
@@ -109,7 +111,17 @@ def asked_of(
         replace(each, scale=value.in_network(each.scale), within=value.in_network(each.within)) for each in reductions
     ]
     along = along_of(graph, others)
-    return Asked(value, value.in_network(max(limits, default=None)), nearest, reductions, paths, along, pairs)
+    recorded: dict[str, Any] = {
+        "within": limits if len(limits) > 1 else next(iter(limits), None),
+        "nearest": nearest,
+        "reduce": reduce if reduce is None or isinstance(reduce, str) else list(reduce),
+        "paths": paths,
+    }
+    if along or pairs or value.per != 1 or decay is not None:  # options that earlier versions did not have
+        hashes = {each.name: hashlib.blake2b(each.weights.data, digest_size=16).hexdigest() for each in along}
+        recorded |= {"decay": decay, "unit": unit, "pairs": pairs, "also": hashes}
+    within = value.in_network(max(limits, default=None))
+    return TableOptions(value, within, nearest, reductions, paths, along, pairs, recorded)
 
 
 def along_of(graph: Graph, also: Also) -> list[Along]:
@@ -136,7 +148,7 @@ def _reductions(
     return found
 
 
-def limits_of(within: float | str | Sequence[float | str] | None, value: Measured, *, several: bool) -> list[float]:
+def _limits_of(within: float | str | Sequence[float | str] | None, value: Measured, *, several: bool) -> list[float]:
     """Return the limits of the option `within`, in the unit of the table; only a reduced table has `several`."""
     if within is None:
         return []
@@ -147,77 +159,72 @@ def limits_of(within: float | str | Sequence[float | str] | None, value: Measure
 
 
 class PlannedTable(NamedTuple):
-    """How a table is made: `ask` computes a block of `step` rows at a time, and `form` turns the block into rows.
+    """How a table is made: `compute` computes a block of `step` rows at a time, and `form` turns the block into rows.
 
     `width` is the number of pairs of places for each row. `reducing` is the work of a reduced table, to be sent to
     workers, or None for other tables.
     """
 
     form: ArrayForm | TableForm
-    ask: Callable[[slice], Any]
+    compute: Callable[[slice], Any]
     step: int
     width: int
     reducing: Reducing | None = None
 
 
-def plan_table(
-    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
-) -> PlannedTable:
-    """Plan a table of origins and destinations in a file with this suffix."""
-    if asked.pairs:
-        table = _row_by_row(source, graph, points, suffix, asked)
-    elif (near := _near(source, graph, points, asked)) is not None:
-        table = _by_reach(near, suffix, asked)
+def plan_table(given: Given, suffix: str, options: TableOptions) -> PlannedTable:
+    """Plan a table of origins and destinations in a file or a store with this suffix."""
+    if options.pairs:
+        table = _row_by_row(given, suffix, options)
+    elif (near := _near(given, options)) is not None:
+        table = _by_reach(near, suffix, options)
     else:
-        table = _in_blocks(source, graph, points, suffix, asked)
-    if graph.attribution and isinstance(table.form, TableForm):
-        schema = table.form.schema.with_metadata({"attribution": graph.attribution})
+        table = _in_blocks(given, suffix, options)
+    attribution = given.graph.attribution
+    if attribution and isinstance(table.form, TableForm):
+        schema = table.form.schema.with_metadata({"attribution": attribution})
         return table._replace(form=replace(table.form, schema=schema))
     return table
 
 
-def _row_by_row(
-    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
-) -> PlannedTable:
-    rows = RowByRow(source, graph, *points, walks=asked.walks)
+def _row_by_row(given: Given, suffix: str, options: TableOptions) -> PlannedTable:
+    rows = RowByRow(given, walks=options.walks)
     routes = None
-    if asked.walks:
-        routes = PairRoutes(rows.walker, suffix, paths=asked.paths, along=asked.along)
-    form = pair_table(points, suffix, rows.dtype, asked.value, lambda block: None, routes)
-    return PlannedTable(form, rows.ask, PAIRS, 1)
+    if options.walks:
+        routes = PairRoutes(rows.walker, suffix, paths=options.paths, along=options.along)
+    form = pair_table(given.points, suffix, rows.dtype, options.value, lambda block: None, routes)
+    return PlannedTable(form, rows.compute, PAIRS, 1)
 
 
-def _near(source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], asked: Asked) -> Near | None:
+def _near(given: Given, options: TableOptions) -> Near | None:
     """Return searches for near destinations if they make the table faster; None otherwise."""
-    if asked.walks or graph.weight_min < 0:
+    source, graph, points = given.source, given.graph, given.points
+    if options.walks or graph.weight_min < 0:
         return None
-    dtype = source.dtype if isinstance(source, HierarchyStore) else _searched_dtype(source)
-    near = Near(graph, dtype, *points, asked.within)
-    if asked.nearest is not None:
+    dtype = np.dtype(np.int32) if graph.weight_dtype.kind in "iu" else graph.weight_dtype  # of searches
+    dtype = source.dtype if isinstance(source, HierarchyStore) else dtype
+    near = Near(graph, dtype, *points, options.within)
+    if options.nearest is not None:
         return near if points[0].everywhere else None
-    if asked.within is None:
+    if options.within is None:
         return None
     if isinstance(source, Graph):
         return near
-    return near if points[0].everywhere and near.is_faster_than_tables(reduces=bool(asked.reductions)) else None
+    return near if points[0].everywhere and near.is_faster_than_tables(reduces=bool(options.reductions)) else None
 
 
-def _searched_dtype(graph: Graph) -> np.dtype:
-    return np.dtype(np.int32) if graph.weight_dtype.kind in "iu" else graph.weight_dtype
-
-
-def _by_reach(near: Near, suffix: str, asked: Asked) -> PlannedTable:
+def _by_reach(near: Near, suffix: str, options: TableOptions) -> PlannedTable:
     points, width = (near.origins, near.destinations), len(near.destinations.vertices)
     count = len(near.origins.vertices)
     step = rows_in_block(count, min(width, near.graph.n), count)
-    if asked.reductions:
-        form = reduced_table(near.origins, suffix, asked.value, asked.reductions)
-        return PlannedTable(form, _reduced_by_reach(near, asked.reductions), step, width)
-    of_each = asked.nearest is not None
-    form = pair_table(points, suffix, near.dtype, asked.value, lambda block: None, None, of_each=of_each)
-    if asked.nearest is None:
+    if options.reductions:
+        form = reduced_table(near.origins, suffix, options.value, options.reductions)
+        return PlannedTable(form, _reduced_by_reach(near, options.reductions), step, width)
+    of_each = options.nearest is not None
+    form = pair_table(points, suffix, near.dtype, options.value, lambda block: None, None, of_each=of_each)
+    if options.nearest is None:
         return PlannedTable(form, near.pairs, step, width)
-    return PlannedTable(form, _nearest_of_each(near, asked.nearest), step, width)
+    return PlannedTable(form, _nearest_of_each(near, options.nearest), step, width)
 
 
 def _reduced_by_reach(near: Near, reductions: list[Reduction]) -> Callable[[slice], np.ndarray]:
@@ -232,43 +239,43 @@ def _nearest_of_each(near: Near, k: int) -> Callable[[slice], Found]:
     """Return a function that cuts the nearest destinations of all vertices, found at its first call, into blocks."""
     every_row = cache(partial(near.nearest, k))
 
-    def ask(rows: slice) -> Found:
+    def compute(rows: slice) -> Found:
         found = every_row()
         first, last = np.searchsorted(found.origins, [rows.start, rows.stop]).tolist()
         return Found(found.origins[first:last], found.destinations[first:last], found.values[first:last])
 
-    return ask
+    return compute
 
 
-def _in_blocks(
-    source: HierarchyStore | Graph, graph: Graph, points: tuple[Points, Points], suffix: str, asked: Asked
-) -> PlannedTable:
+def _in_blocks(given: Given, suffix: str, options: TableOptions) -> PlannedTable:
+    source, graph, points = given.source, given.graph, given.points
     origins, destinations = points
-    rows_of = DistancesTo(source, np.arange(graph.n) if asked.walks else destinations.vertices)
+    rows_of = DistancesTo(source, np.arange(graph.n) if options.walks else destinations.vertices)
     count, width = (len(p.vertices) for p in points)
-    step = rows_in_block(count, max(graph.n, PATH_VERTICES * width) if asked.walks else width, count)
+    step = rows_in_block(count, max(graph.n, PATH_VERTICES * width) if options.walks else width, count)
 
-    def ask(rows: slice) -> np.ndarray:
+    def compute(rows: slice) -> np.ndarray:
         return rows_of.rows(origins.vertices[rows])
 
-    if suffix == ".npy":
-        return PlannedTable(ArrayForm((count, width), rows_of.dtype), ask, step, width)
-    if not asked.reductions:
+    if suffix in MATRICES:
+        step = min(step, CHUNK_ROWS) if suffix == ".zarr" else step
+        return PlannedTable(ArrayForm((count, width), rows_of.dtype), compute, step, width)
+    if not options.reductions:
         routes = None
-        if asked.walks:
+        if options.walks:
             walker = Walker(graph, rows_of.dtype)
-            routes = PairRoutes(walker, suffix, paths=asked.paths, along=asked.along)
-        chosen = partial(choices, within=asked.within, nearest=asked.nearest)
-        of_each = asked.nearest is not None
-        form = pair_table(points, suffix, rows_of.dtype, asked.value, chosen, routes, of_each=of_each)
-        return PlannedTable(form, ask, step, width)
-    values = [_values(destinations, each) for each in asked.reductions]
-    reducing = Reducing(destinations.vertices, asked.reductions, values, step)
+            routes = PairRoutes(walker, suffix, paths=options.paths, along=options.along)
+        chosen = partial(choices, within=options.within, nearest=options.nearest)
+        of_each = options.nearest is not None
+        form = pair_table(points, suffix, rows_of.dtype, options.value, chosen, routes, of_each=of_each)
+        return PlannedTable(form, compute, step, width)
+    values = [_values(destinations, each) for each in options.reductions]
+    reducing = Reducing(destinations.vertices, options.reductions, values, step)
     # A search takes so long that a block of `step` origins is large enough; tables need larger blocks.
     if isinstance(source, HierarchyStore):
         least, most = (pairs // max(1, width) for pairs in REDUCED_PAIRS)
         step = max(step, min(count, most, max(least, -(-count // REDUCED_BLOCKS))))
-    form, reduce = reduced_table(origins, suffix, asked.value, asked.reductions), reducing.of(rows_of)
+    form, reduce = reduced_table(origins, suffix, options.value, options.reductions), reducing.of(rows_of)
     return PlannedTable(form, lambda rows: reduce(origins.vertices[rows]), step, width, reducing)
 
 

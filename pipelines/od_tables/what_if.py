@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,23 +159,24 @@ def change_table(
     _refuse_other_unit(given.graph, changed)
     along = [along_of(each, also) for each in (given.graph, changed)]
     first, last = (_in_graph(changed, given.graph, points) for points in given.points)
-    both = ((given.source, given.graph, begins, ends), (source, changed, first, last))
+    both = given, Given(source, changed, (first, last))
     if pairs:
         rows = slice(0, len(begins.vertices))
-        found = [RowByRow(*each, walks=False).ask(rows).values for each in both]
+        found = [RowByRow(each, walks=False).compute(rows).values for each in both]
         i = j = np.flatnonzero(_differ(*found))
         before, later = (each[i] for each in found)
     else:
         _refuse_large(given)
-        found = [DistancesTo(store, to.vertices).rows(out.vertices) for store, _, out, to in both]
+        found = [DistancesTo(each.source, each.points[1].vertices).rows(each.points[0].vertices) for each in both]
         i, j = np.nonzero(_differ(*found))
         before, later = (each[i, j] for each in found)
     before, later = (value.of(_as_floats(each)) for each in (before, later))
     columns = {f"{value.name}_before": before, f"{value.name}_after": later, "change": later - before}
     fields = [number_field(name, np.float64, value.unit) for name in columns]
-    for (store, graph, out, to), weights, when in zip(both, along, ("before", "after"), strict=True):
+    for network, weights, when in zip(both, along, ("before", "after"), strict=True):
         if weights:
-            rows_of = RowByRow(store, graph, out.take(i), to.take(j), walks=True)
+            out, to = network.points
+            rows_of = RowByRow(replace(network, points=(out.take(i), to.take(j))), walks=True)
             columns |= {f"{each.name}_{when}": sums for each, sums in zip(weights, rows_of.sums(weights), strict=True)}
             fields += [number_field(f"{each.name}_{when}", np.float64, each.unit) for each in weights]
     numbers = [pa.array(values, mask=np.isnan(values)) for values in columns.values()]
@@ -304,12 +306,12 @@ def criticality_table(
     found = np.zeros((of_road.max(initial=-1) + 1, 4))
     if len(found):
         closing = Closing(given, named, one_way=one_way)
-        with Progress(len(found), "roads", progress) as shown, boundaries():
-            shown.start(0)
-            shown.stage("closing roads")
+        with Progress(len(found), "roads", progress) as bar, boundaries():
+            bar.start(0)
+            bar.stage("closing roads")
             for change in range(len(found)):
                 found[change] = closing.without(np.flatnonzero(of_road == change))
-                shown.advance(1)
+                bar.advance(1)
                 stop_if_asked()
     columns: dict[str, Any] = {} if names is None else {"road": names}
     if groups is None:

@@ -24,7 +24,7 @@ from pipelines.stores.vertex_names import Positions, VertexNames
 from pipelines.validation.negative_cycle import named_cycle
 from pipelines.workers.capacity import DoesNotFitError, Needs, this_process
 
-LANES = 32  # searches that share the reads of arcs
+BATCH = 32  # number of sources whose searches share the reads of arcs
 # Memory for an arc and for a vertex: the graph as stored, laid out for searches, and both transposes.
 ARC_BYTES, VERTEX_BYTES = 56, 64
 # Searches of integer weights have distances of int32; a graph that is searched has no option for another dtype.
@@ -97,8 +97,8 @@ class SearchedDistances:
                 "too long; let the workers of a cluster write the paths (tilepath sssp --sources-file), or prepare a "
                 "road network once (tilepath hierarchy) and pass that store"
             )
-        for start in range(0, len(rows), LANES):
-            yield start, self.search(rows[start : start + LANES])
+        for start in range(0, len(rows), BATCH):
+            yield start, self.search(rows[start : start + BATCH])
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

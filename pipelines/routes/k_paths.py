@@ -53,8 +53,7 @@ def k_shortest_paths(
     >>> [path.distance for path in tilepath.k_shortest_paths(graph, "Rome", "Genoa", 5)]
     [515, 720]
     """
-    if not isinstance(graph, Graph):
-        graph = open_graph(graph)
+    graph = open_graph(graph)
     snapping = Snapping(graph)
     s, t = vertex_at(graph, source, "source", snapping), vertex_at(graph, target, "target", snapping)
     whole("k", k, 1)

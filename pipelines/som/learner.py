@@ -19,7 +19,7 @@ from pipelines.som.stage_graph import ACCUMULATE, PUBLISH
 from pipelines.stores.codebook import CodebookWriter
 from pipelines.workers.device_arrays import later
 from pipelines.workers.executors import WorkerList
-from pipelines.workers.resident_state import held
+from pipelines.workers.resident_state import state_of
 from pipelines.workers.rings import Ring
 from pipelines.workers.stage_graph import Task
 
@@ -91,12 +91,12 @@ class Learner:
 
 def begin(attempt: str, out: CodebookWriter, number: int, errors: list[float]) -> None:
     """Read the committed codebook after `number` epochs, to train on from it."""
-    state: Learner = held(attempt)
+    state: Learner = state_of(attempt)
     state.number, state.errors = number, errors
     state.codebook = state.xp.asarray(out.read(number))
 
 
 def judge(attempt: str) -> Survey:
     """Return hits and sums of errors of the codebook, by the samples of this worker."""
-    state: Learner = held(attempt)
+    state: Learner = state_of(attempt)
     return survey(state.shard.pieces(), state.codebook, state.job)

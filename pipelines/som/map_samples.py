@@ -8,7 +8,6 @@ worker gets the same result.
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import numpy as np
 from distributed import Client
@@ -18,16 +17,12 @@ from pipelines.som.plan import piece_bytes, read_bytes
 from pipelines.som.shard import AHEAD, Shard, usual_piece_rows
 from pipelines.stores.codebook import Codebook, open_codebook
 from pipelines.stores.mapping import (
-    SCHEMA,
     Mapping,
     MappingWriter,
     create_mapping,
     open_mapping,
-    resume_mapping,
     rows_of_chunk,
 )
-from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.stores.schema import counted
 from pipelines.workers.attempts import Run
@@ -36,8 +31,8 @@ from pipelines.workers.clients import takes_client
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.plans import run_plan, states_plan, stating
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
-from pipelines.workers.row_chunks import RowsAttempt
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
+from pipelines.workers.row_chunks import DealtRows, RowTasks
 
 RESULT_COPIES = 3  # of the results of a chunk: the pieces, all pieces together, and compressed
 
@@ -97,28 +92,31 @@ def map_samples(
                 f"{samples.path} has {what}; import the samples like the map's (like, --like {codebook.path})"
             )
     scaled = samples.in_scaling(codebook.scaling)
-    again = partial(resume_mapping, samples=samples, codebook=codebook)
-    begun = resumed(out, SCHEMA, [codebook.path, samples.path], again, resume=resume, overwrite=overwrite)
+    begun = MappingWriter.resumed(
+        out, samples, {"codebook": codebook}, inputs=[codebook.path], resume=resume, overwrite=overwrite
+    )
     if begun is not None and begun.finished:
         return open_mapping(out)
     facts = measure_workers(client, None)
     chunk = rows_of_chunk(samples, codebook) if begun is None else begun.chunk
     needs = _needs(codebook, scaled, facts, chunk)
-    place = growing_place(out, None if begun is None else begun.path)
     text = f"{counted(samples.n, 'sample')}, {counted(codebook.grid.units, 'unit')}, {on_devices(facts)}: {needs}"
-    plan = run_plan(text + kept_beside(out, place), "chunks of samples", needs)
-    with stating(plan):
+    plan = run_plan(text, "chunks of samples", needs)
+    with stating(plan, out, begun) as (plan, place):
         needs.refuse_memory(f"chunks of {counted(chunk, 'sample')}", facts, "Free memory, or use fewer workers")
         refuse_disk(needs.disk, place, "map fewer samples")
     writer = begun or create_mapping(out, samples, codebook, overwrite=overwrite)
-    with Progress(samples.n, "samples", progress) as shown:
+    with Progress(samples.n, "samples", progress) as bar:
         if scaled is not samples:
-            shown.note(
+            bar.note(
                 f"{samples.path} has the scaling {samples.scaling.kind}, the map {codebook.scaling.kind}; "
                 "samples are converted to the map's"
             )
-        shown.note(plan.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(Matching, codebook, scaled)
+        bar.note(plan.text)
+        tasks = RowTasks(
+            "som-map", (_load, codebook), lambda rows: (_match, scaled, writer, rows.start), unit="samples"
+        )
+        Run(client, [fact.address for fact in facts], writer, bar).attempts(DealtRows, tasks)
     return open_mapping(out)
 
 
@@ -138,31 +136,14 @@ def _needs(codebook: Codebook, samples: Samples, facts: list[WorkerFacts], chunk
     return Needs((*counts, *[0] * (len(facts) - busy)), disk=samples.n * row)
 
 
-class Matching(RowsAttempt):
-    """An attempt to search the chunks that are left."""
-
-    out: MappingWriter
-    kind, unit = "som-map", "samples"
-
-    def __init__(self, run: Run, members: list[str], before: Matching | None, codebook: Codebook, samples: Samples):
-        super().__init__(run, members, before)
-        self.codebook, self.samples = codebook, samples
-
-    def run(self) -> None:
-        self.deal(
-            lambda worker: self.submit(_load, worker, self.codebook),
-            lambda worker, start: self.submit(_match, worker, self.samples, self.out, start),
-        )
-
-
 def _load(attempt: str, codebook: Codebook) -> None:
-    clear()
-    keep(attempt, (codebook, array_library().asarray(codebook.units())))
+    clear_states()
+    keep_state(attempt, (codebook, array_library().asarray(codebook.units())))
 
 
 def _match(attempt: str, samples: Samples, out: MappingWriter, start: int) -> None:
     """Find the units of a chunk of samples, in pieces that fit into memory, and write them."""
-    codebook, units = held(attempt)
+    codebook, units = state_of(attempt)
     top = min(2, len(units))
     stop = min(start + out.chunk, out.rows)
     found: list[tuple[np.ndarray, np.ndarray]] = []

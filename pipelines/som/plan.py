@@ -60,14 +60,15 @@ def read_bytes(values: int, gpu: bool, readers: int) -> int:
 class SomPlan:
     """The shares of the samples: worker w has the rows from `bounds[w]` to `bounds[w + 1]`, `piece_rows` at a time.
 
-    `needs` is the memory of each worker, and the disk of the store. `online` says whether the first worker learns from
-    one sample after another.
+    `needs` is the memory of each worker, and the disk of the store; `text` is a line for the user. `online` says if
+    the first worker learns from one sample after another.
     """
 
     bounds: tuple[int, ...]
     piece_rows: int
     resident: bool
     needs: Needs
+    text: str
     online: bool = False
 
     @property
@@ -75,18 +76,10 @@ class SomPlan:
         """Whether the first worker has all samples."""
         return self.bounds[1] == self.bounds[-1]
 
-    def describe(self, samples: Samples, units: int, facts: list[WorkerFacts]) -> str:
-        """Return a line for the user: the samples, the units, the workers, and the memory and disk they need."""
-        where = "samples stay in memory" if self.resident else "samples are read again in each epoch"
-        return (
-            f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, "
-            f"{on_devices(facts)}: {where}; {self.needs}"
-        )
-
-    def stated(self, samples: Samples, units: int, facts: list[WorkerFacts], kept: str = "") -> Plan:
-        """Return the plan that the run states; the text ends with the clause `kept`."""
-        text = self.describe(samples, units, facts) + kept
-        return run_plan(text, "online" if self.online else "batch", self.needs)
+    @property
+    def stated(self) -> Plan:
+        """The plan that the run states."""
+        return run_plan(self.text, "online" if self.online else "batch", self.needs)
 
 
 def make_som_plan(
@@ -139,12 +132,15 @@ def make_som_plan(
 
     if resident is None:
         resident = needs(True).fits(facts)
-    plan = SomPlan(bounds, rows, resident, needs(resident), online)
+    taken = needs(resident)
+    where = "samples stay in memory" if resident else "samples are read again in each epoch"
+    of = f"{samples.n:,} x {samples.d} {samples.dtype} samples, {counted(units, 'unit')}, {on_devices(facts)}"
+    plan = SomPlan(bounds, rows, resident, taken, f"{of}: {where}; {taken}", online)
     cure = "Use a smaller map, or smaller pieces (piece_rows, --piece-rows)"
     if online:
         cure = "Train in batches: leave out online (--online)"
     elif resident:
         cure = "Let them be streamed (resident=False, --streamed)"
-    with refusing(plan.stated(samples, units, facts)):
+    with refusing(plan.stated):
         plan.needs.refuse_memory(f"{samples.n:,} samples and {units:,} units", facts, cure)
     return plan

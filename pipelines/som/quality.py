@@ -63,7 +63,7 @@ def map_quality(
     ValueError
         Values are missing.
     """
-    codebook, rows = codebook.astype(np.float64), _ranked_rows(n)
+    codebook, rows = codebook.astype(np.float64), np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
     left = squares = done = 0
     sums = centre = np.zeros(codebook.shape[1])
     ranked = []
@@ -85,11 +85,6 @@ def map_quality(
     found = {"explained_variance": float(1 - left / whole)} if whole > 0 else {}
     values, units = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
     return found | _kept_neighbours(values, units, grid, metric)
-
-
-def _ranked_rows(n: int) -> np.ndarray:
-    """Return up to `RANKED` rows of n samples, evenly spread, int64: the rows whose distances are ranked."""
-    return np.unique(np.linspace(0, n - 1, RANKED).astype(np.int64))
 
 
 def _kept_neighbours(samples: np.ndarray, units: np.ndarray, grid: Grid, metric: str) -> dict[str, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,7 @@ from pipelines.som.resolution import refuse_unresolved
 from pipelines.som.schedule import OnlineSteps, Recipe, check_rates, first_and_last, sigma_schedule
 from pipelines.som.start import given_codebook, random_rows, usual_sides
 from pipelines.som.training import AHEAD, SEGMENT_BYTES, Training
-from pipelines.stores.codebook import SCHEMA, Codebook, CodebookWriter, create_codebook, open_codebook
-from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
+from pipelines.stores.codebook import Codebook, CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.samples import Samples, open_samples
 from pipelines.workers.attempts import Run
 from pipelines.workers.capacity import WorkerFacts, measure_members, measure_workers, refuse_disk
@@ -165,8 +162,7 @@ def train_som(
     options |= {"schedule": schedule, "initial": beginning, "tolerance": tolerance}
     options |= {"online": [*rates, seed] if online else None}
     first = [initial.path if isinstance(initial, Codebook) else initial] if given is not None else []
-    again = partial(CodebookWriter.resume, source=samples, options=options)
-    writer = resumed(out, SCHEMA, [samples.path, *first], again, resume=resume, overwrite=overwrite)
+    writer = CodebookWriter.resumed(out, samples, options, inputs=first, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return open_codebook(out)
 
@@ -182,9 +178,8 @@ def train_som(
         return make_som_plan(samples, grid.units, facts, disk_bytes=disk, metric=metric, **how)
 
     facts = measure_workers(client, None)
-    plan, place = deal(facts), growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(samples, grid.units, facts, kept_beside(out, place))
-    with stating(stated):
+    plan = deal(facts)
+    with stating(plan.stated, out, writer) as (stated, place):
         refuse_disk(disk, place, FEWER_EPOCHS)
     if writer is None:
         together = epochs_together(samples, grid.units) if few and keep_codebooks is None else 1
@@ -197,12 +192,12 @@ def train_som(
         now = plan if len(members) == len(facts) else deal(measure_members(client, members))
         return Training(run, members, before, samples, now, job, recipe, coordination)
 
-    with Progress(len(sigmas) * samples.n, "samples", progress) as shown:
+    with Progress(len(sigmas) * samples.n, "samples", progress) as bar:
         if (rows is None or columns is None) and not isinstance(initial, Codebook):
             size = f"{grid.rows} x {grid.columns} units for {samples.n:,} samples"
-            shown.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
-        shown.note(stated.text)
-        Run(client, [fact.address for fact in facts], writer, shown).attempts(training)
+            bar.note(f"{size}, by the rule of 5 sqrt(N); choose another size with rows and columns")
+        bar.note(stated.text)
+        Run(client, [fact.address for fact in facts], writer, bar).attempts(training)
     return open_codebook(out)
 
 

@@ -30,7 +30,7 @@ from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import Executor, choose_executor
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.saving import let_next_begin
 from pipelines.workers.stage_graph import Need
@@ -49,6 +49,9 @@ _writing = threading.Lock()
 class Training(Attempt):
     """An attempt to train from the last commit to the end."""
 
+    out: CodebookWriter
+    kind = "som"
+
     def __init__(
         self,
         run: Run,
@@ -60,9 +63,8 @@ class Training(Attempt):
         recipe: Recipe,
         coordination: str | None,
     ):
-        super().__init__(run.client, members, "som", run.out.run_id[:8], before)
-        self.samples, self.plan, self.job, self.recipe, self.shown = samples, plan, job, recipe, run.shown
-        self.out: CodebookWriter = run.out
+        super().__init__(run, members, before)
+        self.samples, self.plan, self.job, self.recipe = samples, plan, job, recipe
         self.committed, self.errors = self.out.committed(), self.out.errors()
         self.workers = range(1 if plan.alone else len(members))  # numbers of the workers that have samples
         self.coordination = coordination
@@ -74,17 +76,17 @@ class Training(Attempt):
         return f"epoch {max(self.committed, 0)} of {len(self.recipe.sigmas)}"
 
     def run(self) -> None:
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         recipe = self.recipe._replace(given=None)
         loads = [self.submit(_load, w, self.samples, self.plan, w, self.job, recipe) for w in range(len(self.members))]
         addresses = self.results(loads)[: len(self.workers)]
-        exchange = Exchange(self, addresses, "sums", self.shown)
-        executor = choose_executor(exchange, "epochs", self.shown, AHEAD, self.coordination)
+        exchange = Exchange(self, addresses, "sums")
+        executor = choose_executor(exchange, "epochs", AHEAD, self.coordination)
         if self.committed < 0:
-            self.shown.stage("first codebook")
+            self.bar.stage("first codebook")
             self.out.write(0, self._first()[None])  # committed with the codebooks of the first segment
-        self.shown.start(max(self.committed, 0) * self.samples.n)
-        self.shown.stage("training")
+        self.bar.start(max(self.committed, 0) * self.samples.n)
+        self.bar.stage("training")
         self._epochs(executor)
         self._judge()
 
@@ -126,12 +128,12 @@ class Training(Attempt):
                 done = max(placed.done for placed in segment if placed.worker == 0)
                 written = self.submit(_write, 0, self.out, number, [executor.after(Need(0, done)), written])
                 writes.append(written)
-            executor.land()
+            executor.wait_oldest()
             over = self._commit(writes.popleft()) or (number == end and not executor.under_way)
             if not executor.under_way:
-                executor.settle()
+                executor.wait_all()
                 left, written = CHAINED, None
-        executor.settle()
+        executor.wait_all()
         for write in [*writes, self.submit(_write, 0, self.out, end, [written])]:
             self._commit(write)  # the last write has codebooks that were late, as a worker waited too long for another
 
@@ -150,13 +152,13 @@ class Training(Attempt):
         if number > self.committed:
             self.errors = errors
             self.out.commit(number, errors)
-            self.shown.advance((number - max(self.committed, 0)) * self.samples.n)
+            self.bar.advance((number - max(self.committed, 0)) * self.samples.n)
             self.committed = number
         return over
 
     def _judge(self) -> None:
         """Compute hits and errors of the last codebook, and finish the store."""
-        self.shown.stage("judging")
+        self.bar.stage("judging")
         found: list[Survey] = self.results([self.submit(learner.judge, worker) for worker in self.workers])
         judged = reduce(Judgement.plus, (part.judged for part in found))
         unit = self.job.distance_unit(self.out.read(self.committed))
@@ -171,22 +173,22 @@ class Training(Attempt):
 def _load(attempt: str, samples: Samples, plan: SomPlan, worker: int, job: MapJob, recipe: Recipe) -> RingAddress:
     """Set up the ring of this worker, then load its samples; returns the address of the ring."""
     with _writing:
-        clear()
+        clear_states()
     start, stop = plan.bounds[worker], plan.bounds[worker + 1]
     xp = array_library() if recipe.online is None else np
     slots, sums = 1 if plan.alone else SLOTS, job.length * np.dtype(np.int64).itemsize
     ring = Ring(attempt, xp, slots, sums, shared=not plan.alone)
     shard = Shard(samples, start, stop, plan.piece_rows, plan.resident, xp)
-    keep(attempt, Learner(worker, job, recipe, shard, xp, ring))
+    keep_state(attempt, Learner(worker, job, recipe, shard, xp, ring))
     return ring.address
 
 
 def _products(attempt: str, steps: Steps) -> Products:
-    return products_of(held(attempt).shard.pieces(), steps)
+    return products_of(state_of(attempt).shard.pieces(), steps)
 
 
 def _pick(attempt: str, rows: np.ndarray, means: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    return pick(held(attempt).shard.pieces(), rows, means)
+    return pick(state_of(attempt).shard.pieces(), rows, means)
 
 
 def _write(attempt: str, out: CodebookWriter, until: int, _after: Any) -> tuple[int, list[float], bool]:
@@ -195,7 +197,7 @@ def _write(attempt: str, out: CodebookWriter, until: int, _after: Any) -> tuple[
     Returns the number of the last codebook, -1 if there is none; the errors of the codebooks before; and whether
     training is over.
     """
-    state: Learner = held(attempt)
+    state: Learner = state_of(attempt)
     made = [one for one in state.made if one[0] <= until]
     del state.made[: len(made)]  # in place: a worker of several threads may append meanwhile
     if not made:
@@ -205,6 +207,6 @@ def _write(attempt: str, out: CodebookWriter, until: int, _after: Any) -> tuple[
     # A chunk of several codebooks is kept or dropped whole.
     kept = made if out.keep is None or out.together > 1 else made[-out.keep :]
     with _writing:
-        held(attempt)  # raises StateLost where the next attempt has begun
+        state_of(attempt)  # raises StateLost where the next attempt has begun
         out.write(kept[0][0], np.stack([codebook() for _, codebook in kept]))
     return number, errors, state.recipe.is_over(number, errors)

@@ -16,13 +16,14 @@ or 3. It decides only how searches are spread.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from gpuops.sssp.graph_layout import SORTED_TOGETHER
 from pipelines.generators.generated_graph import GeneratedGraph
+from pipelines.sssp.job import BATCH, SearchJob
 from pipelines.sssp.packets import ring_bytes
 from pipelines.stores.graph import Graph
 from pipelines.stores.schema import CHUNK_BYTES, counted
@@ -41,8 +42,7 @@ from pipelines.workers.saving import KEPT_COPIES, WRITTEN_COPIES, written_bytes
 
 Spread = Literal["sources", "vertices"]
 
-LANES = 32  # number of sources whose searches share the read of an arc
-HOP_LANES = 64  # the same, where arcs are counted
+HOP_BATCH = 64  # number of sources whose searches share the read of an arc, where arcs are counted
 
 
 class Cost(NamedTuple):
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
 # Costs of single searches on a CPU were measured on 2 threads of a Xeon at 2.5 GHz with float32 weights: R-MAT graphs
 # of scale 14 and 18 (32 arcs a vertex), grids of 60 x 60 and 400 x 400, and a random graph of 2^17 vertices with 4 arcs
 # each. All measured times are within a factor of 2 of the cost.
-# Costs of LANES searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
+# Costs of BATCH searches together on a CPU are processor times of an EPYC: R-MAT graphs of scale 12 to 18, grids of
 # 60 x 60 to 400 x 400, roads, and 2048 vertices with 1024 arcs each. Times are within a factor of 3 of the cost, except
 # for random graphs that are larger than the caches, which take 4 times as long.
 # Laying out on a CPU was measured on 2 threads of an EPYC: R-MAT graphs of scale 16 to 20, and a road of 1,000,000
@@ -67,16 +67,17 @@ class Cost(NamedTuple):
 # Costs on a GPU were measured on an H100: R-MAT graphs of scale 14 to 24, and grids of 2048 x 2048 and 4096 x 4096. A
 # single cost for both kinds of graphs is within a factor of 4 of the times.
 SEARCHING = {"cpu": Cost(1e-4, 1.5e-7, 1e-9), "gpu": Cost(8e-4, 2e-9, 1.5e-11)}  # one search
-BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # LANES searches, on one CPU thread
-# Processor times of an EPYC under load, for HOP_LANES searches without predecessors: random graphs of 2,000 to 131,072
+BATCHING = {"cpu": Cost(5e-4, 1.6e-6, 3e-9), "gpu": Cost(2e-3, 1.5e-9, 6e-11)}  # BATCH searches, on one CPU thread
+# Processor times of an EPYC under load, for HOP_BATCH searches without predecessors: random graphs of 2,000 to 131,072
 # vertices, and grids of 60 x 60 and 400 x 400. All measured times are within a factor of 3 of the cost.
-HOPPING = Cost(5e-4, 1.4e-6, 4e-9)  # HOP_LANES searches by hops, on one CPU thread
+HOPPING = Cost(5e-4, 1.4e-6, 4e-9)  # HOP_BATCH searches by hops, on one CPU thread
 LAYING_OUT = {"cpu": Cost(1e-2, 0.0, 7e-8), "gpu": Cost(5e-2, 0.0, 8e-9)}  # reading a graph store and laying it out
 GENERATING = LAYING_OUT | {"gpu": Cost(5e-2, 0.0, 2e-9)}  # laying out a generated graph; H100, R-MAT of scale 24 and 28
 TREE_SHARE = 0.15  # time to find the predecessors of a search, as a share of the time of the search
 # Seconds until a worker on a GPU, which is a process, takes its first task. On the host of an H200, `tilepath sssp` of
 # a road network of 115,600 vertices took 6.6 s with the GPU and 4.0 s without.
 GPU_START = 2.5
+FEWER_SOURCES = "ask for fewer sources"  # the cure of a disk that is too small
 ROUND_SECONDS = 0.1  # seconds of a round: some tasks, a hop between workers, a barrier
 ROUNDS = 8  # rounds that a search by vertices is assumed to take
 VERTEX_BYTES = 96  # bytes for each vertex in a search, without distances: numbering, offsets, cursors, queues
@@ -86,37 +87,40 @@ BUILDING_BYTES = {"cpu": 48, "gpu": 80}  # transient bytes for each arc while a 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The spread and the size of a run: its memory and disk, and its estimated time in seconds."""
+    """The spread and the size of a run of `rows` searches: memory and disk, and the estimated time in seconds."""
 
+    job: SearchJob
+    rows: int
+    facts: list[WorkerFacts]
     spread: Spread
-    reason: str
     chunk: int  # rows of the result that are searched for and written together
-    pieces: int  # number of pieces of a worker's arcs, by vertices
-    transposed: bool  # whether the transpose of a worker's piece is laid out too, if there is only one
     needs: Needs
     seconds: float
+    reason: str = "as asked for"
+    pieces: int = 1  # number of pieces of a worker's arcs, by vertices
+    transposed: bool = True  # whether the transpose of a worker's piece is laid out too, if there is only one
 
-    def describe(self, graph: Graph, rows: int, facts: list[WorkerFacts]) -> str:
+    def describe(self) -> str:
         """Return one line for the user: the graph, the workers, and the memory, disk and time of the run."""
-        streamed = f", arcs in {self.pieces} pieces a worker" if self.pieces > 1 else ""
+        graph, streamed = self.job.graph, f", arcs in {self.pieces} pieces a worker" if self.pieces > 1 else ""
         return (
-            f"n = {graph.n:,}, m = {graph.m:,}, {counted(rows, 'row')}, {on_devices(facts)}, "
+            f"n = {graph.n:,}, m = {graph.m:,}, {counted(self.rows, 'row')}, {on_devices(self.facts)}, "
             f"by {self.spread} ({self.reason}){streamed}: {self.needs}, time {estimated(self.seconds)}"
         )
 
-    def stated(self, graph: Graph, rows: int, facts: list[WorkerFacts], kept: str = "") -> Plan:
-        """Return the plan that the run states; the text ends with the clause `kept`."""
-        return run_plan(self.describe(graph, rows, facts) + kept, f"by {self.spread}", self.needs, self.seconds)
+    def stated(self) -> Plan:
+        """Return the plan that the run states."""
+        return run_plan(self.describe(), f"by {self.spread}", self.needs, self.seconds)
 
-    def fitting(self, graph: Graph, rows: int, facts: list[WorkerFacts], what: str, cure: str) -> SearchPlan:
+    def fitting(self, what: str, cure: str) -> SearchPlan:
         """Return the plan; raise DoesNotFitError, as `Needs.refuse_memory` does, if the memory is too small."""
-        with refusing(self.stated(graph, rows, facts)):
-            self.needs.refuse_memory(what, facts, cure)
+        with refusing(self.stated()):
+            self.needs.refuse_memory(what, self.facts, cure)
         return self
 
     def refuse_disk(self, out: str | os.PathLike[str]) -> None:
         """Raise DoesNotFitError if the disk of `out` is too small for the result."""
-        refuse_disk(self.needs.disk, out, "ask for fewer sources")
+        refuse_disk(self.needs.disk, out, FEWER_SOURCES)
 
 
 def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
@@ -132,20 +136,11 @@ def faster_device(graph: Graph, rows: int) -> tuple[str, str]:
     return "gpu", f"the run takes about {gpu} there, start included, and {cpu} on the CPU (`--device cpu` takes it)."
 
 
-def graph_bytes(n: int, m: int, itemsize: int, *, symmetric: bool) -> int:
-    """Return the bytes of a `SearchGraph` of n vertices and m arcs, its transpose included."""
-    return (1 if symmetric else 2) * (8 * n + (4 + itemsize) * m)
-
-
 def make_search_plan(
-    graph: Graph,
-    dtype: np.dtype,
+    job: SearchJob,
     rows: int,
     facts: list[WorkerFacts],
     *,
-    lanes: bool,
-    predecessors: bool = True,
-    hops: bool = False,
     spread: Spread | None = None,
     piece_arcs: int | None = None,
     chunk: int | None = None,
@@ -153,10 +148,10 @@ def make_search_plan(
 ) -> SearchPlan:
     """Choose how `rows` searches are spread over the workers, and add up their memory, disk and time.
 
+    If the job counts arcs, the estimate on a GPU is that of searches by weights.
+
     Parameters
     ----------
-    lanes : whether searches may share the reads of arcs
-    hops : whether arcs are counted; on a GPU the estimate is that of searches by weights
     spread : "sources" or "vertices", whatever the sizes; None chooses
     piece_arcs : arcs of a piece; None takes as many arcs as fit in memory
     chunk : rows of a chunk of a store that was begun; None chooses
@@ -167,73 +162,81 @@ def make_search_plan(
     DoesNotFitError
         Not even the distances fit a worker, or `spread` is "sources" and the graph does not fit a worker.
     """
-    n, m, count = graph.n, graph.m, len(facts)
-    row = n * (dtype.itemsize + (4 if predecessors else 0))
+    graph, count = job.graph, len(facts)
     if chunk is None:
         share = -(-rows // count)  # with larger chunks, some workers would have no task
-        filled = CHUNK_BYTES // max(1, n * dtype.itemsize)
-        chunk = max(1, min(share, max(filled, LANES if lanes else 1)))
-    width = min(chunk, LANES) if lanes else 1
-    busy = min(count, -(-rows // chunk))
-
-    whole = graph_bytes(n, m, dtype.itemsize, symmetric=not graph.directed)
-    # One chunk is written while the next is searched for.
-    searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
-    building = _building_bytes(facts, m, dtype, transposed=graph.directed) + n * NUMBERING_BYTES // 2
-    if not any(fact.gpu for fact in facts):  # the memory of a GPU has no copies
-        copies = WRITTEN_COPIES if columns is None else WRITTEN_COPIES + KEPT_COPIES
-        columns = min(n, columns or CHUNK_BYTES // dtype.itemsize)
-        stored = -(-n // max(1, columns)) * (2 if predecessors else 1)
-        searching += written_bytes(stored, chunk * columns * dtype.itemsize, copies)
-    needs = Needs((whole + max(searching, building),) * busy + (0,) * (count - busy), disk=rows * row)
-    costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
-    laying_out = max(costs[_kind(f)].of(graph) for f in facts)
-    search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * predecessors)
+        filled = CHUNK_BYTES // max(1, graph.n * job.dtype.itemsize)
+        chunk = max(1, min(share, max(filled, BATCH if job.batched else 1)))
+    by_sources = _by_sources(job, rows, facts, chunk, columns)
+    search = max(SEARCHING[_kind(f)].of(graph) for f in facts) * (1 + TREE_SHARE * job.predecessors)
+    laying_out = _laying_out(graph, facts)
     alone, together = laying_out + search, laying_out / count + rows * (search / count + ROUNDS * ROUND_SECONDS)
+    reason = by_sources.reason
     if spread is None:
-        spread, reason = _choose(rows, count, needs.fits(facts), alone, together)
-    else:
-        reason = "as asked for"
-
-    writing = rows * row / WRITE_RATE
+        spread, reason = _choose(rows, count, by_sources.needs.fits(facts), alone, together)
     if spread == "sources":
-        own = -(-rows // busy)
-        searches = own * max(_seconds_a_row(f, graph, width, predecessors, hops) for f in facts)
-        faster, slower = sorted((searches, writing / busy))  # a chunk is written while the next is searched for
-        seconds = laying_out + slower + faster / max(1, -(-own // chunk))
-        plan = SearchPlan("sources", reason, chunk, 1, True, needs, seconds)
-        return plan.fitting(graph, rows, facts, f"{n:,} vertices and {m:,} arcs", _SPREAD_CURE)
-
-    ring = ring_bytes(graph.ranges(count), dtype)
-    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring + chunk * row
-    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # bytes not used while a single piece is laid out
-    room, arc = _room(fixed, facts), 4 + dtype.itemsize
-    per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
-    if room < per_arc:
-        needs = Needs((fixed + per_arc,) * count, disk=rows * row)
-        plan = SearchPlan("vertices", reason, chunk, max(1, -(-m // count)), False, needs, together + writing)
-        plan.fitting(graph, rows, facts, f"the distances of {n:,} vertices", "Use machines with more memory")
-        with refusing(plan.stated(graph, rows, facts)):
-            raise DoesNotFitError(f"{n:,} distances leave no room for arcs; free memory, or use fewer workers")
-    own = max(1, -(-m // count))
-    arcs, transposed = min(own, piece_arcs or own), True
-    if piece_arcs is None and own * per_arc > room:
-        transposed = False
-        if own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare) > room:
-            arcs = room // per_arc
-    pieces, taken = -(-own // arcs), arcs * per_arc
-    if pieces == 1 and not transposed:
-        taken = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
-    needs = Needs((fixed + taken,) * count, disk=rows * row)
-    plan = SearchPlan("vertices", reason, chunk, pieces, transposed, needs, together + writing)
-    return plan.fitting(graph, rows, facts, f"pieces of {arcs:,} arcs", _PIECES_CURE)
+        plan = replace(by_sources, reason=reason)
+        return plan.fitting(f"{graph.n:,} vertices and {graph.m:,} arcs", _SPREAD_CURE)
+    seconds = together + by_sources.needs.disk / WRITE_RATE
+    return _by_vertices(replace(by_sources, spread="vertices", reason=reason, seconds=seconds), piece_arcs)
 
 
 _SPREAD_CURE = (
     "Spread them by vertices (spread='vertices', --spread vertices), or use fewer workers on a machine, or free memory"
 )
 
-_PIECES_CURE = "Use smaller pieces (piece_arcs, --piece-arcs)"
+
+def _by_sources(job: SearchJob, rows: int, facts: list[WorkerFacts], chunk: int, columns: int | None) -> SearchPlan:
+    """Return the plan of searches by sources, whether it fits or not; the parameters are as above."""
+    n, m, dtype = job.graph.n, job.graph.m, job.dtype
+    row = n * (dtype.itemsize + (4 if job.predecessors else 0))
+    width = min(chunk, BATCH) if job.batched else 1
+    busy = min(len(facts), -(-rows // chunk))
+    whole = (1 + job.graph.directed) * (8 * n + (4 + dtype.itemsize) * m)  # a `SearchGraph`, its transpose included
+    # One chunk is written while the next is searched for.
+    searching = n * (VERTEX_BYTES + 4 * width * dtype.itemsize) + min(2, -(-rows // chunk)) * chunk * row
+    building = _building_bytes(facts, m, dtype, transposed=job.graph.directed) + n * NUMBERING_BYTES // 2
+    if not any(fact.gpu for fact in facts):  # the memory of a GPU has no copies
+        copies = WRITTEN_COPIES if columns is None else WRITTEN_COPIES + KEPT_COPIES
+        columns = min(n, columns or CHUNK_BYTES // dtype.itemsize)
+        stored = -(-n // max(1, columns)) * (2 if job.predecessors else 1)
+        searching += written_bytes(stored, chunk * columns * dtype.itemsize, copies)
+    each = whole + max(searching, building)
+    needs = Needs((each,) * busy + (0,) * (len(facts) - busy), disk=rows * row)
+    own = -(-rows // busy)
+    searches = own * max(_seconds_a_row(f, job, width) for f in facts)
+    # A chunk is written while the next is searched for.
+    faster, slower = sorted((searches, needs.disk / WRITE_RATE / busy))
+    seconds = _laying_out(job.graph, facts) + slower + faster / max(1, -(-own // chunk))
+    return SearchPlan(job, rows, facts, "sources", chunk, needs, seconds)
+
+
+def _by_vertices(plan: SearchPlan, piece_arcs: int | None) -> SearchPlan:
+    """Return a plan by vertices with the memory and the pieces of the workers; raises DoesNotFitError."""
+    facts, count, dtype = plan.facts, len(plan.facts), plan.job.dtype
+    n, m, disk = plan.job.graph.n, plan.job.graph.m, plan.needs.disk
+    fixed = n * (VERTEX_BYTES + 2 * dtype.itemsize) + ring_bytes(plan.job.graph.ranges(count), dtype)
+    fixed += plan.chunk * (disk // plan.rows)
+    spare = n * (VERTEX_BYTES - NUMBERING_BYTES + dtype.itemsize)  # bytes not used while a single piece is laid out
+    room, arc = _room(fixed, facts), 4 + dtype.itemsize
+    per_arc = max(BUILDING_BYTES[_kind(f)] for f in facts) + 2 * arc
+    own = max(1, -(-m // count))
+    if room < per_arc:
+        plan = replace(plan, pieces=own, transposed=False, needs=Needs((fixed + per_arc,) * count, disk=disk))
+        plan.fitting(f"the distances of {n:,} vertices", "Use machines with more memory")
+        with refusing(plan.stated()):
+            raise DoesNotFitError(f"{n:,} distances leave no room for arcs; free memory, or use fewer workers")
+    untransposed = own * arc + max(0, _building_bytes(facts, own, dtype, transposed=False) - spare)
+    arcs, transposed = min(own, piece_arcs or own), True
+    if piece_arcs is None and own * per_arc > room:
+        transposed = False
+        if untransposed > room:
+            arcs = room // per_arc
+    pieces = -(-own // arcs)
+    taken = arcs * per_arc if pieces > 1 or transposed else untransposed
+    needs = Needs((fixed + taken,) * count, disk=disk)
+    plan = replace(plan, pieces=pieces, transposed=transposed, needs=needs)
+    return plan.fitting(f"pieces of {arcs:,} arcs", "Use smaller pieces (piece_arcs, --piece-arcs)")
 
 
 def _choose(rows: int, count: int, fits: bool, alone: float, together: float) -> tuple[Spread, str]:
@@ -252,6 +255,12 @@ def _kind(fact: WorkerFacts) -> str:
     return "gpu" if fact.gpu else "cpu"
 
 
+def _laying_out(graph: Graph, facts: list[WorkerFacts]) -> float:
+    """Return the seconds to lay the whole graph out on the slowest worker."""
+    costs = GENERATING if isinstance(graph, GeneratedGraph) else LAYING_OUT
+    return max(costs[_kind(f)].of(graph) for f in facts)
+
+
 def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, transposed: bool) -> int:
     """Return the transient bytes while arcs are laid out; a GPU sorts some arcs at a time unless it transposes them."""
     most = 0
@@ -262,13 +271,14 @@ def _building_bytes(facts: list[WorkerFacts], arcs: int, dtype: np.dtype, *, tra
     return most
 
 
-def _seconds_a_row(fact: WorkerFacts, graph: Graph, width: int, predecessors: bool, hops: bool) -> float:
+def _seconds_a_row(fact: WorkerFacts, job: SearchJob, width: int) -> float:
     """Return the seconds of a row on one worker, if `width` searches share the reads of arcs."""
-    one = SEARCHING[_kind(fact)].of(graph)
-    if hops and not fact.gpu:
-        return HOPPING.of(graph) / HOP_LANES / min(fact.threads, width) + TREE_SHARE * one * predecessors
-    shared = one if width == 1 else BATCHING[_kind(fact)].of(graph) / LANES / min(fact.threads, width)
-    return shared + TREE_SHARE * one * predecessors
+    graph, kind = job.graph, _kind(fact)
+    one = SEARCHING[kind].of(graph)
+    predecessors = TREE_SHARE * one * job.predecessors
+    if job.hops and not fact.gpu:
+        return HOPPING.of(graph) / HOP_BATCH / min(fact.threads, width) + predecessors
+    return (one if width == 1 else BATCHING[kind].of(graph) / BATCH / min(fact.threads, width)) + predecessors
 
 
 def _room(fixed: int, facts: list[WorkerFacts]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,13 +15,12 @@ from gpuops.options import one_of, whole
 from pipelines.files.listed_vertices import brief, listed_vertices
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
+from pipelines.sssp.job import SearchJob, have_equal_weights, negative_loops
 from pipelines.sssp.plan import SearchPlan, Spread, make_search_plan
-from pipelines.sssp.searches import BySources, SearchJob, SearchWriter, have_equal_weights, negative_loops
+from pipelines.sssp.searches import SearchWriter, row_tasks
 from pipelines.sssp.vertex_rounds import ByVertices
 from pipelines.stores.graph import Graph, open_graph
-from pipelines.stores.paths import PATH_DTYPES, SCHEMA, Paths, PathsWriter, create_paths, open_paths
-from pipelines.stores.place import growing_place, kept_beside
-from pipelines.stores.resuming import resumed
+from pipelines.stores.paths import PATH_DTYPES, Paths, PathsWriter, create_paths, open_paths
 from pipelines.stores.vertex_names import VertexNameList, positions
 from pipelines.validation.bounds import distance_dtype, distances_fit, reach
 from pipelines.validation.negative_cycle import named_cycle
@@ -31,6 +29,7 @@ from pipelines.workers.capacity import measure_workers
 from pipelines.workers.clients import takes_client
 from pipelines.workers.plans import states_plan, stating
 from pipelines.workers.progress import Progress
+from pipelines.workers.row_chunks import DealtRows
 
 
 @takes_client
@@ -139,35 +138,33 @@ def single_source_shortest_paths(
     if spread is not None:
         one_of("spread", spread, get_args(Spread))
     piece_arcs = None if piece_arcs is None else whole("piece_arcs", piece_arcs, 1)
-    again = partial(_resume, graph=graph, asked=asked)
-    writer = resumed(out, SCHEMA, [graph.path], again, resume=resume, overwrite=overwrite)
+
+    def describe(name: str, value: Any) -> Any:
+        return brief(graph, value) if name in ("sources", "targets") else value
+
+    writer = PathsWriter.resumed(out, graph, asked, describe, resume=resume, overwrite=overwrite)
     if writer is not None and writer.finished:
         return _verified(client, open_paths(out), graph, verify, progress)
 
     job = _job(graph, _path_dtype(graph, dtype) if writer is None else writer.dtype, options)
     facts, rows = measure_workers(client, None), 1 if together else len(chosen)
     chunk = None if writer is None else writer.chunk
-    ways = {"lanes": job.lanes, "predecessors": predecessors, "hops": job.hops}
-    plan = make_search_plan(graph, job.dtype, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk, **ways)
-    place = growing_place(out, None if writer is None else writer.path)
-    stated = plan.stated(graph, rows, facts, kept_beside(out, place))
-    with stating(stated):
+    plan = make_search_plan(job, rows, facts, spread=spread, piece_arcs=piece_arcs, chunk=chunk)
+    with stating(plan.stated(), out, writer) as (stated, place):
         plan.refuse_disk(place)
     if writer is None:
         writer = create_paths(out, graph, dtype=job.dtype, chunk=plan.chunk, overwrite=overwrite, **options)
-    with Progress(rows, "rows", progress) as shown:
-        shown.note(stated.text)
+    with Progress(rows, "rows", progress) as bar:
+        bar.note(stated.text)
         try:
-            run_searches(client, [fact.address for fact in facts], plan, job, writer, shown)
+            run_searches(client, plan, writer, bar)
         except (NegativeCycleError, WeightRangeError):
             writer.discard()
             raise
     return _verified(client, open_paths(out), graph, verify, progress)
 
 
-def run_searches(
-    client: Client, members: list[str], plan: SearchPlan, job: SearchJob, out: SearchWriter, shown: Progress
-) -> None:
+def run_searches(client: Client, plan: SearchPlan, out: SearchWriter, bar: Progress) -> None:
     """Search for all rows of `out` that are not done, as `plan` says; after the loss of workers, resume.
 
     Raises
@@ -177,12 +174,12 @@ def run_searches(
     WeightRangeError
         A distance does not fit the dtype.
     """
-    run = Run(client, members, out, shown)
+    run, job = Run(client, [fact.address for fact in plan.facts], out, bar), plan.job
     try:
         if plan.spread == "sources":
-            run.attempts(BySources, job)
+            run.attempts(DealtRows, row_tasks(job, out))
         else:
-            run.attempts(ByVertices, job, plan)
+            run.attempts(ByVertices, plan)
     except NegativeCycleError as error:
         raise named_cycle(job.graph, error) from None
     except OverflowError as error:
@@ -206,10 +203,10 @@ def _job(graph: Graph, dtype: np.dtype, options: dict[str, Any]) -> SearchJob:
     if not isinstance(graph, GeneratedGraph):  # weights of generated graphs are neither negative nor large
         distances_fit(graph, dtype, limit=None if dtype.kind == "f" else float(outside_infinity(dtype)))
     cutoff = reach(options["cutoff"], dtype)
-    lanes = graph.weight_min >= 0 and cutoff is None and not options["together"]
+    batched = graph.weight_min >= 0 and cutoff is None and not options["together"]
     loops = negative_loops(graph)
-    hops = lanes and len(options["sources"]) > 1 and have_equal_weights(graph)
-    return SearchJob(graph, dtype, lanes, options["predecessors"], cutoff, options["targets"], loops=loops, hops=hops)
+    hops = batched and len(options["sources"]) > 1 and have_equal_weights(graph)
+    return SearchJob(graph, dtype, batched, options["predecessors"], cutoff, options["targets"], loops=loops, hops=hops)
 
 
 def _check_options(
@@ -229,13 +226,6 @@ def _check_options(
         )
 
 
-def _resume(found: str, graph: Graph, asked: dict[str, Any]) -> PathsWriter:
-    """Return the writer of the unfinished store, which must have been begun with the same options."""
-    return PathsWriter.resume(
-        found, graph, asked, lambda name, value: brief(graph, value) if name in ("sources", "targets") else value
-    )
-
-
 def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress: bool | None) -> Paths:
     """Return the store; with `verify`, prove rows right first."""
     if verify and isinstance(graph, GeneratedGraph):
@@ -245,7 +235,7 @@ def _verified(client: Client, paths: Paths, graph: Graph, verify: bool, progress
     elif verify:
         from pipelines.validation.certificates import certify_paths
 
-        with Progress(1, "rows", progress) as shown:
-            shown.stage("verifying")
+        with Progress(1, "rows", progress) as bar:
+            bar.stage("verifying")
             certify_paths(paths, graph)
     return paths

@@ -35,10 +35,10 @@ from gpuops.arrays import like
 from gpuops.memory import available_memory
 from gpuops.numbers import outside_infinity
 from gpuops.sssp import improve_distances, shortest_path_tree
+from pipelines.sssp.job import SearchJob
 from pipelines.sssp.packets import Outbox, opened
 from pipelines.sssp.pieces import Piece, lay_out_piece
 from pipelines.sssp.plan import SearchPlan
-from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, SETTLE, SHOW, TAKE
 from pipelines.workers.device_arrays import to_host
 from pipelines.workers.rings import Token
@@ -83,9 +83,8 @@ class VertexRange:
     xp : NumPy or CuPy
     """
 
-    def __init__(
-        self, attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int, xp: Any
-    ):
+    def __init__(self, attempt: str, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int, xp: Any):
+        job = plan.job
         self.job, self.ranges, self.worker, self.xp = job, ranges, worker, xp
         self.first, self.last = ranges[worker]
         self.outbox = Outbox(attempt, xp, ranges, worker, job.dtype)

@@ -26,7 +26,7 @@ from gpuops.certificates import find_negative_cycle
 from gpuops.errors import WeightRangeError
 from gpuops.numbers import outside_infinity
 from pipelines.sssp.plan import SearchPlan
-from pipelines.sssp.searches import BlockWriter, SearchAttempt, SearchJob
+from pipelines.sssp.searches import BlockWriter, SearchWriter, sources_of
 from pipelines.sssp.stage_graph import ATTACH, COMPLETE, PREDECESSORS, SETTLE, SHOW, TAKE, Rounds
 from pipelines.sssp.vertex_ranges import Seeds, VertexRange, seeds_of
 from pipelines.workers.attempts import Run
@@ -34,20 +34,24 @@ from pipelines.workers.device_arrays import array_library
 from pipelines.workers.exchange import Exchange
 from pipelines.workers.executors import ByScheduler
 from pipelines.workers.interruption import stop_if_asked
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.rings import RingAddress, Token
+from pipelines.workers.row_chunks import RowsAttempt
 from pipelines.workers.stage_graph import Array
 
 FIRST_CHECK = 16  # rounds before the first check for a negative cycle; the number doubles after each check
 
 
-class ByVertices(SearchAttempt):
+class ByVertices(RowsAttempt):
     """An attempt of searches spread by vertices."""
 
-    def __init__(self, run: Run, members: list[str], before: SearchAttempt | None, job: SearchJob, plan: SearchPlan):
-        super().__init__(run, members, before, job)
-        self.plan = plan
-        self.ranges = job.graph.ranges(len(members))
+    out: SearchWriter
+    kind = "sssp"
+
+    def __init__(self, run: Run, members: list[str], before: ByVertices | None, plan: SearchPlan):
+        super().__init__(run, members, before)
+        self.job, self.plan = plan.job, plan
+        self.ranges = plan.job.graph.ranges(len(members))
         self.graph = Rounds(len(members))
 
     def run(self) -> None:
@@ -55,19 +59,19 @@ class ByVertices(SearchAttempt):
         if not todo:
             return
         workers = range(len(self.members))
-        self.shown.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
-        addresses = self.on_all(_load, self.job, self.plan, self.ranges, each=[(w,) for w in workers])
-        self.executor = ByScheduler(Exchange(self, addresses, "distances", self.shown), ahead=1)
-        self.shown.start(self.done())
+        self.bar.stage(f"laying out {self.job.graph.m // len(workers):,} arcs a worker")
+        addresses = self.on_all(_load, self.plan, self.ranges, each=[(w,) for w in workers])
+        self.executor = ByScheduler(Exchange(self, addresses, "distances"), ahead=1)
+        self.bar.start(self.done())
         try:
-            for number, start in enumerate(todo):
+            for number, rows in enumerate(todo):
                 stop_if_asked()
-                rows = [self._search(row, sources) for row, sources in enumerate(self.sources_of(start), start)]
+                found = [self._search(row, roots) for row, roots in enumerate(sources_of(self.out, rows), rows.start)]
                 one = number % len(self.members)
-                self.wait([self.submit(_write, one, self.out.for_tasks(), start, rows, stateless=True)])
+                self.wait([self.submit(_write, one, self.out.for_tasks(), rows.start, found, stateless=True)])
                 self.futures.clear()
-                del rows  # whose parts would stay on the workers while they search for the next chunk
-                self.land(start)
+                del found  # whose parts would stay on the workers while they search for the next chunk
+                self.note_written(rows)
         finally:
             self.record()
 
@@ -81,7 +85,7 @@ class ByVertices(SearchAttempt):
             found = self.results(self._round(SETTLE, posts))
             rounds += 1
             sent = sum(token.shape[-1] for _, tokens in found for token in tokens if token)
-            self.shown.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
+            self.bar.stage(f"row {row + 1} of {self.out.rows}, round {rounds}: {sent:,} distances to exchange")
             if not sent and not any(left for left, _ in found):
                 break
             posts = self._posts([tokens for _, tokens in found])
@@ -116,7 +120,7 @@ class ByVertices(SearchAttempt):
         needs = self.graph.round(kind, posts or [()] * len(self.members))
         self.executor.submit(self.graph.segment())
         futures = [self.executor.after(need) for need in needs]
-        self.executor.settle()
+        self.executor.wait_all()
         return futures
 
     def _posts(self, tokens: list[list[Token | None]]) -> list[list[Array]]:
@@ -150,19 +154,19 @@ class ByVertices(SearchAttempt):
 # The tasks of Dask: each runs on the worker it is pinned to.
 
 
-def _load(attempt: str, job: SearchJob, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
-    clear()
-    part = VertexRange(attempt, job, plan, ranges, worker, array_library())
-    keep(attempt, part)
+def _load(attempt: str, plan: SearchPlan, ranges: list[tuple[int, int]], worker: int) -> RingAddress:
+    clear_states()
+    part = VertexRange(attempt, plan, ranges, worker, array_library())
+    keep_state(attempt, part)
     return part.ring.address
 
 
 def _begin(attempt: str, seeds: Seeds) -> None:
-    held(attempt).begin(seeds)
+    state_of(attempt).begin(seeds)
 
 
 def _own(attempt: str) -> np.ndarray:
-    return held(attempt).own()
+    return state_of(attempt).own()
 
 
 def _write(writer: BlockWriter, start: int, rows: list[tuple[list[np.ndarray], list[np.ndarray]]]) -> None:

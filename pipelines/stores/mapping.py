@@ -164,7 +164,17 @@ class MappingWriter(RowsWriter):
                 WholeChunks(self.path, name, run_id=self.run_id)[start : start + len(units)] = values
 
     def begun_with(self) -> dict[str, Any]:
-        return {}  # `resume_mapping` compares the maps
+        return {}  # `resume` compares the maps
+
+    @classmethod
+    def resume(cls, path: Any, source: Any, options: Any = None, *_: Any) -> MappingWriter:
+        """Take over an unfinished store, as `StoreWriter.resume` does; `options` has the `codebook` of the run."""
+        begun, codebook = cls.begun(path), options["codebook"]
+        if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
+            raise StoreError(
+                f"{path}: was begun with another map than {codebook.path}; name the right one or start over"
+            )
+        return super().resume(path, source)
 
     def check_values(self) -> tuple[str, ...]:
         within = {"units": (0, self.grid.units - 1)}
@@ -207,20 +217,6 @@ def create_mapping(
         "done": [],
     }
     return MappingWriter.create(path, samples, attributes, arrays, overwrite=overwrite)
-
-
-def resume_mapping(path: str | os.PathLike[str], samples: Samples, codebook: Codebook) -> MappingWriter:
-    """Take over an unfinished store to resume it; a finished store is returned as it is.
-
-    Raises
-    ------
-    StoreError
-        The store was begun with other samples or another map.
-    """
-    begun = MappingWriter.begun(path)
-    if begun.grid != codebook.grid or not _is_recorded(begun.codebook, codebook):
-        raise StoreError(f"{path}: was begun with another map than {codebook.path}; name the right one or start over")
-    return MappingWriter.resume(path, samples)
 
 
 def _codebook_facts(codebook: Codebook) -> dict[str, Any]:

@@ -13,6 +13,7 @@ is absent between them; if a run is killed there, or the power is cut, the next 
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import socket
@@ -201,9 +202,11 @@ def growing_beside(path: str | os.PathLike[str]) -> str | None:
     return _beside(path) if _replaces(_beside(path)) else None
 
 
-def growing_place(path: str | os.PathLike[str], resumed: str | None) -> str:
-    """Return the path where the store for `path` grows: the path `resumed` if the run resumes a store."""
-    return resumed or (_beside(path) if os.path.lexists(path) else os.fspath(path))
+def growing_place(path: str | os.PathLike[str], writer: Any = None) -> str:
+    """Return the path where the store for `path` grows: that of the `writer` if the run resumes a store."""
+    if writer is not None:
+        return str(writer.path)
+    return _beside(path) if os.path.lexists(path) else os.fspath(path)
 
 
 def kept_beside(path: str | os.PathLike[str], growing: str) -> str:
@@ -240,7 +243,7 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
     place = Path(os.path.realpath(path))
     host = re.escape(_host())
     form = re.compile(rf"\.{re.escape(place.name)}\.(?:{host}\.)?(\d+)\.(partial|replaced)")
-    for found in place.parent.glob(f".{_literal(place.name)}.*") if place.parent.is_dir() else ():
+    for found in place.parent.glob(f".{glob.escape(place.name)}.*") if place.parent.is_dir() else ():
         match = form.fullmatch(found.name)
         with suppress(FileNotFoundError):  # another process clears the same place
             if match is not None and _left(found, int(match[1])):
@@ -338,8 +341,3 @@ def _alive(process: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _literal(name: str) -> str:
-    """Return a glob pattern that matches only this name."""
-    return re.sub(r"([*?[])", r"[\1]", name)

@@ -1,8 +1,8 @@
 """Create the output store of a run, or resume an unfinished store, by the same rules for every schema.
 
-`resumed` finds the store, and the writer of its schema takes it over with `StoreWriter.resume`. The store must have
-been begun from the same inputs with the same options; otherwise it is refused and left unchanged. A finished store is
-returned as it is. An unfinished store must hold all committed chunks, and from then on only this run may write it.
+`StoreWriter.resumed` finds the store, and takes it over with `StoreWriter.resume`. The store must have been begun from
+the same inputs with the same options; otherwise it is refused and left unchanged. A finished store is returned as it
+is. An unfinished store must hold all committed chunks, and from then on only this run may write it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import zarr
@@ -137,6 +137,32 @@ class StoreWriter:
         return writer
 
     @classmethod
+    def resumed(
+        cls,
+        out: str | os.PathLike[str],
+        source: Graph | Samples,
+        options: Mapping[str, Any] | None = None,
+        describe: Callable[[str, Any], Any] = lambda name, value: value,
+        *,
+        inputs: Iterable[Any] = (),
+        resume: bool,
+        overwrite: bool,
+    ) -> Self | None:
+        """Return the writer of the store that a run writing to `out` resumes, or None if the run must create a store.
+
+        The run creates the store later, once it is known that the run fits into memory and disk.
+
+        Parameters
+        ----------
+        source, options, describe : as for the method `resume`
+        inputs : paths of inputs other than `source`
+        resume, overwrite : as for `pipelines.stores.place.standing`
+        """
+        read = [*inputs, source.path]
+        found = standing(out, cls.declared.name, read, resume=resume, overwrite=overwrite)
+        return None if found is None else cls.resume(found, source, options, describe)
+
+    @classmethod
     def read_finished(cls, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Return all that a finished store records (`Schema.read`); raises StoreError if it is unfinished."""
         found = cls.declared.open(path)
@@ -248,31 +274,6 @@ class RowsWriter(StoreWriter):
         done, growing = self.rows_done(), self.growing()
         whole = {name: StoredArray(self.path, name).places() for name in self.arrays if name not in growing}
         return {name: StoredArray(self.path, name).places(done) for name in growing} | whole
-
-
-W = TypeVar("W", bound=StoreWriter)
-
-
-def resumed(
-    out: str | os.PathLike[str],
-    schema: str,
-    inputs: Iterable[Any],
-    resume_from: Callable[[str], W],
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> W | None:
-    """Return the writer of the store that a run writing to `out` resumes, or None if the run must create a store.
-
-    The run creates the store later, once it is known that the run fits into memory and disk.
-
-    Parameters
-    ----------
-    inputs, resume, overwrite : as for `pipelines.stores.place.standing`
-    resume_from : function that takes over the store at a path, by `StoreWriter.resume`
-    """
-    found = standing(out, schema, inputs, resume=resume, overwrite=overwrite)
-    return None if found is None else resume_from(found)
 
 
 def refuse_other_options(

@@ -352,6 +352,7 @@ def new_samples(
         of_columns = transform_of_columns(transforms, columns) if transforms else ()
     except ValueError as error:
         raise ValueError(f"{source or path}: {error}") from error
+    extras = {"weights": weighted, "labels": labelled, "ids": identified}
     with new_store(path, SCHEMA, overwrite) as group:
         writer = SamplesWriter(
             group,
@@ -362,9 +363,7 @@ def new_samples(
             scaling=scaling,
             cofactor=cofactor,
             column_transforms=of_columns,
-            weighted=weighted,
-            labelled=labelled,
-            identified=identified,
+            extras=[name for name, there in extras.items() if there],
             chunk_rows=chunk_rows,
         )
         yield writer

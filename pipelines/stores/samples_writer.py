@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +56,8 @@ def label_text(label: Any) -> str | None:
 class SamplesWriter:
     """Accepts the rows of a new samples store; created by `pipelines.stores.samples.new_samples`.
 
-    `new_samples` describes the arguments. A piece that is refused leaves nothing behind.
+    `new_samples` describes the arguments; `extras` names those of the arrays "weights", "labels" and "ids" that the
+    store has. A piece that is refused leaves nothing behind.
     """
 
     def __init__(
@@ -70,9 +71,7 @@ class SamplesWriter:
         scaling: str | Scaling,
         cofactor: float,
         column_transforms: tuple[str, ...],
-        weighted: bool,
-        labelled: bool,
-        identified: bool,
+        extras: Collection[str],
         chunk_rows: int | None,
     ):
         self.group, self.columns, self.dtype, self.missing, self.source = group, columns, dtype, missing, source
@@ -84,10 +83,9 @@ class SamplesWriter:
         self._transforms = column_transforms
         self._kind, self._cofactor = scaling.kind if isinstance(scaling, Scaling) else scaling, cofactor
         self._values = self._rows("values", dtype, d)
-        self._weights = self._rows("weights", dtype) if weighted else None
-        self._labels = self._rows("labels", np.dtype(np.int32)) if labelled else None
+        kinds = {"weights": dtype, "labels": np.dtype(np.int32), "ids": TEXT}
+        self._extras = {name: self._rows(name, kind) for name, kind in kinds.items() if name in extras}
         self._names: dict[str, int] = {}
-        self._ids = self._rows("ids", TEXT) if identified else None
         self._merged = MergedValues(d)
         self._largest_weight = 0.0
         self._moments = Moments(d)
@@ -124,12 +122,8 @@ class SamplesWriter:
             raise ValueError(f"{self.source}: values are {values.dtype}; convert them to real numbers")
         if values.ndim != 2 or values.shape[1] != d:
             raise ValueError(f"{self.source}: rows have the shape {values.shape}; expected {d} values in each")
-        for name, given, wanted in (
-            ("weights", weights, self._weights),
-            ("labels", labels, self._labels),
-            ("ids", ids, self._ids),
-        ):
-            if (given is None) != (wanted is None) or (given is not None and len(given) != len(values)):
+        for name, given in {"weights": weights, "labels": labels, "ids": ids}.items():
+            if (given is None) != (name not in self._extras) or (given is not None and len(given) != len(values)):
                 raise ValueError(f"{self.source}: give {name} with every row of the samples, or with none")
         # Everything that can be refused is checked or computed before anything is appended.
         self._check(values)
@@ -141,16 +135,16 @@ class SamplesWriter:
         if self._given is not None:
             values = self._given.apply(values)
             refuse_beyond(values, self.dtype, self.source, self.columns, self._row(0))
-        if kept is not None and self._weights is not None:
+        if kept is not None:
             self._largest_weight = max(self._largest_weight, float(kept.max(initial=0)))
             self._digest.weights.update(kept.data)
-            self._weights.append(kept)
-        if texts is not None and self._labels is not None:
+            self._extras["weights"].append(kept)
+        if texts is not None:
             names = self._names
             codes = [-1 if text is None else names.setdefault(text, len(names)) for text in texts]
-            self._labels.append(np.array(codes, np.int32))
-        if called is not None and self._ids is not None:
-            self._ids.append(called)
+            self._extras["labels"].append(np.array(codes, np.int32))
+        if called is not None:
+            self._extras["ids"].append(called)
         if self._raw is None:
             self._store(values)
         else:
@@ -162,7 +156,7 @@ class SamplesWriter:
         """Write the remaining rows, and return the attributes that complete the store."""
         if self.n == 0:
             raise ValueError(f"{self.source}: there are no rows; a map needs at least one")
-        if self._weights is not None and self._largest_weight == 0:
+        if "weights" in self._extras and self._largest_weight == 0:
             raise ValueError(f"{self.source}: all weights are 0; a map needs a sample of positive weight")
         d = len(self.columns)
         scaling = self._given or Scaling("none", (0.0,) * d, (1.0,) * d, self._transforms)
@@ -173,9 +167,8 @@ class SamplesWriter:
                 self._store(scaling.apply(np.asarray(raw[start : start + self.chunk_rows])))
             scaling = replace(scaling, transforms=self._transforms)
             del self.group["raw"]
-        for rows in (self._values, self._weights, self._labels, self._ids):
-            if rows is not None:
-                rows.finish()
+        for rows in (self._values, *self._extras.values()):
+            rows.finish()
         self._refuse("is empty", self._moments.finish().counts == 0)
         if (merged := self._merged.columns()).any():
             cure = "keep them with float64 (dtype='float64', --dtype float64), or subtract an offset first"
@@ -184,7 +177,7 @@ class SamplesWriter:
                 f"{self.source}: {what} (up to {self._merged.most():.0%} of the distinct values examined); {cure}",
                 stacklevel=4,
             )
-        if self._labels is not None:
+        if "labels" in self._extras:
             names = np.array([*self._names], dtype=object)
             array = create_array(self.group, "label_names", names.shape, "auto", str, dimension_names=("label_names",))
             array[:] = names
@@ -198,7 +191,7 @@ class SamplesWriter:
             "minima": self._moments.minima.tolist(),
             "maxima": self._moments.maxima.tolist(),
             "means": self._moments.means.tolist(),
-            "largest_weight": None if self._weights is None else self._largest_weight,
+            "largest_weight": self._largest_weight if "weights" in self._extras else None,
             "source": ", ".join(source for source, _ in self._origins),
             "origins": [list(origin) for origin in self._origins],
             "digest": self._digest.value(self.n),

@@ -23,7 +23,7 @@ from pipelines.validation.distances import CERTIFIED_ROWS, choose_rows
 from pipelines.workers.attempts import Attempt, retried
 from pipelines.workers.device_arrays import array_library, to_host
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 STEPS = 16  # tasks per worker in a pass; progress is shown after each task
 
@@ -44,30 +44,30 @@ def certify_on_workers(
         A row is wrong; the message names the vertex or the arc.
     """
     chosen = choose_rows(paths.shape[0]).tolist()
-    with Progress(graph.input_edges * len(chosen), "edges", progress) as shown:
+    with Progress(graph.input_edges * len(chosen), "edges", progress) as bar:
 
         def certified(attempt: Attempt) -> Certificate:
-            shown.start(0)
-            return join_certificates([_certify(attempt, paths, graph, row, shown) for row in chosen])
+            bar.start(0)
+            return join_certificates([_certify(attempt, paths, graph, row, bar) for row in chosen])
 
         return retried(client, "certify", certified)
 
 
-def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, shown: Progress) -> Certificate:
+def _certify(attempt: Attempt, paths: Paths, graph: GeneratedGraph, row: int, bar: Progress) -> Certificate:
     workers = range(len(attempt.members))
-    shown.stage(f"verifying row {row + 1}: reading")
+    bar.stage(f"verifying row {row + 1}: reading")
     attempt.on_all(_load, paths, graph, row)
     cuts = np.linspace(0, graph.input_edges, STEPS * len(workers) + 1).astype(np.int64).tolist()
     last, passes = -1, 0
     while True:
         passes += 1
-        shown.stage(f"verifying row {row + 1}" + (f", pass {passes}" if passes > 1 else ""))
+        bar.stage(f"verifying row {row + 1}" + (f", pass {passes}" if passes > 1 else ""))
         for step in range(STEPS):
             places = [step * len(workers) + w for w in workers]
             attempt.wait([attempt.submit(_test, w, cuts[i], cuts[i + 1]) for w, i in enumerate(places)])
             attempt.drop_done()
             if passes == 1:
-                shown.advance(cuts[places[-1] + 1] - cuts[places[0]])
+                bar.advance(cuts[places[-1] + 1] - cuts[places[0]])
         marks = [attempt.submit(_marks, w) for w in workers]
         lacking, *_ = attempt.on_all(_join, marks)
         if lacking == 0:
@@ -104,29 +104,29 @@ def _proof(paths: Paths, graph: GeneratedGraph, row: int, xp: Any) -> RowProof:
 
 
 def _load(attempt: str, paths: Paths, graph: GeneratedGraph, row: int) -> None:
-    clear()
-    keep(attempt, (_proof(paths, graph, row, array_library()), graph))
+    clear_states()
+    keep_state(attempt, (_proof(paths, graph, row, array_library()), graph))
 
 
 def _test(attempt: str, start: int, stop: int) -> None:
     """Test the arcs of the edges from `start` to `stop` (excluded)."""
-    proof, graph = held(attempt)
+    proof, graph = state_of(attempt)
     for arcs in graph.arcs(array_library(), start, stop):
         proof.test(*arcs)
 
 
 def _marks(attempt: str) -> np.ndarray:
     """Return which vertices this worker has proven, as bits, eight vertices per byte."""
-    return np.packbits(to_host(held(attempt)[0].proven))
+    return np.packbits(to_host(state_of(attempt)[0].proven))
 
 
 def _join(attempt: str, marks: list[np.ndarray]) -> int:
     """Mark the vertices that any worker has proven; return the number of vertices without a proof."""
-    proof, _ = held(attempt)
+    proof, _ = state_of(attempt)
     joined = np.unpackbits(np.bitwise_or.reduce(marks), count=len(proof.proven)).view(bool)
     proof.proven = array_library().asarray(joined)
     return len(proof.lacking())
 
 
 def _refuse_lacking(attempt: str) -> None:
-    held(attempt)[0].refuse_lacking()
+    state_of(attempt)[0].refuse_lacking()

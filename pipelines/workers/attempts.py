@@ -14,14 +14,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from distributed import Client, Future, KilledWorker, wait
 
 from pipelines.workers.interruption import boundaries, stop_if_asked
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import ResidentState, StateLost, forget
+from pipelines.workers.resident_state import ResidentState, StateLost, forget_state
 from pipelines.workers.task_errors import KEYS, log_less, without_locals
 
 if TYPE_CHECKING:
@@ -42,17 +42,23 @@ class Attempt:
 
     Parameters
     ----------
-    members : addresses of the workers
-    kind : beginning of the keys of its tasks
-    run : name of the run. The name of the attempt is this name and the attempt's number; workers keep the state under
-        that name, and the keys of tasks end with it.
+    members : addresses of the workers; by default those of the run
     before : the attempt before this one, None for the first
+
+    Attributes
+    ----------
+    kind : beginning of the keys of its tasks
+    name : the name of the run, and the attempt's number; workers keep the state under it, and the keys of tasks end
+        with it
     """
 
-    def __init__(self, client: Client, members: list[str], kind: str, run: str, before: Attempt | None = None):
-        self.client, self.members, self.kind = client, members, kind
+    kind = "task"
+
+    def __init__(self, run: Run, members: list[str] | None = None, before: Attempt | None = None):
+        self.client, self.out, self.bar = run.client, run.out, run.bar
+        self.members = run.members if members is None else members
         self.number: int = 0 if before is None else before.number + 1
-        self.name = f"{run}-{self.number}"
+        self.name = f"{run.name}-{self.number}"
         self.futures: list[Future] = []
         self.exchange: Exchange | None = None  # passes arrays between the workers, if the attempt needs that
         self._serial = 0
@@ -179,7 +185,7 @@ class Attempt:
         if alive:
             if self.exchange is not None:
                 self.exchange.end(alive)
-            self.client.run(forget, self.name, workers=alive, on_error="ignore")
+            self.client.run(forget_state, self.name, workers=alive, on_error="ignore")
 
 
 A = TypeVar("A", bound=Attempt)
@@ -195,13 +201,15 @@ class Run:
     members : addresses of the workers to begin with
     out : the store that is written
     resumes : whether the run commits before its end. If not, it cannot be resumed, and Ctrl-C stops it at once.
+    name : text in the names of its attempts
     """
 
     client: Client
     members: list[str]
-    out: Any
-    shown: Progress
+    out: Any = None
+    bar: Progress = field(default_factory=lambda: Progress(1, "", show=False))
     resumes: bool = True
+    name: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def attempts(self, make: Callable[..., A], *arguments: Any) -> A:
         """Run to the end, in a new attempt whenever the workers change; returns the last attempt.
@@ -238,7 +246,7 @@ class Run:
                             f"{' without a commit in between' if self.resumes else ''} ({change}); look at their logs, "
                             f"then {again}"
                         ) from change
-                    self.shown.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
+                    self.bar.note("a worker was lost; resuming" + (f" from {latest.where()}" if latest else ""))
                     members = await_return(self.client, len(members), again)
 
 
@@ -246,8 +254,8 @@ class _Call(Attempt):
     """An attempt that calls a function."""
 
     def __init__(self, run: Run, members: list[str], before: _Call | None, kind: str, call: Callable[[Attempt], Any]):
-        super().__init__(run.client, members, kind, uuid.uuid4().hex[:8], before)
-        self._call = call
+        super().__init__(run, members, before)
+        self.kind, self._call = kind, call
 
     def run(self) -> None:
         self.result = self._call(self)
@@ -259,7 +267,7 @@ def retried(client: Client, kind: str, call: Callable[[Attempt], T]) -> T:
     Returns the result of `call`; `kind` is the beginning of the keys of its tasks. Raises ConnectionError if workers
     are lost more than `RECOVERIES` times.
     """
-    run = Run(client, await_return(client, 1, "run again"), None, Progress(1, "", show=False), resumes=False)
+    run = Run(client, await_return(client, 1, "run again"), resumes=False)
     result: T = run.attempts(_Call, kind, call).result
     return result
 

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,7 +25,7 @@ from gpuops.options import number
 from pipelines.stores.errors import StoreError
 from pipelines.stores.place import unfinished_bytes
 from pipelines.stores.schema import counted
-from pipelines.workers.attempts import Attempt, retried
+from pipelines.workers.attempts import Attempt, Run, retried
 from pipelines.workers.device_arrays import array_library
 from pipelines.workers.resident_state import has_gpu
 
@@ -82,7 +81,8 @@ def measure_workers(client: Client, dtype: str | None, seconds: float = MEASURE_
 
 def measure_members(client: Client, members: list[str]) -> list[WorkerFacts]:
     """Return the resources of `members`; raises WorkersChanged, for `workers.attempts`, after the loss of a worker."""
-    attempt = Attempt(client, members, "measure", uuid.uuid4().hex[:8])
+    attempt = Attempt(Run(client, members))
+    attempt.kind = "measure"
     try:
         return _measured(attempt, None, MEASURE_SECONDS)
     finally:

@@ -9,8 +9,7 @@ from distributed import Future
 
 from pipelines.workers.attempts import Attempt
 from pipelines.workers.device_arrays import to_host
-from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import held
+from pipelines.workers.resident_state import state_of
 from pipelines.workers.rings import RingAddress, Token
 from pipelines.workers.stage_graph import Array
 
@@ -33,14 +32,14 @@ class Exchange:
         The workers do not answer.
     """
 
-    def __init__(self, attempt: Attempt, addresses: Sequence[RingAddress], what: str, shown: Progress):
+    def __init__(self, attempt: Attempt, addresses: Sequence[RingAddress], what: str):
         self.attempt, self.addresses = attempt, addresses
         self._by_host = len({address.gpu for address in addresses}) > 1
         self._obstacles: list[list[str | None]] = []  # by reader and owner: why an array has to go through Dask
         attempt.exchange = self
         if len(addresses) > 1 and any(address.count for address in addresses):
             self._obstacles = self._meet()
-            shown.note(_how_they_travel(what, addresses, self._obstacles))
+            attempt.bar.note(_how_they_travel(what, addresses, self._obstacles))
 
     @property
     def mapped(self) -> bool:
@@ -101,17 +100,17 @@ def _how_they_travel(what: str, addresses: Sequence[RingAddress], obstacles: lis
 
 def _meet(attempt: str, addresses: Sequence[RingAddress]) -> list[str | None]:
     """Map the rings of all workers; returns by owner why that failed, or None."""
-    return held(attempt).ring.meet(addresses)
+    return state_of(attempt).ring.meet(addresses)
 
 
 def _meet_signals(attempt: str, addresses: Sequence[RingAddress]) -> str | None:
     """Map the counters of all workers, and keep the addresses of their rings; returns why that failed, or None."""
-    return held(attempt).tasks.meet(addresses)
+    return state_of(attempt).tasks.meet(addresses)
 
 
 def _array(attempt: str, token: Token, on_host: bool, _after: Any) -> Any:
     """Return an array for workers that cannot map its slot; the slot is not written again before they have it."""
-    ring = held(attempt).ring
+    ring = state_of(attempt).ring
     # Where rings gather, the memory plan has no room on a device for a second copy: the array travels on the host.
     return to_host(ring.take(token)) if on_host or ring.gathers else ring.take(token)
 

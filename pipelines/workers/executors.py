@@ -26,8 +26,8 @@ from typing import Any, Protocol
 from distributed import Future, get_worker
 
 from pipelines.workers.exchange import Exchange, token_of
-from pipelines.workers.progress import Progress, duration
-from pipelines.workers.resident_state import held
+from pipelines.workers.progress import duration
+from pipelines.workers.resident_state import state_of
 from pipelines.workers.rings import Ring, RingAddress, Token
 from pipelines.workers.signals import patience, wait_until
 from pipelines.workers.stage_graph import Array, Need, Placed, Task
@@ -87,13 +87,13 @@ class Executor:
 
     def __init__(self, exchange: Exchange, ahead: int):
         self.attempt, self.exchange, self.ahead = exchange.attempt, exchange, ahead
-        self.under_way: deque[Any] = deque()  # for each segment, the futures or keys that `land` waits for
+        self.under_way: deque[Any] = deque()  # for each segment, the futures or keys that `wait_oldest` waits for
 
     def submit(self, segment: Sequence[Placed]) -> None:
         """Give a segment to the workers."""
         raise NotImplementedError
 
-    def land(self) -> None:
+    def wait_oldest(self) -> None:
         """Wait for the oldest segment that is under way."""
         raise NotImplementedError
 
@@ -104,10 +104,10 @@ class Executor:
         """
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def wait_all(self) -> None:
         """Wait for all segments, and release their futures: Dask would keep their lineage forever."""
         while self.under_way:
-            self.land()
+            self.wait_oldest()
 
 
 class ByScheduler(Executor):
@@ -115,7 +115,9 @@ class ByScheduler(Executor):
 
     def __init__(self, exchange: Exchange, ahead: int):
         super().__init__(exchange, ahead)
-        self._futures: dict[tuple[int, int], Future] = {}  # tasks not landed, by worker and number in its list
+        self._futures: dict[
+            tuple[int, int], Future
+        ] = {}  # tasks that were not waited for, by worker and number in its list
 
     def submit(self, segment: Sequence[Placed]) -> None:
         readers: defaultdict[Array, set[int]] = defaultdict(set)
@@ -134,7 +136,7 @@ class ByScheduler(Executor):
             )
         self.under_way.append([(worker, done) for worker, done, _ in segment])
 
-    def land(self) -> None:
+    def wait_oldest(self) -> None:
         keys = self.under_way.popleft()
         self.attempt.wait([self._futures[key] for key in keys])
         for key in keys:  # later tasks that need this one have no future to wait for: it is done
@@ -165,7 +167,7 @@ class BySignals(Executor):
             lists.setdefault(worker, []).append(task)
         self.under_way.append([self._submit(worker, tasks) for worker, tasks in lists.items()])
 
-    def land(self) -> None:
+    def wait_oldest(self) -> None:
         self.attempt.wait(self.under_way.popleft())
         # A worker that waited too long goes on when its next list begins. A worker without another list gets an empty
         # one.
@@ -176,8 +178,8 @@ class BySignals(Executor):
     def after(self, need: Need) -> Future | None:
         return self._latest[need.worker]
 
-    def settle(self) -> None:
-        super().settle()
+    def wait_all(self) -> None:
+        super().wait_all()
         self._latest = [None] * len(self._latest)
 
     def _submit(self, worker: int, tasks: list[Task]) -> Future:
@@ -203,7 +205,6 @@ def check_coordination(asked: Any) -> None:
 def choose_executor(
     exchange: Exchange,
     what: str,
-    shown: Progress,
     ahead: int,
     asked: str | None = None,
     hidden: bool = False,
@@ -224,7 +225,7 @@ def choose_executor(
     ValueError
         Signals are asked for, but not possible: for example, workers do not map each other's memory.
     """
-    workers = len(exchange.addresses)
+    workers, bar = len(exchange.addresses), exchange.attempt.bar
     chosen, obstacle = asked or ("scheduler" if hidden and workers > 1 else "signals"), None
     if chosen == "signals" and workers > 1:
         obstacle = exchange.meet_signals()
@@ -234,7 +235,7 @@ def choose_executor(
     if workers > 1:
         way = "the scheduler" if chosen == "scheduler" or obstacle else "signals between workers"
         length = f" of about {duration(seconds)}" if seconds else ""
-        shown.note(f"{what}{length} are coordinated by {way}" + (f" ({obstacle})" if obstacle else ""))
+        bar.note(f"{what}{length} are coordinated by {way}" + (f" ({obstacle})" if obstacle else ""))
     if chosen == "scheduler" or obstacle:
         return ByScheduler(exchange, ahead)
     return BySignals(exchange, min(ahead, LISTS), patience(seconds))
@@ -245,7 +246,7 @@ def choose_executor(
 
 def run_task(attempt: str, task: Task, sent: Sequence[Any], _needs: Sequence[Any]) -> Any:
     """Do a task, given the arrays that it reads: as tokens, or as arrays that came through Dask."""
-    state: Performs = held(attempt)
+    state: Performs = state_of(attempt)
     reads = zip(sent, task.reads, strict=True)
     return state.perform(task, (state.ring.arrived(array, one.slot, one.start) for array, one in reads))
 
@@ -256,7 +257,7 @@ def run_list(attempt: str, first: int, tasks: Sequence[Task], limit: float, _aft
     The call ends early if the needs of the next task are not met within `limit` seconds. The next call goes on with
     that task.
     """
-    state: Performs = held(attempt)
+    state: Performs = state_of(attempt)
     own, log = state.tasks, []
     own.extend(first, tasks)
     while not own.empty and wait_until(own.ready, lambda: own.ring.over, limit):

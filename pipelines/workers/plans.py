@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from pipelines.stores.errors import DiskFullError
+from pipelines.stores.place import growing_place, kept_beside
 from pipelines.workers.capacity import DoesNotFitError, Needs
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -62,7 +64,7 @@ def run_plan(text: str, method: str, needs: Needs, seconds: float | None = None)
     return Plan(text, method, sum(needs.device) + sum(needs.host), needs.disk, seconds)
 
 
-def state(plan: Plan) -> None:
+def state_plan(plan: Plan) -> None:
     """State the plan of a run that fits, before anything is written; the run ends here if `planned` began it."""
     if _asked.get():
         raise _Stated(plan)
@@ -80,15 +82,22 @@ def refusing(plan: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def stating(plan: Plan) -> Iterator[None]:
-    """State the plan after a block that refuses a run that does not fit."""
+def stating(plan: Plan, out: str | os.PathLike[str] | None = None, writer: Any = None) -> Iterator[tuple[Plan, str]]:
+    """State the plan after a block that refuses a run that does not fit.
+
+    If the run writes a store `out`, or resumes it by `writer`, the block gets the path where the store grows; and the
+    text of the plan then ends with a clause on the store that is replaced.
+    """
+    place = "" if out is None else growing_place(out, writer)
+    if out is not None:
+        plan = replace(plan, text=plan.text + kept_beside(out, place))
     with refusing(plan):
-        yield
-    state(plan)
+        yield plan, place
+    state_plan(plan)
 
 
 def states_plan(run: T) -> T:
-    """Mark a function that calls `state` in every run, for `planned`.
+    """Mark a function that calls `state_plan` in every run, for `planned`.
 
     If the disk becomes full, the error says how much of the disk the run stated.
     """

@@ -33,12 +33,12 @@ class ResidentState(WorkerPlugin):
         worker.tilepath_state.clear()
 
 
-def keep(attempt: str, state: Any) -> None:
+def keep_state(attempt: str, state: Any) -> None:
     """Keep `state` on this worker (from a task)."""
     get_worker().tilepath_state[attempt] = state
 
 
-def held(attempt: str) -> Any:
+def state_of(attempt: str) -> Any:
     """Return the state that this worker keeps for `attempt` (from a task); raises StateLost if there is none."""
     worker = get_worker()
     try:
@@ -47,12 +47,12 @@ def held(attempt: str) -> Any:
         raise StateLost(f"no state of attempt {attempt} on worker {worker.address}") from None
 
 
-def clear() -> None:
+def clear_states() -> None:
     """Forget the state of all attempts on this worker (from a task), to make room for the next state."""
     get_worker().tilepath_state.clear()
 
 
-def forget(attempt: str, dask_worker: Any) -> None:
+def forget_state(attempt: str, dask_worker: Any) -> None:
     """Forget the state of `attempt` on a worker (for `Client.run`)."""
     dask_worker.tilepath_state.pop(attempt, None)
 

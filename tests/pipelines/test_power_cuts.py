@@ -84,13 +84,13 @@ def often():
         patch.setattr("pipelines.stores.commit_clock.COMMIT_SHARE", float("inf"))
         patch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)
         patch.setattr("pipelines.sssp.plan.CHUNK_BYTES", 1)
-        patch.setattr("pipelines.sssp.plan.LANES", 4)
+        patch.setattr("pipelines.sssp.plan.BATCH", 4)
         patch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)
         patch.setattr("pipelines.apsp.hierarchy.EDGE", 32)
         patch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 32)
         patch.setattr("pipelines.som.training.MOST_EPOCHS", 2)
         patch.setattr("pipelines.stores.mapping.LEAST_ROWS", 64)
-        patch.setattr("pipelines.od_tables.write.CHUNK_ROWS", 16)
+        patch.setattr("pipelines.od_tables.plan.CHUNK_ROWS", 16)
         patch.setattr("pipelines.od_tables.plan.BLOCK_BYTES", 8 * N * 16)
         yield
 

@@ -38,7 +38,7 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.apsp.hierarchy.TASK_BYTES": 1,
     "pipelines.apsp.commits.COMMIT_SHARE": float("inf"),
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
-    "pipelines.sssp.plan.LANES": 1,
+    "pipelines.sssp.plan.BATCH": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
 }
 

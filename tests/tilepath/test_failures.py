@@ -34,9 +34,9 @@ OFTEN = {  # several chunks and commits, even in small stores
     "pipelines.apsp.hierarchy.TASK_BYTES": 1,
     "pipelines.apsp.commits.COMMIT_SHARE": float("inf"),
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
-    "pipelines.sssp.plan.LANES": 1,
+    "pipelines.sssp.plan.BATCH": 1,
     "pipelines.workers.row_chunks.RECORD_SECONDS": 0.0,
-    "pipelines.od_tables.write.CHUNK_ROWS": 4,
+    "pipelines.od_tables.plan.CHUNK_ROWS": 4,
     "pipelines.od_tables.plan.BLOCK_BYTES": 400,
     "pipelines.od_tables.plan.REDUCED_PAIRS": (1, 40),
 }

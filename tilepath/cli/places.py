@@ -79,7 +79,7 @@ class AtPlaces:
         """Return the pairs of vertices in a file, as `tilepath.positions`, if it has places; else the file."""
         from pipelines import positions
         from pipelines.files.tables import column_names
-        from pipelines.od_tables.row_by_row import read_pairs_of_points
+        from pipelines.od_tables.pairs_of_points import read_pairs_of_points
 
         if not any(name.startswith(("origin_", "destination_")) for name in column_names(file)):
             return file

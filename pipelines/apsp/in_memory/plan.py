@@ -18,14 +18,13 @@ docs/scaling.md compares these constants with measured runs.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipelines.apsp.layout import Layout, make_layout
-from pipelines.apsp.methods import Estimate, Job, Request
+from pipelines.apsp.methods import FEWER_ROWS, WITHOUT_COMMITS, Estimate, Job, Request
 from pipelines.stores.schema import counted
-from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
+from pipelines.workers.capacity import MEMORY_SHARE, WRITE_RATE, Needs, WorkerFacts, on_devices
 from pipelines.workers.progress import estimated, rounded, with_prefix
 from pipelines.workers.rings import deal_slots
 from pipelines.workers.saving import written_bytes
@@ -48,7 +47,7 @@ PANELS = 4  # row panels that a worker may hold apart from its ring: one packed,
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagesPlan:
     """The size of a run: its memory and disk, and its estimated time in seconds."""
 
     layout: Layout
@@ -58,7 +57,7 @@ class Plan:
     relaxations: int
 
 
-def make_plan(request: Request, layout: Layout) -> Plan:
+def make_plan(request: Request, layout: Layout) -> StagesPlan:
     """Return the memory, disk and time of the stages that are not done, with the matrix cut by `layout`."""
     job, n, itemsize = request.job, layout.n, request.job.dtype.itemsize
     facts, rings = request.facts[: layout.workers], deal_panels(layout, job)[1]
@@ -81,7 +80,7 @@ def make_plan(request: Request, layout: Layout) -> Plan:
     edge = -(-n // chunk) * chunk if n else 0
     checkpoints = 2 * edge**2 * itemsize if compute > request.commit_seconds else 0
     seconds = compute + result / WRITE_RATE / len({f.address for f in facts} or {""})
-    return Plan(layout, Needs(worker_bytes, disk=max(result, checkpoints)), checkpoints, seconds, relaxations)
+    return StagesPlan(layout, Needs(worker_bytes, disk=max(result, checkpoints)), checkpoints, seconds, relaxations)
 
 
 def estimate(request: Request) -> Estimate:
@@ -108,13 +107,6 @@ def estimate(request: Request) -> Estimate:
         narrower = f", use dtype={smaller!r} (--dtype {smaller}){where}" if smaller else ""
         return f"Run on about {max(workers, 2)} such machines or GPUs{narrower}, or free memory"
 
-    def refuse(out: str | os.PathLike[str]) -> None:
-        plan.needs.refuse_memory(f"{n:,} vertices", facts, cure)
-        less = "keep the rows of some sources only (sources, --source)"
-        if plan.checkpoint_bytes:
-            less += ", or do without commits (commit_seconds=None, --commit-seconds none)"
-        refuse_disk(plan.needs.disk, out, less)
-
     return Estimate(
         seconds=plan.seconds,
         too_large=None if plan.needs.fits(facts) else "the matrix does not fit in memory",
@@ -127,8 +119,11 @@ def estimate(request: Request) -> Estimate:
             f"n = {n:,} {job.dtype}, {on_devices(facts)} ({with_prefix(sum(f.rate for f in facts))} relaxations/s): "
             f"{plan.needs}, time {estimated(plan.seconds)}" + (f"; {why}" if why else "")
         ),
-        refuse=refuse,
         plan=plan,
+        facts=facts,
+        what=f"{n:,} vertices",
+        cure=cure,
+        disk_cure=FEWER_ROWS + (WITHOUT_COMMITS if plan.checkpoint_bytes else ""),
     )
 
 

@@ -25,14 +25,14 @@ import numpy as np
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.arrays import like
-from pipelines.apsp.commits import Weights, finish
 from pipelines.apsp.layout import Layout
+from pipelines.apsp.matrix_rows import Weights, finish
 from pipelines.apsp.methods import Job
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.device_arrays import array_library, mark, synchronize, to_host
 from pipelines.workers.executors import WorkerList
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 from pipelines.workers.rings import OPENED, Ring, RingAddress
 from pipelines.workers.saving import Savers
 from pipelines.workers.stage_graph import Task
@@ -253,7 +253,7 @@ def load(
 
     Returns the address of the ring, and whether symmetry halves the work.
     """
-    clear()
+    clear_states()
     panel_bytes = layout.block * layout.n * job.dtype.itemsize
     ring = Ring(attempt, array_library(), count, panel_bytes, shared=layout.workers > 1)
     matrix = array_library().empty((layout.rows(worker), layout.n), dtype=job.dtype)
@@ -267,7 +267,7 @@ def load(
     state = (SymmetricRows if half else ResidentRows)(job, layout, worker, slots, ring, matrix)
     if layout.workers > 1 and count and not isinstance(matrix, np.ndarray):
         state.rehearse()
-    keep(attempt, state)
+    keep_state(attempt, state)
     return ring.address, half
 
 
@@ -301,4 +301,4 @@ def write_pieces(writer: DistancesWriter, start: int, pieces: list[np.ndarray], 
 
 
 def _rows(attempt: str) -> ResidentRows:
-    return held(attempt)
+    return state_of(attempt)

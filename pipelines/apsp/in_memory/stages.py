@@ -69,16 +69,16 @@ class Stages(Staged):
             if writes and k == end:
                 self.committed.make_result()  # while the workers compute
             while len(under_way) >= (1 if due or k == end else executor.ahead):
-                self._land(executor, *under_way.popleft())
+                self._wait_oldest(executor, *under_way.popleft())
             if due or k == end:
-                executor.settle()
+                executor.wait_all()
             if due:
                 with self.clock.committing():
                     self._commit(k)
         if isinstance(executor, ByScheduler):
             counts = ", ".join(f"{kinds[kind]:,} {kind}" for kind in (INDEPENDENT, SINGLY, DOUBLY))
-            self.shown.note(f"tasks of the scheduler: {counts}")
-        self.shown.stage("writing the result")
+            self.bar.note(f"tasks of the scheduler: {counts}")
+        self.bar.stage("writing the result")
         if writes:
             self._write(executor.exchange, graph)
         self._commit(end + 1, written=writes)
@@ -90,27 +90,27 @@ class Stages(Staged):
 
     def _load(self) -> tuple[Executor, FloydWarshall]:
         """Load the rows, have the workers map each other's memory, and choose the executor."""
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         same = self.committed, self.job, self.layout, self.slots
         addresses, halves = zip(*self.on_all(resident_rows.load, *same, each=list(enumerate(self.rings))), strict=True)
-        exchange = Exchange(self, addresses, "pivot rows", self.shown)
+        exchange = Exchange(self, addresses, "pivot rows")
         if any(halves):
-            self.shown.note("undirected, with integer weights: half of the work, by symmetry")
+            self.bar.note("undirected, with integer weights: half of the work, by symmetry")
         gpu, itemsize = addresses[0].gpu, self.job.dtype.itemsize
         hidden = scheduler_hides(self.layout, itemsize, self.rate / len(addresses), gpu, exchange.mapped)
         how = self.coordination, hidden, self._seconds
-        executor = choose_executor(exchange, "stages", self.shown, WINDOW, *how)
+        executor = choose_executor(exchange, "stages", WINDOW, *how)
         self.start(self.stages[: self.committed.stage])
         owners = [self.layout.owner(start) for start, _ in self.stages]
         shapes = [(int(self.job.through[start:stop].sum()), self.layout.n) for start, stop in self.stages]
         graph = FloydWarshall(owners, self.slots, shapes, self.job.dtype.str, len(addresses), gpu)
         return executor, graph
 
-    def _land(self, executor: Executor, start: int, stop: int) -> None:
+    def _wait_oldest(self, executor: Executor, start: int, stop: int) -> None:
         """Wait for the oldest segment under way, which has the stages `start` to `stop` (excluded)."""
-        self.shown.stage(self.named(start, start + 1))
-        executor.land()
-        self.shown.advance(self.job.relaxations(self.stages[start:stop]))
+        self.bar.stage(self.named(start, start + 1))
+        executor.wait_oldest()
+        self.bar.advance(self.job.relaxations(self.stages[start:stop]))
 
     def _write(self, exchange: Exchange, graph: FloydWarshall) -> None:
         """Do the last doubly dependent update, and write the result of each band while the next band is updated."""
@@ -149,10 +149,10 @@ class Stages(Staged):
         self.wait(writes)
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Run the stages that are not done."""
     request = replace(request, facts=request.facts[: estimate.plan.layout.workers])
-    Run(client, [fact.address for fact in request.facts], writer, shown).attempts(Stages, request)
+    Run(client, [fact.address for fact in request.facts], writer, bar).attempts(Stages, request)
 
 
 FLOYD_WARSHALL = Method("floyd-warshall", "Floyd-Warshall", "Floyd-Warshall", estimate, execute)

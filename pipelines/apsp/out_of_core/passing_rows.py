@@ -20,13 +20,14 @@ from pipelines.apsp.out_of_core.slab import Bands, Slab
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.stores.distances import DistancesWriter
 from pipelines.workers.conveyor import Conveyor, count, parts
-from pipelines.workers.device_arrays import array_library, synchronize
+from pipelines.workers.device_arrays import array_library, mark, synchronize
 from pipelines.workers.executors import WorkerList
-from pipelines.workers.lanes import CpuLane, GpuLane, HostMatrix
+from pipelines.workers.host_matrix import HostMatrix
 from pipelines.workers.mapped_memory import CannotMap
-from pipelines.workers.resident_state import StateLost, clear, held, keep
+from pipelines.workers.resident_state import StateLost, clear_states, keep_state, state_of
 from pipelines.workers.rings import Ring, RingAddress
 from pipelines.workers.stage_graph import Task
+from pipelines.workers.transfers import CpuTransfers, GpuTransfers
 
 _last: WeakValueDictionary[str, Conveyor] = WeakValueDictionary()  # conveyors of latest attempts, by worker id
 
@@ -57,7 +58,7 @@ class PassingRows:
             for slot in range(len(slab.memory)):
                 self.ring.publish(slot, task.stage + slot)
         elif task.kind == STORE_SLAB:
-            slab.store(slab.lane.done())
+            slab.store(mark(slab.rows))
         else:
             self._pass_bands(arrays)
 
@@ -80,7 +81,7 @@ class PassingRows:
         if not (last and slab.shares):  # else the rows of the window must be stored in the matrix first
             self._bands.begin(self.conveyor)
         pivots = [slab.job.pivots(block) for block in blocks]
-        sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.lane.library is not np)
+        sizes = panel_bytes(pivots, slab.windows.n, slab.job.dtype, slab.transfers.library is not np)
         slab.memory = [slab.ring.open(slot, (size,), np.uint8) for slot, size in enumerate(sizes)]
         part = Part(slab.columns, slab.windows.n, slab.square(slab.window)) if slab.shares else None
         slab.row_panels = super_stage.pass_slab(slab.rows[: stop - start], start, pivots, slab.memory, part)
@@ -113,7 +114,7 @@ def begin(
     Returns the handle for other workers to map the matrix, and the address of the ring of panels.
     """
     _end_last()
-    clear()
+    clear_states()
     gpu = array_library() is not np
     n, dtype = windows.n, job.dtype
     try:
@@ -122,10 +123,10 @@ def begin(
         if isinstance(error.__context__, FileNotFoundError | ProcessLookupError):
             raise StateLost("the worker that holds the matrix is gone") from error
         raise OSError(f"the matrix of {n:,} vertices cannot be shared: {error}") from error  # nor would it be again
-    lane: Any = CpuLane()
+    transfers: Any = CpuTransfers()
     if gpu:
-        lane = GpuLane(None if matrix is None or not windows.registered else matrix.matrix)
-        lane.library.get_default_memory_pool().free_all_blocks()
+        transfers = GpuTransfers(None if matrix is None or not windows.registered else matrix.matrix)
+        transfers.library.get_default_memory_pool().free_all_blocks()
     shares, width, block = windows.sharers > 1, min(windows.width, n), min(windows.block, n)
     columns = column_parts(n, workers, dtype, gpu)[worker] if shares else slice(0, n)
     (capacity,) = panel_bytes([slice(0, block)], n, dtype, gpu)
@@ -134,15 +135,15 @@ def begin(
         windows,
         worker,
         workers,
-        lane,
+        transfers,
         columns,
-        lane.empty((width, columns.stop - columns.start), dtype),
-        lane.empty((width * width if shares else 0,), dtype),
-        Ring(attempt, lane.library, -(-width // block), capacity, shared=shares, gathers=True),
+        transfers.empty((width, columns.stop - columns.start), dtype),
+        transfers.empty((width * width if shares else 0,), dtype),
+        Ring(attempt, transfers.library, -(-width // block), capacity, shared=shares, gathers=True),
         matrix,
     )
-    conveyor = Conveyor([lane.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
-    keep(attempt, PassingRows(slab, conveyor, writer))
+    conveyor = Conveyor([transfers.empty((min(windows.chunk, n), n), dtype) for _ in range(windows.BANDS)])
+    keep_state(attempt, PassingRows(slab, conveyor, writer))
     _last[get_worker().id] = conveyor
     return b"" if matrix is None else matrix.handle, slab.ring.address
 
@@ -156,26 +157,26 @@ def _end_last() -> None:
 
 def fill(attempt: str) -> None:
     """Put this worker's rows into the matrix: from the weights, or from the last commit."""
-    state: PassingRows = held(attempt)
+    state: PassingRows = state_of(attempt)
     slab, n = state.slab, state.slab.windows.n
     source, matrix = slab.source(state.writer), slab.matrix
     assert matrix is not None
 
     def load(start: int, buffer: Any) -> Any:
         rows = slice(start, min(start + slab.windows.chunk, n))
-        slab.lane.load(source, rows, buffer[: count(rows)])
+        slab.transfers.load(source, rows, buffer[: count(rows)])
         return buffer[: count(rows)]
 
     def store(start: int, band_done: tuple[Any, Any]) -> None:
-        slab.lane.store(matrix, start, *band_done)
+        slab.transfers.store(matrix, start, *band_done)
 
-    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, slab.lane.done()), store)
+    state.conveyor.convey(slab.own(n), load, lambda _start, band: (band, mark(band)), store)
     slab.newest = matrix
 
 
 def save(attempt: str) -> None:
     """Write this worker's rows of the matrix in memory to a checkpoint."""
-    state: PassingRows = held(attempt)
+    state: PassingRows = state_of(attempt)
     state.conveyor.settle()
     slab, writer = state.slab, state.writer
     assert slab.matrix is not None
@@ -186,4 +187,4 @@ def save(attempt: str) -> None:
 
 def go_on_from(attempt: str, writer: DistancesWriter) -> None:
     """Take over the writer of a new commit; from then on rows are written to the other slot."""
-    held(attempt).writer = writer
+    state_of(attempt).writer = writer

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,14 +19,14 @@ from gpuops.minplus import packed_bytes
 from gpuops.minplus.super_stage import column_parts
 from pipelines.apsp.commits import COMMIT_SHARE
 from pipelines.apsp.layout import STORED_COPIES, Windows, chunks_of, make_layout, widest
-from pipelines.apsp.methods import Estimate, Method, Request
+from pipelines.apsp.methods import FEWER_ROWS, WITHOUT_COMMITS, Estimate, Method, Request
 from pipelines.apsp.out_of_core.super_stages import SuperStages
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.graph import Graph
 from pipelines.validation.bounds import PIECE
 from pipelines.workers.attempts import Run
-from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices, refuse_disk
-from pipelines.workers.lanes import PIECE_BYTES
+from pipelines.workers.capacity import WRITE_RATE, Needs, WorkerFacts, on_devices
+from pipelines.workers.host_matrix import PIECE_BYTES
 from pipelines.workers.mapped_memory import HEADER, LEAST_BYTES
 from pipelines.workers.progress import Progress, estimated, with_prefix
 
@@ -39,7 +38,7 @@ ARC_BYTES = 80  # bytes for each arc while rows are made from the graph
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuperStagesPlan:
     """The cut of a run out of core, and its cost."""
 
     windows: Windows
@@ -69,15 +68,7 @@ class Plan:
 def estimate(request: Request) -> Estimate:
     """Return the estimate of the super-stages that are not done."""
     plan, facts = make_plan(request), request.facts
-
-    def refuse(out: str | os.PathLike[str]) -> None:
-        what, options = f"out of core, {plan.windows.n:,} vertices", _options(plan.needs, facts)
-        plan.needs.refuse_memory(what, facts, f"Set {options}, free memory, or use a smaller block (--block)")
-        cure = "keep the rows of some sources only (sources, --source)"
-        if plan.commits and request.commit_seconds < math.inf:
-            cure += ", or do without commits (commit_seconds=None, --commit-seconds none)"
-        refuse_disk(plan.needs.disk, out, cure)
-
+    commits = plan.commits and request.commit_seconds < math.inf
     return Estimate(
         seconds=plan.seconds,
         too_large=None if plan.needs.fits(facts) else "not even bands of the matrix fit in memory",
@@ -87,12 +78,15 @@ def estimate(request: Request) -> Estimate:
         work=(plan.relaxations, "relaxations"),
         needs=plan.needs,
         summary=plan.describe(facts),
-        refuse=refuse,
         plan=plan,
+        facts=facts,
+        what=f"out of core, {plan.windows.n:,} vertices",
+        cure=f"Set {_options(plan.needs, facts)}, free memory, or use a smaller block (--block)",
+        disk_cure=FEWER_ROWS + (WITHOUT_COMMITS if commits else ""),
     )
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: Request) -> SuperStagesPlan:
     """Cut the matrix into windows as wide as the memory allows."""
     job, facts, gpu = request.job, request.facts, any(fact.gpu for fact in request.facts)
     n, itemsize = job.graph.n, job.dtype.itemsize
@@ -131,7 +125,7 @@ def make_plan(request: Request) -> Plan:
     if windows.resident:
         seconds += commits * matrix / DISK_RATE
     needs = replace(needs_of(request, windows, gpu), disk=disk)
-    return Plan(windows, job.dtype, needs, traffic, seconds, relaxations, commits)
+    return SuperStagesPlan(windows, job.dtype, needs, traffic, seconds, relaxations, commits)
 
 
 def commits_of(request: Request, windows: Windows, passes: int, seconds: float) -> tuple[int, int]:
@@ -213,9 +207,9 @@ def rounded_up(count: int) -> str:
     return f"{-(-count >> shift)}{unit}"
 
 
-def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, shown: Progress) -> None:
+def execute(client: Client, request: Request, estimate: Estimate, writer: DistancesWriter, bar: Progress) -> None:
     """Run the super-stages that are not done."""
-    run = Run(client, [fact.address for fact in request.facts], writer, shown)
+    run = Run(client, [fact.address for fact in request.facts], writer, bar)
     run.attempts(SuperStages, request, estimate.plan.windows)
 
 

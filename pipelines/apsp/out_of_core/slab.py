@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from gpuops.minplus.super_stage import Panel, pass_rows
-from pipelines.apsp.commits import Result, Weights, finish
 from pipelines.apsp.layout import Windows
+from pipelines.apsp.matrix_rows import Result, Weights, finish
 from pipelines.apsp.methods import Job
 from pipelines.stores.distances import DistancesWriter
 from pipelines.stores.row_files import RowFiles
 from pipelines.workers.conveyor import Conveyor, Rows, Sink, Source, count, parts
-from pipelines.workers.lanes import HostMatrix
+from pipelines.workers.device_arrays import mark
+from pipelines.workers.host_matrix import HostMatrix
 from pipelines.workers.rings import Ring
 
 
@@ -32,7 +33,7 @@ class Slab:
     windows: Windows
     worker: int
     workers: int
-    lane: Any
+    transfers: Any
     columns: slice  # columns that this worker takes through the stages: all, unless workers share the slab
     rows: Any  # (width, columns), the slab
     squares: Any  # (width * width), the columns of the window's own vertices if workers share the slab, else empty
@@ -66,17 +67,17 @@ class Slab:
         """Load rows of the window."""
         some, at = slice(start, stop), slice(start - self.window[0], stop - self.window[0])
         if self.matrix is not None and self.shares:
-            self.lane.load(self.matrix.columns(self.columns), some, self.rows[at])
-            self.lane.load(self.matrix.columns(slice(*self.window)), some, self.square(self.window)[at])
+            self.transfers.load(self.matrix.columns(self.columns), some, self.rows[at])
+            self.transfers.load(self.matrix.columns(slice(*self.window)), some, self.square(self.window)[at])
         else:
-            self.lane.load(source, some, self.rows[at])
+            self.transfers.load(source, some, self.rows[at])
 
     def store(self, done: Any) -> None:
         """Write the columns of the slab to the matrix, after the work marked `done`."""
         assert self.matrix is not None
         start, stop = self.window
         for at, rows in parts(slice(start, stop), self.windows.chunk):
-            self.lane.store(
+            self.transfers.store(
                 self.matrix.columns(self.columns), start + at, self.rows[at : at + count(rows)], done, second=True
             )
 
@@ -125,7 +126,7 @@ class Bands:
             self.begin(conveyor)
         with ThreadPoolExecutor(1) as thread:
             if self._beside:
-                self._storing = thread.submit(slab.store, slab.lane.done())
+                self._storing = thread.submit(slab.store, mark(slab.rows))
             conveyor.run(self._work, self._store)
         if self._storing is not None:
             self._storing.result()
@@ -159,7 +160,7 @@ class Bands:
         rows = self._rows(start)
         band = buffer[: count(rows)]
         if self._slab.shares or not self._slab.in_window(rows).all():
-            self._slab.lane.load(self._source, rows, band)
+            self._slab.transfers.load(self._source, rows, band)
         return band
 
     def _work(self, start: int, band: Any) -> tuple[Any, Any]:
@@ -180,10 +181,10 @@ class Bands:
             slab.keep_for(self._following, start, band)
         if self._end:
             finish(slab.job, band, vertices_of(rows))
-        return band, slab.lane.done()
+        return band, mark(band)
 
     def _store(self, start: int, made: tuple[Any, Any]) -> None:
-        self._slab.lane.store(self._sink, start, *made)
+        self._slab.transfers.store(self._sink, start, *made)
 
 
 def within(row: int, window: tuple[int, int]) -> bool:

@@ -46,7 +46,7 @@ class SuperStages(Staged):
             if first == self.committed.stage:
                 stop_if_asked()
             left = len(super_stages) - number
-            self.shown.stage(self.named(first, stop if left else self.committed.stages))
+            self.bar.stage(self.named(first, stop if left else self.committed.stages))
             blocks = self.stages[first:stop]
             if left == 0:
                 self.committed.make_result()
@@ -54,8 +54,8 @@ class SuperStages(Staged):
                 self.committed.make_row_checkpoint()
             graph.super_stage(first, self._parts(blocks, gpu), end=left == 0)
             executor.submit(graph.segment())
-            executor.settle()
-            self.shown.advance(self.job.relaxations(blocks))
+            executor.wait_all()
+            self.bar.advance(self.job.relaxations(blocks))
             if left == 0:
                 self.committed = self.committed.commit(self.committed.stages)
             elif not self.windows.resident:
@@ -73,7 +73,7 @@ class SuperStages(Staged):
 
         If workers share slabs, the matrix is filled first, as each worker reads rows of other workers.
         """
-        self.shown.stage("loading")
+        self.bar.stage("loading")
         workers = len(self.members)
         setup = self.committed, self.job, self.windows
         first = self.results([self.submit(passing_rows.begin, 0, *setup, 0, workers, True)])
@@ -83,11 +83,11 @@ class SuperStages(Staged):
         shares = self.windows.sharers > 1
         if shares and len({address.gpu for address in addresses}) > 1:
             raise ConnectionError("workers of different kinds cannot share the work; run again with resume (--resume)")
-        exchange = Exchange(self, addresses, "parts of row panels", self.shown)
+        exchange = Exchange(self, addresses, "parts of row panels")
         if shares:
             self.on_all(passing_rows.fill)
         self.start(self.stages[: self.committed.stage])
-        return choose_executor(exchange, "super-stages", self.shown, ahead=1, hidden=True), addresses[0].gpu
+        return choose_executor(exchange, "super-stages", ahead=1, hidden=True), addresses[0].gpu
 
     def _parts(self, blocks: list[tuple[int, int]], gpu: bool) -> list[list[slice]]:
         """Return, by worker and block, where the worker's part of a row panel lies in its slot; empty if not shared."""

@@ -13,9 +13,11 @@ from oracles import random_arcs, store_arcs
 
 import gpuops
 from gpuops import VerificationError
+from gpuops.centrality.pairwise_sums import PairwiseSums
 from pipelines import DoesNotFitError, betweenness, link_flows, open_graph, planned
 from pipelines.centrality import sums_on_workers
 from pipelines.workers.capacity import measure_workers
+from pipelines.workers.row_chunks import DealtRows
 
 N = 120
 
@@ -120,21 +122,21 @@ def test_a_lost_worker_changes_no_bit(graphs, client, two_processes, monkeypatch
     monkeypatch.setattr(sums_on_workers, "TASKS", 1)
     expected = bits(betweenness(client, store, edges=True))
     assert bits(betweenness(two_processes, store, edges=True)) == expected
-    land, workers, attempts = sums_on_workers.Landing.put, [*two_processes.run(os.getpid).values()], []
+    add, workers, attempts = PairwiseSums.add, [*two_processes.run(os.getpid).values()], []
 
-    def kill_once(landing, start, sums):
+    def kill_once(sums, number, found):
         if workers:
             os.kill(workers[0], signal.SIGKILL)
             workers.clear()
-        land(landing, start, sums)
+        add(sums, number, found)
 
-    class Noted(sums_on_workers.OfSources):
+    class Noted(DealtRows):
         def __init__(self, *arguments):
             attempts.append(arguments)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(sums_on_workers.Landing, "put", kill_once)
-    monkeypatch.setattr(sums_on_workers, "OfSources", Noted)
+    monkeypatch.setattr(PairwiseSums, "add", kill_once)
+    monkeypatch.setattr(sums_on_workers, "DealtRows", Noted)
     assert bits(betweenness(two_processes, store, edges=True)) == expected
     assert len(attempts) > 1
 

@@ -24,7 +24,7 @@ from pipelines.od_tables import forms, on_workers, plan
 from pipelines.od_tables.blocks import DistancesTo, Reducing, Reduction, parse_reduction
 from pipelines.od_tables.forms import TableForm
 from pipelines.od_tables.near import Near
-from pipelines.od_tables.on_workers import Landing, refuse_what_cannot_fit
+from pipelines.od_tables.on_workers import in_order, refuse_what_cannot_fit
 from pipelines.od_tables.write import write_od_table
 from pipelines.places import snapping
 from pipelines.places.by_place import EARTH_RADIUS
@@ -516,15 +516,12 @@ def test_a_killed_worker_costs_nothing_but_time(two_processes, store, with_jobs,
 
 def test_blocks_are_written_in_the_order_of_origins():
     written = []
-    landing = Landing(10, 3, [3, 6, 9], lambda start, values: written.append((start, values)))
-    assert landing.rows_done().tolist() == [True] * 3 + [False] * 7
-    landing.put(9, "d")
-    landing.put(6, "c")
+    receive = in_order([3, 6, 9], lambda start, values: written.append((start, values)))
+    receive(9, "d")
+    receive(6, "c")
     assert not written
-    assert landing.rows_done().tolist() == [True] * 3 + [False] * 3 + [True] * 4
-    landing.put(3, "b")
+    receive(3, "b")
     assert written == [(3, "b"), (6, "c"), (9, "d")]
-    assert landing.rows_done().all()
 
 
 def test_workers_that_have_no_part_in_a_table_are_refused(two, store, graph, points, tmp_path):

@@ -26,14 +26,14 @@ from pipelines.som.schedule import Recipe, sigma_schedule
 from pipelines.som.stage_graph import Epochs
 from pipelines.workers import resident_state
 from pipelines.workers.executors import BySignals
-from pipelines.workers.resident_state import clear, held, keep
+from pipelines.workers.resident_state import clear_states, keep_state, state_of
 
 
 class Writer:
     """A store of codebooks in chunks. A task that writes a part of a chunk reads it before and stores it later."""
 
     def __init__(self, together, keep):
-        self.run_id, self.together, self.keep = "run", together, keep
+        self.together, self.keep = together, keep
         self.chunks, self.commits, self.recorded = {}, [], []
 
     def committed(self):
@@ -120,10 +120,10 @@ class PlayedSamples:
 def load(attempt, _samples, plan, worker, job, recipe):
     process = resident_state.get_worker()
     process.wait_for_seceded()
-    clear()
+    clear_states()
     ring = SumsRing(attempt, process, 1 if plan.alone else training.SLOTS)
     state = PlayedLearner(worker, job, recipe, SimpleNamespace(pieces=lambda: worker), np, ring)
-    keep(attempt, state)
+    keep_state(attempt, state)
     return ring.address
 
 
@@ -134,7 +134,7 @@ def later(codebook):
 
 
 def last(attempt):
-    return held(attempt).number
+    return state_of(attempt).number
 
 
 class PlayedTraining(PlayedAttempt, training.Training):

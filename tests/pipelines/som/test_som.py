@@ -554,7 +554,7 @@ def test_sums_go_straight_from_worker_to_worker_or_through_dask(client, two_proc
 def test_a_write_of_a_lost_attempt_ends_before_the_next_attempt_begins(client, tmp_path, monkeypatch):
     """Both may change one chunk, by what each of them read of it before."""
     samples, happened, gone = write_samples(tmp_path / "s", cloud(300)), [], threading.Event()
-    write, clear, commit = CodebookWriter.write, training.clear, training.Training._commit
+    write, clear, commit = CodebookWriter.write, training.clear_states, training.Training._commit
 
     def slowly(out, first, codebooks):
         happened.append("write")
@@ -576,7 +576,7 @@ def test_a_write_of_a_lost_attempt_ends_before_the_next_attempt_begins(client, t
         raise WorkersChanged("for a test")
 
     monkeypatch.setattr(CodebookWriter, "write", slowly)
-    monkeypatch.setattr(training, "clear", cleared)
+    monkeypatch.setattr(training, "clear_states", cleared)
     monkeypatch.setattr(training.Training, "_commit", lost)
     train_som(client, samples, tmp_path / "m", 5, 6, epochs=2).verify()
     assert happened[:6] == ["cleared", "write", "written", "write", "written", "cleared"]

@@ -10,6 +10,7 @@ from gpuops.errors import WeightRangeError
 from pipelines import generate, open_paths, single_source_shortest_paths
 from pipelines.generators import RMat
 from pipelines.generators.generated_graph import GeneratedGraph, generated_graph
+from pipelines.sssp.job import SearchJob
 from pipelines.sssp.plan import make_search_plan
 from pipelines.stores.contents import writable_array
 from pipelines.stores.errors import StoreError
@@ -214,8 +215,8 @@ def test_what_cannot_be_is_refused(client, tmp_path):
 def test_four_gpus_of_80_gb_hold_what_one_does_not():
     def plan(scale, gpus):
         facts = [WorkerFacts(f"w{i}", "host", "H100", True, 84_000_000_000, 0.0) for i in range(gpus)]
-        graph = generated_graph(RMat(scale))
-        return make_search_plan(graph, np.dtype("float32"), 1, facts, lanes=True, predecessors=False)
+        job = SearchJob(generated_graph(RMat(scale)), np.dtype("float32"), predecessors=False)
+        return make_search_plan(job, 1, facts)
 
     assert plan(26, 1).spread == "sources"
     assert (plan(28, 1).spread, plan(28, 1).reason) == ("vertices", "the graph does not fit a worker")

@@ -25,8 +25,8 @@ from simulation import (
 from gpuops import csr
 from gpuops.numbers import outside_infinity
 from pipelines.sssp import packets, vertex_rounds
+from pipelines.sssp.job import SearchJob
 from pipelines.sssp.packets import Outbox
-from pipelines.sssp.searches import SearchJob
 from pipelines.sssp.stage_graph import Rounds
 from pipelines.sssp.vertex_ranges import VertexRange
 from pipelines.workers import resident_state
@@ -87,7 +87,7 @@ class ArraysRing(PlayedRing):
 class Writer:
     """A store of paths in memory."""
 
-    run_id, rows = "run", 2
+    rows = 2
 
     def __init__(self, sources, chunk, columns):
         self.sources, self.chunk, self.columns = sources, chunk, columns
@@ -135,9 +135,9 @@ def play(monkeypatch):
         graph = Arcs(n, tails, heads.astype(np.int32), lengths, through)
         sources = [draw.randrange(n), draw.randrange(n)]
         writer = Writer(sources, chunk=draw.choice([1, 2]), columns=n)
-        job = SearchJob(graph, np.dtype("int32"), lanes=False)
-        plan = SimpleNamespace(pieces=draw.randrange(1, 3), transposed=draw.random() < 0.5)
-        played(cluster, monkeypatch, PlayedByVertices, writer, job, plan)
+        job = SearchJob(graph, np.dtype("int32"), batched=False)
+        plan = SimpleNamespace(job=job, pieces=draw.randrange(1, 3), transposed=draw.random() < 0.5)
+        played(cluster, monkeypatch, PlayedByVertices, writer, plan)
         for row, source in enumerate(sources):
             expected = dijkstra(n, tails, heads, weights, through, source) + heights[source] - heights
             expected = np.where(np.isinf(expected), INFINITY, expected)

@@ -22,6 +22,7 @@ from pipelines import all_pairs_shortest_paths, positions, single_source_shortes
 from pipelines.apsp.methods import Job, Request, choose
 from pipelines.apsp.solve import METHODS
 from pipelines.formats.graphs import import_graph
+from pipelines.sssp.job import SearchJob
 from pipelines.sssp.plan import make_search_plan
 from pipelines.sssp.searches import _Searcher
 from pipelines.stores.distances import DistancesWriter, open_distances
@@ -499,7 +500,7 @@ def test_the_planner_says_how_and_why(tmp_path):
 
     def plan(rows, free, workers=1, **options):
         facts = [WorkerFacts(f"w{i}", f"host{i}", "CPU", False, free, 0.0) for i in range(workers)]
-        return make_search_plan(graph, np.dtype("int32"), rows, facts, **({"lanes": True} | options))
+        return make_search_plan(SearchJob(graph, np.dtype("int32")), rows, facts, **options)
 
     assert (plan(1, 10**9).spread, plan(1, 10**9).reason) == ("sources", "one worker holds the graph")
     assert plan(40, 10**9, workers=3).spread == "sources"
@@ -548,7 +549,7 @@ def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path,
     graph = store_arcs(tmp_path / "g", n, tails, heads, np.random.default_rng(8).random(3000), "float64")
     want = single_source_shortest_paths(client, graph, tmp_path / "calm", range(rows)).distances()
     monkeypatch.setattr("pipelines.sssp.plan.CHUNK_BYTES", n * 4)
-    monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)  # chunks of one row: many tasks
+    monkeypatch.setattr("pipelines.sssp.plan.BATCH", 1)  # chunks of one row: many tasks
     out = tmp_path / "killed"
     killed = kill_when(PathsWriter.begun, out, {1: two_pids(two_processes)[0]})
     result = single_source_shortest_paths(two_processes, graph, out, range(rows), spread=spread, verify=True)
@@ -562,7 +563,7 @@ import pipelines.sssp.plan, pipelines.sssp.searches
 from clusters import start
 from pipelines import single_source_shortest_paths
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
-pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
+pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.BATCH = 1
 if __name__ == "__main__":
     with start(device="cpu") as client:
         single_source_shortest_paths(client, sys.argv[1], sys.argv[2], range(100))
@@ -736,7 +737,8 @@ def test_all_chunks_but_the_last_are_written_while_the_next_is_searched_for(tmp_
     def seconds(rows, chunk, rate):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("pipelines.sssp.plan.WRITE_RATE", rate)
-            return make_search_plan(graph, np.dtype("int32"), rows, [fact], lanes=False, chunk=chunk).seconds
+            job = SearchJob(graph, np.dtype("int32"), batched=False)
+            return make_search_plan(job, rows, [fact], chunk=chunk).seconds
 
     search = seconds(100, 100, np.inf)
     one, four = (seconds(100, chunk, 800_000 / search) for chunk in (100, 25))  # writing takes about as long

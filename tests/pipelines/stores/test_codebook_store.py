@@ -12,7 +12,7 @@ from pipelines.som.mapping_quality import mapping_errors
 from pipelines.stores.codebook import CodebookWriter, create_codebook, open_codebook
 from pipelines.stores.contents import record
 from pipelines.stores.errors import StoreError
-from pipelines.stores.mapping import create_mapping, open_mapping, resume_mapping
+from pipelines.stores.mapping import MappingWriter, create_mapping, open_mapping
 from pipelines.stores.samples import write_samples
 
 GRID = Grid(2, 3, hexagonal=True)
@@ -247,13 +247,13 @@ def test_an_unfinished_mapping_goes_on_where_it_was(tmp_path, samples):
     run.record(np.array([False, False, True, True]))
     with pytest.raises(StoreError, match=r"2 of 4 samples done; .*som map .*m .*s\.zarr .*p` with .*--resume"):
         open_mapping(tmp_path / "p")
-    again = resume_mapping(tmp_path / "p", samples, codebook)
+    again = MappingWriter.resume(tmp_path / "p", samples, {"codebook": codebook})
     assert again.rows_done().tolist() == [False, False, True, True]
     with pytest.raises(StoreError, match="another run took this store over"):
         run.record(np.ones(4, bool))
     place(again)
     open_mapping(tmp_path / "p").verify()
-    assert resume_mapping(tmp_path / "p", samples, codebook).finished
+    assert MappingWriter.resume(tmp_path / "p", samples, {"codebook": codebook}).finished
 
 
 def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
@@ -261,14 +261,14 @@ def test_a_mapping_is_resumed_with_what_it_was_begun_with(tmp_path, samples):
     create_mapping(tmp_path / "p", samples, codebook)
     others = write_samples(tmp_path / "t", ROWS + 1)
     with pytest.raises(StoreError, match="other samples than"):
-        resume_mapping(tmp_path / "p", others, codebook)
+        MappingWriter.resume(tmp_path / "p", others, {"codebook": codebook})
     with pytest.raises(StoreError, match="another map"):
-        resume_mapping(tmp_path / "p", samples, codebook_of(samples, tmp_path / "m2", epochs=1))
+        MappingWriter.resume(tmp_path / "p", samples, {"codebook": codebook_of(samples, tmp_path / "m2", epochs=1)})
     # At the same place and trained in the same way, but with other samples.
     os.rename(tmp_path / "m", tmp_path / "kept")
     with pytest.raises(StoreError, match="another map"):
-        resume_mapping(tmp_path / "p", samples, codebook_of(others, tmp_path / "m"))
-    assert not resume_mapping(tmp_path / "p", samples, open_codebook(tmp_path / "kept")).finished
+        MappingWriter.resume(tmp_path / "p", samples, {"codebook": codebook_of(others, tmp_path / "m")})
+    assert not MappingWriter.resume(tmp_path / "p", samples, {"codebook": open_codebook(tmp_path / "kept")}).finished
 
 
 def test_a_mapping_finds_its_samples(tmp_path, samples):

@@ -18,7 +18,7 @@ from pipelines.stores.contents import record
 from pipelines.stores.distances import DistancesWriter, create_distances
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph_writer import write_graph
-from pipelines.stores.mapping import create_mapping, resume_mapping
+from pipelines.stores.mapping import MappingWriter, create_mapping
 from pipelines.stores.paths import PathsWriter, create_paths
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
@@ -97,7 +97,7 @@ def begin(tmp_path, graph, samples):
             writer.write(0, np.tile(np.array([0, 1], "int32"), (4, 1)), np.ones((4, 2)))
             writer.record(np.ones(4, bool))
 
-        return writer, commit, partial(resume_mapping, samples=samples, codebook=codebook), other
+        return writer, commit, partial(MappingWriter.resume, source=samples, options={"codebook": codebook}), other
 
     return {"distances": distances, "paths": paths, "codebook": codebook, "mapping": mapping}
 

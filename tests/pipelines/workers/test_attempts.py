@@ -22,13 +22,12 @@ from pipelines.workers import capacity
 from pipelines.workers.attempts import Attempt, Run, WorkersChanged, retried, workers_of
 from pipelines.workers.capacity import measure_workers
 from pipelines.workers.interruption import Interrupted
-from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import ResidentState, StateLost, clear, held, keep
+from pipelines.workers.resident_state import ResidentState, StateLost, clear_states, keep_state, state_of
 
 
 def _load(attempt):
-    clear()
-    keep(attempt, 1)
+    clear_states()
+    keep_state(attempt, 1)
 
 
 def _slow(_epoch):
@@ -50,7 +49,7 @@ def _next(_epoch, before):
 def test_dropping_tasks_that_depend_on_forgotten_ones(client):
     """Whoever let go of the middle of a chain can drop the attempt, and goes on with the next."""
     client.register_plugin(ResidentState())
-    attempt = Attempt(client, workers_of(client), "test", "first")
+    attempt = Attempt(Run(client, workers_of(client)))
     attempt.wait([attempt.submit(_load, 0)])
     middle = attempt.submit(_next, 0, attempt.submit(_slow, 0))
     last = attempt.submit(_next, 0, middle)
@@ -63,7 +62,7 @@ def test_dropping_tasks_that_depend_on_forgotten_ones(client):
     del last
     time.sleep(0.3)
     assert another.status == "finished"  # else the connection was lost, and everything with it
-    again = Attempt(client, workers_of(client), "test", "second")
+    again = Attempt(Run(client, workers_of(client)))
     again.wait([again.submit(_load, 0)])
     assert again.results([again.submit(_next, 0, again.submit(_slow, 0))]) == [2]
     again.cancel()
@@ -76,11 +75,11 @@ class _State:
 def _load_state(attempt):
     state = _State()
     _State.latest = weakref.ref(state)
-    keep(attempt, state)
+    keep_state(attempt, state)
 
 
 def _fail(attempt):
-    state = held(attempt)
+    state = state_of(attempt)
     try:
         int(f"{state}")
     except ValueError:
@@ -89,7 +88,7 @@ def _fail(attempt):
 
 def test_state_does_not_outlive_its_attempt_in_the_traceback_of_a_failed_task(client):
     client.register_plugin(ResidentState())
-    attempt = Attempt(client, workers_of(client), "test", "failing")
+    attempt = Attempt(Run(client, workers_of(client)))
     attempt.wait([attempt.submit(_load_state, 0)])
     gc.disable()
     try:
@@ -168,7 +167,7 @@ def test_a_wait_runs_in_the_loop_of_its_own_client(client, two, monkeypatch):
 
     monkeypatch.setattr("pipelines.workers.attempts.wait", recorded)
     for users in client, two:
-        Attempt(users, workers_of(users), "test", "loop").wait([users.submit(int, 1, pure=False)])
+        Attempt(Run(users, workers_of(users))).wait([users.submit(int, 1, pure=False)])
     assert set(waited[:1]) == {client}
     assert set(waited[-1:]) == {two}
 
@@ -184,7 +183,7 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
             raise error
             yield
 
-    epoch = Attempt(client, workers_of(client), "test", "lost")
+    epoch = Attempt(Run(client, workers_of(client)))
     monkeypatch.setattr(epoch, "wait", lambda *_: None)
     with pytest.raises(WorkersChanged, match="lost"):
         epoch.results([Lost()])
@@ -193,7 +192,7 @@ def test_a_result_whose_worker_dies_on_its_way_here_is_a_loss(client, monkeypatc
 @pytest.mark.parametrize("when", ["while it runs", "when it is done"])
 def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
     """Dask cancels tasks of its own accord, when the only worker that may run them is gone."""
-    attempt = Attempt(client, workers_of(client), "test", "cancelled")
+    attempt = Attempt(Run(client, workers_of(client), name="cancelled"))
     may_end.clear()
     task = attempt.submit(_waits if when == "while it runs" else _slow, 0)
     if when == "while it runs":
@@ -202,7 +201,7 @@ def test_a_cancelled_task_is_a_loss(client, monkeypatch, when):
         wait(task)
         client.cancel([task])
         monkeypatch.setattr(attempt, "wait", lambda *_: None)
-    with pytest.raises(WorkersChanged, match=r"test-\w+-1-tilepath-cancelled-0: "):
+    with pytest.raises(WorkersChanged, match=r"task-\w+-1-tilepath-cancelled-0: "):
         attempt.results([task])
     may_end.set()
 
@@ -212,7 +211,7 @@ def _large(_attempt, number):
 
 
 def test_results_that_take_long_on_their_way_arrive(two_processes, monkeypatch):
-    attempt = Attempt(two_processes, workers_of(two_processes), "test", "long")
+    attempt = Attempt(Run(two_processes, workers_of(two_processes)))
     tasks = [attempt.submit(_large, number % 2, number) for number in range(6)]
     attempt.wait(tasks)
     monkeypatch.setattr("pipelines.workers.attempts.POLL_SECONDS", 0.005)
@@ -235,7 +234,7 @@ def test_workers_lost_again_and_again_end_a_run(client, resumes, message):
         raise WorkersChanged("gone")
 
     with pytest.raises(ConnectionError, match=message):
-        Run(client, workers_of(client), None, Progress(1, "", False), resumes).attempts(attempt)
+        Run(client, workers_of(client), resumes=resumes).attempts(attempt)
     assert tried == [workers_of(client)] * 6
 
 
@@ -258,7 +257,7 @@ def test_a_loss_while_an_attempt_begins_begins_it_again(client):
             raise WorkersChanged("gone while it was measured")
         return Once()
 
-    Run(client, workers_of(client), None, Progress(1, "", False)).attempts(begin)
+    Run(client, workers_of(client)).attempts(begin)
     assert begun == [None, None]
 
 

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 OFTEN = {
     "pipelines.workers.progress.LINE_SECONDS": 0.0,
     "pipelines.sssp.plan.CHUNK_BYTES": 1,
-    "pipelines.sssp.plan.LANES": 1,
+    "pipelines.sssp.plan.BATCH": 1,
     "pipelines.apsp.batched.EDGE": 32,
     "pipelines.apsp.in_memory.stages.SECONDS": 0.0,
     "pipelines.som.plan.MOST_TOGETHER": 1,

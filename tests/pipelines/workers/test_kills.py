@@ -39,7 +39,7 @@ pipelines.apsp.hierarchy.TASK_BYTES = 1
 pipelines.apsp.hierarchy.EDGE = pipelines.apsp.hierarchy.LEAST_EDGE = 64
 pipelines.apsp.commits.COMMIT_SHARE = float("inf")
 pipelines.workers.row_chunks.RECORD_SECONDS = 0.0
-pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.LANES = 1
+pipelines.sssp.plan.CHUNK_BYTES = pipelines.sssp.plan.BATCH = 1
 pipelines.som.plan.FEW = 0
 """
 
@@ -90,7 +90,7 @@ def often(monkeypatch):
     monkeypatch.setattr("pipelines.apsp.hierarchy.TASK_BYTES", 1)
     monkeypatch.setattr("pipelines.apsp.hierarchy.EDGE", 64)
     monkeypatch.setattr("pipelines.apsp.hierarchy.LEAST_EDGE", 64)
-    monkeypatch.setattr("pipelines.sssp.plan.LANES", 1)
+    monkeypatch.setattr("pipelines.sssp.plan.BATCH", 1)
     monkeypatch.setattr("pipelines.som.plan.FEW", 0)
 
 

@@ -27,7 +27,7 @@ from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.stage_graph import FINISH, INDEPENDENT, NEXT_PIVOTS, OTHER_ROWS, PUBLISH, SINGLY, FloydWarshall
 from pipelines.workers import resident_state
 from pipelines.workers.executors import ByScheduler, BySignals, WorkerList
-from pipelines.workers.resident_state import clear, keep
+from pipelines.workers.resident_state import clear_states, keep_state
 
 
 class Writer:
@@ -35,7 +35,7 @@ class Writer:
 
     def __init__(self, n, band, sources):
         self.n, self.dtype, self.chunk, self.options = n, np.dtype("float32"), band, {"block": 1}
-        self.run_id, self.slot, self.stage, self.stages = "run", None, 0, n + 1
+        self.slot, self.stage, self.stages = None, 0, n + 1
         self.sources, self.saved, self.written, self.commits = sources, {}, {}, []
 
     def make_result(self):
@@ -106,9 +106,9 @@ class PlayedRows:
 
 
 def load(attempt, writer, job, layout, slots, worker, ring):
-    clear()
+    clear_states()
     state = PlayedRows(attempt, writer, layout, worker, slots, ring)
-    keep(attempt, state)
+    keep_state(attempt, state)
     return state.ring.address, False
 
 
@@ -183,8 +183,8 @@ def _committing_before_the_device_has_ended(patch):
 
 def _landing_nothing_before_a_commit(patch):
     for executor in ByScheduler, BySignals:
-        patch.setattr(executor, "settle", nothing)
-        patch.setattr(executor, "land", nothing)
+        patch.setattr(executor, "wait_all", nothing)
+        patch.setattr(executor, "wait_oldest", nothing)
 
 
 @with_each(

@@ -39,9 +39,9 @@ from pipelines.workers import mapped_memory, rings
 from pipelines.workers.attempts import Run, workers_of
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts
 from pipelines.workers.conveyor import Conveyor
-from pipelines.workers.lanes import CpuLane
 from pipelines.workers.progress import Progress
-from pipelines.workers.resident_state import keep
+from pipelines.workers.resident_state import keep_state
+from pipelines.workers.transfers import CpuTransfers
 
 in_core = functools.partial(all_pairs_shortest_paths, method="floyd-warshall")
 out_of_core = functools.partial(all_pairs_shortest_paths, method="out-of-core")
@@ -198,7 +198,7 @@ def test_a_matrix_that_cannot_be_shared_is_no_lost_worker(three, tmp_path, monke
     def refused(count, **_options):
         raise mapped_memory.CannotMap(f"no {count:,} bytes of shared memory: for a test")
 
-    monkeypatch.setattr("pipelines.workers.lanes.HostMemory", refused)
+    monkeypatch.setattr("pipelines.workers.host_matrix.HostMemory", refused)
     with pytest.raises(OSError, match="cannot be shared: no 67,600 bytes of shared memory: for a test"):
         run(three, float_graph(tmp_path / "g"), tmp_path / "out", Windows(N, BLOCK, 16, 32, True, sharers=3))
 
@@ -249,7 +249,7 @@ def test_a_run_that_stopped_resumes_with_other_windows(client, three, tmp_path, 
 def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkeypatch, workers, sharers, chunk):
     """Bands may be stored while the next super-stage begins: here they take long."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))
-    store, settle, tails = CpuLane.store, Conveyor.settle, []
+    store, settle, tails = CpuTransfers.store, Conveyor.settle, []
 
     def slowly(*arguments, **options):
         time.sleep(0.01)
@@ -259,7 +259,7 @@ def test_nobody_reads_a_band_before_it_is_stored(client, three, tmp_path, monkey
         tails.append(but)
         settle(conveyor, but)
 
-    monkeypatch.setattr(CpuLane, "store", slowly)
+    monkeypatch.setattr(CpuTransfers, "store", slowly)
     monkeypatch.setattr(Conveyor, "settle", noted)
     graph, users = float_graph(tmp_path / "g"), three if workers > 1 else client
     want = in_core(client, graph, tmp_path / "core", block=BLOCK)[:]
@@ -280,9 +280,9 @@ def states(monkeypatch):
 
     def noted(attempt, state):
         states.append([weakref.ref(state), weakref.ref(state.conveyor), weakref.ref(state.slab.rows)])
-        keep(attempt, state)
+        keep_state(attempt, state)
 
-    monkeypatch.setattr("pipelines.apsp.out_of_core.passing_rows.keep", noted)
+    monkeypatch.setattr("pipelines.apsp.out_of_core.passing_rows.keep_state", noted)
     gc.disable()
     yield states
     gc.enable()
@@ -297,13 +297,13 @@ def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monke
     """Buffers that it alone would find are not free when the next run needs its memory."""
     graph, calls = float_graph(tmp_path / "g"), count(1)  # by which threads do not skip a number
 
-    def full(lane, *arguments, **options):
+    def full(transfers, *arguments, **options):
         call = next(calls)
         if call == 20 or (call > 20 and fails.startswith("every")):
             raise OSError(28, "No space left on device")
 
     if fails:
-        monkeypatch.setattr(CpuLane, fails.split()[-1], full)
+        monkeypatch.setattr(CpuTransfers, fails.split()[-1], full)
     with pytest.raises(OSError, match="No space left") if fails else nullcontext():
         windows = Windows(N, BLOCK, 16, 32, True, sharers=sharers)
         run(three if sharers > 1 else client, graph, tmp_path / "d", windows)
@@ -316,7 +316,7 @@ def test_nothing_is_left_to_the_garbage_collector(client, three, tmp_path, monke
 
 def test_the_last_band_of_a_lost_attempt_is_stored_before_the_next_begins(client, tmp_path, monkeypatch, states):
     """As long as it is stored, all the memory of that attempt is taken."""
-    graph, seen, store, clear = float_graph(tmp_path / "g"), [], CpuLane.store, passing_rows.clear
+    graph, seen, store, clear = float_graph(tmp_path / "g"), [], CpuTransfers.store, passing_rows.clear_states
 
     def slowly(*arguments, **options):
         time.sleep(0.2)
@@ -326,8 +326,8 @@ def test_the_last_band_of_a_lost_attempt_is_stored_before_the_next_begins(client
         clear()
         seen.append(any(alive(states)))
 
-    monkeypatch.setattr(CpuLane, "store", slowly)
-    monkeypatch.setattr(passing_rows, "clear", cleared)
+    monkeypatch.setattr(CpuTransfers, "store", slowly)
+    monkeypatch.setattr(passing_rows, "clear_states", cleared)
     for _ in range(2):
         with pytest.raises(Stop):
             run(client, graph, tmp_path / "d", Windows(N, BLOCK, 48, 48, True), shown=Stopping(after=1))

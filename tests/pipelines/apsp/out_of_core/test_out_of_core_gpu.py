@@ -18,7 +18,9 @@ from pipelines.apsp.out_of_core.plan import estimate, needs_of
 from pipelines.apsp.solve import _job
 from pipelines.validation.bounds import distance_dtype
 from pipelines.workers.capacity import DoesNotFitError, WorkerFacts, within_budget
-from pipelines.workers.lanes import GpuLane, HostMatrix
+from pipelines.workers.device_arrays import mark
+from pipelines.workers.host_matrix import HostMatrix
+from pipelines.workers.transfers import GpuTransfers
 
 N, BLOCK = 3000, 64
 SHARES = 2, 3  # of the matrix that the GPU may hold: 1 / 2, 1 / 3
@@ -180,13 +182,16 @@ def test_wherever_the_matrix_lies(gpu_client, tmp_path, monkeypatch, place):
 def test_threads_copy_where_pages_cannot_be_locked(gpu):
     host = HostMatrix(300, np.dtype("float32"))
     host.matrix[...] = np.random.default_rng(0).random((300, 300))
-    first, second = GpuLane(host.matrix), GpuLane(host.matrix)  # they are locked already: the second is refused
-    assert [lane._is_direct(host) for lane in (first, second)] == [True, False]
-    for lane in first, second:
-        band = lane.empty((100, 300), host.matrix.dtype)
-        lane.load(host, slice(50, 150), band)
+    first, second = (
+        GpuTransfers(host.matrix),
+        GpuTransfers(host.matrix),
+    )  # they are locked already: the second is refused
+    assert [transfers._is_direct(host) for transfers in (first, second)] == [True, False]
+    for transfers in first, second:
+        band = transfers.empty((100, 300), host.matrix.dtype)
+        transfers.load(host, slice(50, 150), band)
         np.testing.assert_array_equal(band.get(), host.matrix[50:150])
-        lane.store(host, 200, band, lane.done())
+        transfers.store(host, 200, band, mark(band))
         np.testing.assert_array_equal(host.matrix[200:], host.matrix[50:150])
 
 

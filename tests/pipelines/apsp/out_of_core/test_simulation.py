@@ -25,7 +25,7 @@ from pipelines.apsp.methods import Job, Request
 from pipelines.apsp.out_of_core import passing_rows, super_stages
 from pipelines.apsp.stage_graph import PUBLISH, SLAB, STORE_SLAB
 from pipelines.workers.executors import ByScheduler, WorkerList
-from pipelines.workers.resident_state import clear, get_worker, held, keep
+from pipelines.workers.resident_state import clear_states, get_worker, keep_state, state_of
 from pipelines.workers.stage_graph import Placed
 
 STAGES = [(v, v + 1) for v in range(14)]
@@ -56,7 +56,7 @@ class Writer:
     """A store at a commit; `slots`, and the result, are shared by all of its writers, also of earlier commits."""
 
     def __init__(self, n, sources, slots, commits, stage=0, slot=None):
-        self.n, self.dtype, self.stages, self.run_id = n, np.dtype("float32"), n + 1, "run"
+        self.n, self.dtype, self.stages = n, np.dtype("float32"), n + 1
         self.sources, self.slots, self.commits, self.stage, self.slot = sources, slots, commits, stage, slot
         self.other_slot = "b" if slot == "a" else "a"
 
@@ -159,17 +159,17 @@ class PlayedPassingRows:
 
 
 def begin(attempt, writer, job, windows, worker, workers, shared):
-    clear()
+    clear_states()
     matrix = None
     if windows.resident:
         matrix = Rows(windows.sharers) if worker == 0 else shared
     state = PlayedPassingRows(attempt, writer, windows, worker, workers, matrix)
-    keep(attempt, state)
+    keep_state(attempt, state)
     return matrix, state.ring.address
 
 
 def fill(attempt):
-    state = held(attempt)
+    state = state_of(attempt)
     for row in state.own(state.windows.n):
         state.source.read(row, state.writer.stage)
         state.matrix.write(row, state.writer.stage)
@@ -177,7 +177,7 @@ def fill(attempt):
 
 
 def save(attempt):
-    state = held(attempt)
+    state = state_of(attempt)
     state.process.synchronize()
     for row in state.own(state.windows.n):
         (stage,) = {state.matrix.cells[row, part] for part in range(state.matrix.parts)}
@@ -248,7 +248,7 @@ def _going_on_with_the_writer_of_an_earlier_commit(patch):
 
 
 def _landing_nothing_before_a_commit(patch):
-    patch.setattr(ByScheduler, "settle", nothing)
+    patch.setattr(ByScheduler, "wait_all", nothing)
 
 
 @with_each(  # not the needs of a slab, as the driver waits for the super-stage before
