@@ -10,13 +10,12 @@ The few vertices that still change in the end relax their arcs for all searches 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.pulls_numba import pull, pull_rows
@@ -24,7 +23,6 @@ from gpuops.sssp.search_numba import Room, Search
 from gpuops.sssp.sources_numba import Begins
 
 _TILE = 16  # vertices whose distances fill a cache line of each row
-_TASKS = 64
 _STREAM = 16  # cost of transposing a distance, in relaxations of a dense matrix
 
 
@@ -79,9 +77,7 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
 
 def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
     """Call `turn` for ranges of vertices, in threads."""
-    n = len(columns)
-    ranges = pairwise(n * i // _TASKS for i in range(_TASKS + 1))
-    for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
+    by_parts(lambda part: turn(rows, columns, rank, part.start, part.stop), len(columns), _STREAM * columns.size)
 
 
 @entry

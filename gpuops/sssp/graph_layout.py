@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
+from gpuops._threads import by_parts
 from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.sssp import graph_layout_cuda
@@ -201,18 +202,12 @@ def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # a weight too large for the dtype becomes +inf: no path uses the arc
             converted[part] = weights[part].astype(dtype) + dtype.type(0)
 
-    _by_parts(convert, len(weights), _STREAM * len(weights))
+    by_parts(convert, len(weights), _STREAM * len(weights))
     return converted
 
 
 def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
-    return all(_by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
-
-
-def _by_parts(step: Callable[[slice], Any], size: int, relaxations: int) -> list[Any]:
-    from gpuops._threads import by_parts
-
-    return by_parts(step, size, relaxations)
+    return all(by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
 
 
 def _lay_out(
