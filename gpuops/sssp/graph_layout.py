@@ -28,14 +28,13 @@ from gpuops import csr
 from gpuops._threads import by_parts
 from gpuops.arrays import is_cupy
 from gpuops.errors import NegativeCycleError
+from gpuops.numbers import SEARCH_DTYPES
 from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.kept import Kept
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # a GPU sorts at least this many arcs at once, or all arcs of a smaller graph
 _INNER = 2  # arcs of a vertex of a road network or grid that is not at the end of a street
 _STREAM = 4  # cost of reading a weight, in relaxations of a dense matrix
-
-SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]
 _LaidOut = tuple[_Rows, _Rows, Any, Any, Any]  # rows, rows of the transpose, order, rank, potentials

@@ -23,6 +23,7 @@ from gpuops import csr
 from gpuops._copies_cuda import argsort
 from gpuops._cuda import Program, struct
 from gpuops.errors import NegativeCycleError
+from gpuops.numbers import SEARCH_DTYPES
 
 _THREADS = 256
 _MOST_BLOCKS = 1024  # most blocks of a kernel that uses grid strides
@@ -32,14 +33,14 @@ _ENTRIES = (
     *("number_arcs", "take_vertices", "take_keys", "place_arcs", "begin_rows", "measure", "look_for_negative"),
 )
 PROGRAMS = {
-    np.dtype(name): Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={name.capitalize()}",), threads=_THREADS)
-    for name in ("float32", "float64", "int32")
+    dtype: Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={dtype.name.capitalize()}",), threads=_THREADS)
+    for dtype in SEARCH_DTYPES
 }
 
 _REPORT = struct("sssp/graph_layout.cu", "Report")
 
 # Dtypes of weights for `weight_at` of graph_layout.cu.
-_KINDS = {np.dtype(name): kind for kind, name in enumerate(("float32", "float64", "int32", "int64"))}
+_KINDS = {dtype: kind for kind, dtype in enumerate((*SEARCH_DTYPES, np.dtype("int64")))}
 
 
 WHOLE = 1 << 26  # arcs that are always sorted at once
