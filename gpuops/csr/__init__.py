@@ -171,6 +171,11 @@ def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, 
     return _half(indptr).both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
 
 
+def gather(values: Any, places: Any) -> Any:
+    """Return ``values[places]`` of vectors; on the host, by threads."""
+    return values[places] if is_cupy(values) else _half(values).gather(values, places)
+
+
 def occurrences(vertices: Any, n: int) -> Any:
     """Count how often each of n vertices occurs in an array of any length: (n,) int64."""
     xp = library_of(vertices)

@@ -26,7 +26,6 @@ import numpy as np
 
 from gpuops import csr
 from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.csr import csr_cuda, csr_numba
 from gpuops.graphs import components_cuda, components_numba, forest_cuda, forest_numba
 
 GRAPH_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -194,8 +193,7 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
     _check(indptr, indices, check, **({} if weights is None else {"weights": weights}))
     starts, sources, arcs = csr.transpose(indptr, indices)
     if weights is not None:
-        half: Any = csr_cuda if is_cupy(indptr) else csr_numba
-        weights = half.gather(csr.contiguous(weights), arcs)
+        weights = csr.gather(csr.contiguous(weights), arcs)
     return ReverseGraph(starts, sources, weights, arcs)
 
 

@@ -25,10 +25,7 @@ import numpy as np
 from gpuops.arrays import is_cupy, library_of
 from gpuops.reduction import reduction_cuda, reduction_numba
 
-OPERATORS = (
-    *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("product", "all", "any"),
-)
+OPERATORS = reduction_cuda.OPERATORS
 REDUCTION_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))
 
 _OF_NOTHING = {
