@@ -19,17 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, library_of, same_view
 from gpuops.minplus import product_cuda
 from gpuops.minplus.packed import Packed as Packed
-
-if TYPE_CHECKING:
-    from gpuops.minplus.product_numba import ROWS as ROWS  # for benchmarks
-    from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile
 
 
 def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
@@ -206,9 +202,3 @@ def _half(gpu: bool) -> Any:
     from gpuops.minplus import product_numba  # a program on a GPU need not import Numba
 
     return product_numba
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("ROWS", "relax_register_tile"):
-        return getattr(_half(False), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
