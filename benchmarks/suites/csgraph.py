@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", choices=ALL | ONE, action="append", metavar="CASE", help="such as Floyd-Warshall")
     parser.add_argument("--steps", type=float, default=2e11, help="of SciPy; 10^9 steps take about a second")
     parser.add_argument("--seconds", type=float, default=0.5, help="for the repeats of a case; one is always made")
-    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:

@@ -72,7 +72,6 @@ OURS, HEAP, SCIPY = "shortest_distances", "dijkstra by heap, one core", "SciPy, 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="default 14 .. 24, without a GPU .. 18")
     parser.add_argument("--sources", type=int, default=32)
     parser.add_argument("--large-sources", type=int, metavar="N", help="beyond 2^22 vertices; default as --sources")
