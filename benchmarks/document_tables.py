@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import scaling_table
+from benchmarks.growth import ORDERS, formula, spectra
 from benchmarks.harness import RESULTS, ROOT
 from benchmarks.kernels.edge_sweeps import PUBLISHED
 from benchmarks.kernels.generations import (
@@ -31,7 +32,6 @@ from benchmarks.kernels.generations import (
     TILEPATH,
     VARIANTS,
 )
-from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
 NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "networkx.md", "scaling.md")

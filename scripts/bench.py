@@ -19,12 +19,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bmu_chart, charts, figures, pieces, record_ages, series_charts
+from benchmarks import bmu_chart, chart_style, euler_chart, pieces, record_ages, series_charts
 from benchmarks.harness import RESULTS, ROOT, Bench
 from gpuops.devices import DEVICES, array_library
 from gpuops.errors import NoGpuError
 
-CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
+CHARTS = {"eulergpu": euler_chart.draw} | series_charts.CHARTS | {"bmu": bmu_chart.draw}
 # The suite that each chart draws.
 SUITE_OF = {"eulergpu": "euler"} | series_charts.SUITE_OF | {"bmu": "som"}
 
@@ -77,7 +77,7 @@ def main() -> None:
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
     gallery = parsers.add_parser("gallery", description="Draw the charts of docs/gallery from their records.")
-    gallery.add_argument("--out", type=Path, default=figures.GALLERY, help="folder; default: docs/gallery")
+    gallery.add_argument("--out", type=Path, default=chart_style.GALLERY, help="folder; default: docs/gallery")
     every = parsers.add_parser("all", description=pieces.__doc__)
     every.formatter_class = argparse.RawDescriptionHelpFormatter
     every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=SUITES)
