@@ -30,9 +30,7 @@ def results(tmp_path_factory):
         sssp_table: {
             "scales": [6, 7],
             "sources": 2,
-            "large_sources": 1,
             "dtypes": ["float64"],
-            "segment": None,
             "scipy_up_to": 0,
         },
     }
