@@ -19,7 +19,7 @@ from gpuops._threads import by_parts, for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.pulls_numba import pull, pull_rows
-from gpuops.sssp.search_numba import Room, Search
+from gpuops.sssp.search_numba import Scratch, Search
 from gpuops.sssp.sources_numba import Begins
 
 _TILE = 16  # vertices whose distances fill a cache line of each row
@@ -44,24 +44,24 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
     rows = np.empty((k, graph.n), graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
-    rooms: list[Room] = []  # memory of finished searches
+    spare: list[Scratch] = []  # memory of finished searches
 
     def begin(number: int) -> None:
         rows[number] = infinity
         rows[number, begins_at[number]] = 0
         try:
-            room = rooms.pop()
+            scratch = spare.pop()
         except IndexError:
-            room = Room.of(graph)
-        search = Search(graph, rows[number], room=room)
+            scratch = Scratch.of(graph)
+        search = Search(graph, rows[number], scratch=scratch)
         pulls = search.push()
-        rooms.append(room)
+        spare.append(scratch)
         floors[number] = search.floor
         lasts[number] = search.last if pulls else infinity  # all distances are final
         begins[number] = search.begins
 
     for_all(begin, range(k), 2**40)
-    rooms.clear()
+    spare.clear()
     columns = np.empty((graph.n, k), graph.dtype)
     _turn(_to_columns, rows, columns, graph.rank)
     if (lasts < infinity).any():
