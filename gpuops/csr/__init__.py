@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
-from gpuops.arrays import contiguous as contiguous
+from gpuops.arrays import check_vectors, contiguous, is_cupy, library_of, on_host
 from gpuops.csr import csr_cuda
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, is_cupy, library_of
+from gpuops.arrays import check_vectors, contiguous, is_cupy, library_of
 from gpuops.graphs import components_cuda, components_numba, forest_cuda, forest_numba
 
 GRAPH_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -193,7 +193,7 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
     _check(indptr, indices, check, **({} if weights is None else {"weights": weights}))
     starts, sources, arcs = csr.transpose(indptr, indices)
     if weights is not None:
-        weights = csr.gather(csr.contiguous(weights), arcs)
+        weights = csr.gather(contiguous(weights), arcs)
     return ReverseGraph(starts, sources, weights, arcs)
 
 
@@ -226,7 +226,7 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
     """
     _check(indptr, indices, check)
     half: Any = components_cuda if is_cupy(indptr) else components_numba
-    labels = half.labels(csr.contiguous(indptr), csr.contiguous(indices))
+    labels = half.labels(contiguous(indptr), contiguous(indices))
     if not compact:
         return labels
     xp = library_of(labels)
@@ -264,7 +264,7 @@ def spanning_forest(indptr: Any, indices: Any, *, check: bool = True) -> Spannin
     """
     _check(indptr, indices, check)
     half: Any = forest_cuda if is_cupy(indptr) else forest_numba
-    return SpanningForest(*half.forest(csr.contiguous(indptr), csr.contiguous(indices)))
+    return SpanningForest(*half.forest(contiguous(indptr), contiguous(indices)))
 
 
 def _check(indptr: Any, indices: Any, values_too: bool, **of_arcs: Any) -> None:

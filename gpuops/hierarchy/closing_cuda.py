@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._cuda import Program, multiprocessors
-from gpuops.arrays import is_cupy
+from gpuops.arrays import contiguous, is_cupy
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs
 from gpuops.hierarchy.closing_arguments import check_arcs, lengths_of, refuse_arc
@@ -331,9 +331,7 @@ class _Arcs:
         # A copy, so that a change of the caller's arrays is noticed.
         self.known = [x.copy() for x in (indptr, indices)]
         place, open_, n = structure.place, structure.open, len(structure.order)
-        starts, higher, numbers = structure_numba.deal(
-            csr.contiguous(row_starts), csr.contiguous(heads), place, open_, True
-        )
+        starts, higher, numbers = structure_numba.deal(contiguous(row_starts), contiguous(heads), place, open_, True)
         lower = np.repeat(np.arange(open_), np.diff(starts))
         node = structure.node_of[lower]
         j, there = places_of(structure, _front_keys(structure), node, higher)

@@ -26,7 +26,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._threads import by_parts
-from gpuops.arrays import is_cupy
+from gpuops.arrays import contiguous, is_cupy
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import SEARCH_DTYPES
 from gpuops.sssp import graph_layout_cuda
@@ -216,7 +216,7 @@ def _lay_out(
     from gpuops.sssp import graph_layout_numba, potentials_numba, wheel_numba  # not on a GPU: it need not import Numba
 
     n = len(indptr) - 1
-    rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
+    rows, degrees, loop = graph_layout_numba.simplified(*map(contiguous, (indptr, heads, weights)))
     if loop < len(heads):
         _refuse_loop(int(heads[loop]), weights[loop].item())
     longest = int(degrees.max(initial=0))

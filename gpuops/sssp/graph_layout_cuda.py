@@ -22,6 +22,7 @@ import numpy as np
 from gpuops import csr
 from gpuops._copies_cuda import argsort
 from gpuops._cuda import Program, struct
+from gpuops.arrays import contiguous
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import SEARCH_DTYPES
 
@@ -76,7 +77,7 @@ def lay_out(
         order, rank = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
         passes = cupy.empty((n if through is not None else 1,), bool)
         has_through = np.int32(through is not None)
-        mask = passes if through is None else csr.contiguous(through)
+        mask = passes if through is None else contiguous(through)
         launch("number_vertices", n, argsort(keys), np.int32(n), order, rank, mask, has_through, passes, report)
         del keys, in_degrees
         found = _read(report)
@@ -145,7 +146,7 @@ class _Sorting:
 
     def __init__(self, indptr: Any, indices: Any, weights: Any, dtype: np.dtype):
         self.indptr = _as_integers(indptr)
-        self.indices, self.weights = csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
+        self.indices, self.weights = contiguous(_as_integers(indices)), contiguous(_with_kind(weights))
         self.dtype, self.word = dtype, np.dtype(f"i{dtype.itemsize}")
 
     def launch(self, entry: str, size: int, *arguments: Any) -> None:
