@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.figures import GALLERY, OTHERS, OURS, new_figure, read_records, saved
+from benchmarks.chart_style import GALLERY, OTHERS, OURS, new_figure, nothing_to_draw, read_records, saved
 
 UNITS = "40000 units"
 WAYS = ("serial loop", "article, ", "matrix product")
@@ -14,22 +14,7 @@ WAYS = ("serial loop", "article, ", "matrix product")
 def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     """Draw a bar for each method: microseconds for each sample. Bars are grouped by device, the best first.
 
-    Parameters
-    ----------
-    results : files of the suite `som`, one a device
-    out : path of the image; default docs/gallery/bmu.svg
-
-    Returns
-    -------
-    Path
-        The path of the image.
-
-    Raises
-    ------
-    ImportError
-        Matplotlib is missing.
-    ValueError
-        A file is not a file of results, or no file has the workload of the article.
+    `benchmarks.line_chart.Chart.draw` describes the parameters.
     """
     figure, axes = new_figure()
     groups: dict[str, list[tuple[float, str]]] = {}
@@ -45,9 +30,7 @@ def draw(results: Sequence[Path], out: Path | None = None) -> Path:
                 host = "host of " if "one core" in way and "sm_clock_mhz" in record else ""
                 groups.setdefault(host + device, []).append((record["seconds"]["median"] / samples * 1e6, way))
     if not groups:
-        raise ValueError(
-            f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for bmu; run scripts/bench.py som"
-        )
+        raise nothing_to_draw("bmu", results, "som")
     place = 0.0  # from the top downwards
     ticks = []
     for device, bars in sorted(groups.items(), key=lambda group: min(group[1])):

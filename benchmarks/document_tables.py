@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import scaling_table
-from benchmarks.harness import ROOT
+from benchmarks.growth import ORDERS, formula, spectra
+from benchmarks.harness import RESULTS, ROOT
 from benchmarks.kernels.edge_sweeps import PUBLISHED
 from benchmarks.kernels.generations import (
     CPU,
@@ -31,12 +32,10 @@ from benchmarks.kernels.generations import (
     TILEPATH,
     VARIANTS,
 )
-from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites.sssp_table import HEAP, OURS
 
 NAMES = ("articles.md", "benchmarks.md", "butterfly.md", "coming-from/scipy.md", "networkx.md", "scaling.md")
 PAGES = tuple(ROOT / "docs" / name for name in NAMES)
-RESULTS = ROOT / "benchmarks" / "results"
 WHO = ("SciPy", "tilepath")
 PLACE = re.compile(r"(<!-- (\S+) of (\S+\.json) -->\n)(.*?)(<!-- end of \2 -->)", re.DOTALL)
 Records = list[dict[str, Any]]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import GALLERY
+from benchmarks.chart_style import GALLERY
 from benchmarks.kernels import tile_layout as layout
 from benchmarks.kernels.edge_sweeps import Edges, csr_of
 from benchmarks.kernels.node_by_node import threads_of

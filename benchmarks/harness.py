@@ -31,7 +31,7 @@ from pipelines.stores.graph_writer import write_graph
 from pipelines.workers.progress import duration, with_prefix
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = ROOT / "benchmarks" / "kernels"
+KERNELS, RESULTS = ROOT / "benchmarks" / "kernels", ROOT / "benchmarks" / "results"
 
 
 class Bench:
@@ -106,7 +106,7 @@ class Bench:
 
     def keep(self, path: Path | None, convention: str) -> Path:
         """Write the records again after every case, so that a killed run leaves its results. Returns the path."""
-        path = path or ROOT / "benchmarks" / "results" / f"{self.suite}-{slug(self.device)}.json"
+        path = path or RESULTS / f"{self.suite}-{slug(self.device)}.json"
         self._kept = path, convention
         return path
 

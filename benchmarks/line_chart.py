@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import GALLERY, OTHERS, colour_of, name_ends, new_figure, read_records, saved
+from benchmarks.chart_style import (
+    GALLERY,
+    OTHERS,
+    colour_of,
+    name_ends,
+    new_figure,
+    nothing_to_draw,
+    read_records,
+    saved,
+)
 
 Point = tuple[float, float, float]  # x, y, and the deviation of y; 0 draws no deviation
 Series = dict[str, list[Point]]
@@ -54,7 +63,7 @@ class Chart:
     bars: str = ""
 
     def draw(self, name: str, results: Sequence[Path], out: Path | None = None) -> Path:
-        """Draw the chart to an image, by default docs/gallery/NAME.svg. Returns the path of the image.
+        """Draw files of results, one of each device, to an image, by default docs/gallery/NAME.svg. Returns its path.
 
         Raises
         ------
@@ -67,10 +76,7 @@ class Chart:
         read = [read_records(result) for result in results]
         ends: list[tuple[str, float, float, str]] = []
         if not self._draw_lines(axes, read, ends):
-            raise ValueError(
-                f"{', '.join(map(str, results)) or 'benchmarks/results'}: nothing to draw for {name}; "
-                f"run scripts/bench.py {self.suite}"
-            )
+            raise nothing_to_draw(name, results, self.suite)
         for (label, points), marker in zip(self.published.items(), "s^vDP*X" * 2, strict=False):
             x, y, _ = zip(*sorted(points), strict=True)
             size = 9 if len(points) < 3 else 4

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.harness import ROOT
 
 SHARED = ("gpuops/device", "gpuops/_cuda.py")  # part of every kernel on a GPU
-KERNELS = {
+MEASURED = {
     "apsp": ("gpuops/minplus", "gpuops/sssp", "gpuops/hierarchy"),
     "commits": ("pipelines/stores", "pipelines/workers/saving.py"),
     "cores": ("gpuops/sssp", "gpuops/minplus"),
@@ -49,16 +49,14 @@ KERNELS = {
     "sssp": ("gpuops/sssp", "gpuops/label_setting"),
     "sssp-table": ("gpuops/sssp", "gpuops/label_setting", "benchmarks/kernels/edge_sweep.cu"),
 }  # the code that each suite measures; a file that is of no suite counts as one of all of gpuops
-# Folders that were renamed, with their names before.
-RENAMED = {"gpuops/compaction": "gpuops/distinct", "gpuops/label_setting": "gpuops/dijkstra"}
 
 
 def describe(results: Iterable[Path], files: bool = False) -> Iterator[str]:
     """Yield a line for each file of results, and with `files` a line for each file of code that has changed since."""
     for path in sorted(results):
         found = json.loads(path.read_text())
-        suites = [suite for suite in KERNELS if path.name.startswith(f"{suite}-")]
-        measured = KERNELS[max(suites, key=len)] if suites else ("gpuops",)
+        suites = [suite for suite in MEASURED if path.name.startswith(f"{suite}-")]
+        measured = MEASURED[max(suites, key=len)] if suites else ("gpuops",)
         if any("sm_clock_mhz" in record for record in found.get("records", [])):
             measured += SHARED
         commit = found["commit"].removesuffix("-dirty")
@@ -75,12 +73,10 @@ def describe(results: Iterable[Path], files: bool = False) -> Iterator[str]:
 @functools.cache
 def changed_files(commit: str, paths: tuple[str, ...]) -> list[str]:
     """Return the files below `paths` whose code differs from that of `commit`, by their names today, or then."""
-    changed, earlier = [], [RENAMED[path] for path in paths if path in RENAMED]
-    for line in _git("diff", "--name-status", "-M", commit, "--", *paths, *earlier).splitlines():
+    changed = []
+    for line in _git("diff", "--name-status", "-M", commit, "--", *paths).splitlines():
         status, *names = line.split("\t")
         before = "" if status == "A" else _git("show", f"{commit}:{names[0]}")
-        for now, then in RENAMED.items():
-            before = before.replace(f"from {then.replace('/', '.')}", f"from {now.replace('/', '.')}")
         after = "" if status == "D" else (ROOT / names[-1]).read_text()
         if code_of(before, names[0]) != code_of(after, names[-1]):
             changed.append(names[-1])

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.growth import ORDERS, formula, spectra
 from benchmarks.kernels.generations import GENERATIONS
 from benchmarks.line_chart import Chart, Records, Series
-from benchmarks.orders import ORDERS, formula, spectra
 from benchmarks.suites import distinct, sequences, sssp_table
 
 

@@ -9,7 +9,7 @@ Each name is imported at its first use: importing Numba and all operations takes
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from gpuops.faces import imported, offered_names
+from gpuops.lazy_imports import imported, offered_names
 
 if TYPE_CHECKING:
     from gpuops.centrality import Betweenness as Betweenness

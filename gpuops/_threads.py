@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 # Fewest relaxations for which waking another thread saves time, about 100 microseconds of work.
 _SERIAL_RELAXATIONS = 2**22
-# Parts of an array: more than there are threads, so that no thread waits long for the last one.
+# Parts of an array that threads share: more than there are threads, so that none waits long for the last part.
 _PARTS = 64
 
 Result = TypeVar("Result")
@@ -69,7 +69,8 @@ def threads_for(relaxations: int) -> int:
 
 def by_parts(step: Callable[[slice], Result], size: int, relaxations: int) -> list[Result]:
     """Cut `size` elements into parts, call `step` with each part by `for_all`, and return its results in order."""
-    cuts = [size * i // _PARTS for i in range(_PARTS + 1)]
+    count = _PARTS if relaxations >= _SERIAL_RELAXATIONS else 1
+    cuts = [size * i // count for i in range(count + 1)]
     parts = [slice(a, b) for a, b in pairwise(cuts) if a < b]
     found: dict[int, Result] = {}
 

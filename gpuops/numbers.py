@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 DISTANCE_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "int16")))
+SEARCH_DTYPES = DISTANCE_DTYPES[:3]  # dtypes of searches from sources
 
 _INFINITY = {
     np.dtype("float32"): np.float32(np.inf),

@@ -6,7 +6,7 @@ importing Dask and Numba takes a second, and reading a store needs neither.
 
 from typing import TYPE_CHECKING, Any
 
-from gpuops.faces import imported, offered_names
+from gpuops.lazy_imports import imported, offered_names
 from pipelines.stores.displays import PICTURES
 from pipelines.stores.graph_names import OPENERS
 

@@ -19,14 +19,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from benchmarks import bmu_chart, chart_style, euler_chart, pieces, record_ages, series_charts
+from benchmarks.harness import RESULTS, ROOT, Bench
+from gpuops.devices import DEVICES, array_library
+from gpuops.errors import NoGpuError
 
-from benchmarks import bmu_chart, charts, figures, pieces, record_ages, series_charts
-from benchmarks.harness import ROOT, Bench
-from gpuops.extras import install
-
-RESULTS = ROOT / "benchmarks" / "results"
-CHARTS = charts.CHARTS | series_charts.CHARTS | {"bmu": bmu_chart.draw}
+CHARTS = {"eulergpu": euler_chart.draw} | series_charts.CHARTS | {"bmu": bmu_chart.draw}
 # The suite that each chart draws.
 SUITE_OF = {"eulergpu": "euler"} | series_charts.SUITE_OF | {"bmu": "som"}
 
@@ -65,17 +63,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parsers = parser.add_subparsers(dest="suite", required=True, metavar="SUITE")
     for name in SUITES:
-        options = parsers.add_parser(
-            name,
-            help=title_of(name),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            conflict_handler="resolve",  # some suites have an option --device of their own
-        )
+        options = parsers.add_parser(name, help=title_of(name), formatter_class=argparse.RawDescriptionHelpFormatter)
         if sys.argv[1:2] == [name]:
             suite = suite_of(name)
             options.description = suite.__doc__
-            devices = {"any": ["auto", "cpu", "gpu"]}.get(pieces.SPLITS[name].device, [pieces.SPLITS[name].device])
-            options.add_argument("--device", choices=devices, default=devices[0])
+            device = pieces.SPLITS[name].device
+            options.add_argument("--device", choices=DEVICES, default="auto" if device == "any" else device)
             options.add_argument("--repeats", type=int, default=5)
             options.add_argument("--out", type=Path, help=f"default: benchmarks/results/{name}-DEVICE.json")
             suite.add_arguments(options)
@@ -84,7 +77,7 @@ def main() -> None:
     chart.add_argument("results", type=Path, nargs="*", help="default: benchmarks/results/SUITE-*.json")
     chart.add_argument("--out", type=Path, help="the image; default: the chart's image in docs/gallery")
     gallery = parsers.add_parser("gallery", description="Draw the charts of docs/gallery from their records.")
-    gallery.add_argument("--out", type=Path, default=figures.GALLERY, help="folder; default: docs/gallery")
+    gallery.add_argument("--out", type=Path, default=chart_style.GALLERY, help="folder; default: docs/gallery")
     every = parsers.add_parser("all", description=pieces.__doc__)
     every.formatter_class = argparse.RawDescriptionHelpFormatter
     every.add_argument("--only", choices=SUITES, nargs="+", metavar="SUITE", default=SUITES)
@@ -102,15 +95,15 @@ def main() -> None:
             print(CHARTS[name]([RESULTS / f"{file}.json" for file in files], args.out / f"{name}.svg"))
         return
     if args.suite == "all":
-        sys.exit(not pieces.run_all(args.only, _array_library("auto"), args.out, args.minutes))
+        sys.exit(not pieces.run_all(args.only, array_library("auto"), args.out, args.minutes))
     if args.suite == "records":
         print(*record_ages.describe(args.results or RESULTS.glob("*.json"), args.files), sep="\n")
         return
 
-    xp = _array_library(args.device)
-    if args.device == "gpu" and xp is np:
-        sys.exit(f"no GPU, or CuPy is not installed: {install('cuda13')}")
-    bench = Bench(args.suite, xp, args.repeats)
+    try:
+        bench = Bench(args.suite, array_library(args.device), args.repeats)
+    except (ImportError, NoGpuError) as error:
+        sys.exit(str(error))
     path = bench.keep(args.out, suite.CONVENTION)
     print(f"{bench.device}\n")
     # A run that a time limit ends prints where its records are.
@@ -135,17 +128,6 @@ def _draw(args: argparse.Namespace) -> None:
         print(CHARTS[args.chart](results, args.out))
     except (ImportError, OSError, ValueError) as error:
         sys.exit(str(error))
-
-
-def _array_library(device: str) -> Any:
-    if device != "cpu":
-        try:
-            import cupy
-
-            return cupy if cupy.cuda.is_available() else np
-        except ImportError:
-            pass
-    return np
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ scikit-learn, so ``from tilepath import *`` leaves them out.
 from typing import TYPE_CHECKING, Any
 
 import pipelines
-from gpuops.faces import imported, offered_names
+from gpuops.lazy_imports import imported, offered_names
 
 if TYPE_CHECKING:
     from clusters import ClusterError as ClusterError

@@ -8,7 +8,7 @@ C1060.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -158,44 +158,38 @@ STAGED_LOAD = Generation(
 # fmt: on
 TILEPATH = Generation("tilepath", "tilepath", _close_tilepath, {})
 # As in the paper on its GPU, where one block fits a multiprocessor; and parts of the staged load by themselves.
-ALONE = Generation(
-    "alone",
-    "optimized and blocked, one block a multiprocessor",
-    partial(_close_blocked, "optimized_blocked", True),
-    {},
-    kernel=("doubly_dependent", THREADS),
-    bytes_per_task=16 / TILE,
+ALONE = replace(
+    OPTIMIZED_BLOCKED,
+    name="alone",
+    title="optimized and blocked, one block a multiprocessor",
+    close=partial(_close_blocked, "optimized_blocked", True),
+    published={},
     program="optimized_blocked",
     alone=True,
-    paper=Paper(12320, 1),
 )
-REGISTERS = Generation(
-    "registers",
-    "tile in registers, without stages",
-    partial(_close_blocked, "registers", False),
-    {},
-    kernel=("doubly_dependent", THREADS),
-    bytes_per_task=16 / TILE,
+REGISTERS = replace(
+    OPTIMIZED_BLOCKED,
+    name="registers",
+    title="tile in registers, without stages",
+    close=partial(_close_blocked, "registers", False),
+    published={},
     paper=Paper(8224, 1),
 )
-REGISTERS_ALONE = Generation(
-    "registers_alone",
-    "tile in registers, one block a multiprocessor",
-    partial(_close_blocked, "registers", True),
-    {},
-    kernel=("doubly_dependent", THREADS),
-    bytes_per_task=16 / TILE,
+REGISTERS_ALONE = replace(
+    ALONE,
+    name="registers_alone",
+    title="tile in registers, one block a multiprocessor",
+    close=partial(_close_blocked, "registers", True),
     program="registers",
-    alone=True,
-    paper=Paper(8224, 1),
+    paper=REGISTERS.paper,
 )
-WITHOUT_SKEW = Generation(
-    "staged_without_skew",
-    "staged load without the skew",
-    partial(_close_staged, "staged_without_skew"),
-    {},
-    kernel=("doubly_dependent", 64),
-    bytes_per_task=16 / TILE,
+WITHOUT_SKEW = replace(
+    STAGED_LOAD,
+    name="staged_without_skew",
+    title="staged load without the skew",
+    close=partial(_close_staged, "staged_without_skew"),
+    published={},
+    paper=Paper(),
 )
 VARIANTS = (ALONE, REGISTERS, REGISTERS_ALONE, WITHOUT_SKEW)
 GENERATIONS = (CPU, HARISH_NARAYANAN, KATZ_KIDER, OPTIMIZED_BLOCKED, STAGED_LOAD, TILEPATH)

@@ -23,7 +23,9 @@ from benchmarks.kernels.generations import STAGED_LOAD
 from benchmarks.suites.limits import measure_issue_rates
 from clusters import start
 from gpuops import floyd_warshall, minplus_update
-from gpuops.minplus import ROWS, packed_columns, relax_register_tile
+from gpuops._vectors_numba import ROWS
+from gpuops.minplus import packed_columns
+from gpuops.minplus.product_numba import relax_register_tile
 from gpuops.numbers import infinity
 from pipelines import all_pairs_shortest_paths
 from pipelines.formats.graphs import import_graph

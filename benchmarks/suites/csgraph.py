@@ -25,6 +25,7 @@ CONVENTION = (
     "Warm, seconds of a call, conversion of arguments included. Verified beforehand: equal to SciPy's up to rounding. "
     "`arcs` is sources times arcs; the records of SciPy are of the same run."
 )
+SECONDS = 0.5  # for the repeats of a case; one is always made
 DEGREE = 5  # mean arcs of a vertex
 ALL = {
     "all sources, Dijkstra": ("dijkstra", False, {}),
@@ -48,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, nargs="+", default=[500, 1500, 5000], help="vertices")
     parser.add_argument("--only", choices=ALL | ONE, action="append", metavar="CASE", help="such as Floyd-Warshall")
     parser.add_argument("--steps", type=float, default=2e11, help="of SciPy; 10^9 steps take about a second")
-    parser.add_argument("--seconds", type=float, default=0.5, help="for the repeats of a case; one is always made")
-    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
@@ -60,7 +59,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
                 continue
             if case in ALL and _steps(name, n, graphs[signed].nnz) > args.steps:
                 continue
-            _compare(bench, f"n = {n:,}, degree {DEGREE}: {case}", name, graphs[signed], options, args)
+            _compare(bench, f"n = {n:,}, degree {DEGREE}: {case}", name, graphs[signed], options)
 
 
 def random_graph(n: int, degree: int, signed: bool) -> sp.csr_array:
@@ -82,10 +81,10 @@ def _steps(name: str, n: int, m: int) -> float:
     return {"bellman_ford": n * n * m, "floyd_warshall": n**3}.get(name, 10 * n * (m + n * math.log2(n)))
 
 
-def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any], args: argparse.Namespace) -> None:
+def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, Any]) -> None:
     calls: dict[str, Callable[[], Any]] = {
         "SciPy": lambda: getattr(theirs, name)(graph, **options),
-        "tilepath": lambda: getattr(ours, name)(graph, **options, device=args.device),
+        "tilepath": lambda: getattr(ours, name)(graph, **options, device="gpu" if bench.gpu else "cpu"),
     }
     found = {"tilepath": calls["tilepath"]()}
     first = bench.seconds(lambda: found.update(SciPy=calls["SciPy"]()))
@@ -95,10 +94,10 @@ def _compare(bench: Bench, case: str, name: str, graph: Any, options: dict[str, 
     rows = found["SciPy"].size // graph.shape[0]
     repeats = 20 * bench.repeats  # at most; cases with one source or a small graph reach them
     seconds: dict[str, list[float]] = {who: [] for who in calls}
-    if first > args.seconds:
+    if first > SECONDS:
         seconds = {"SciPy": [first], "tilepath": [bench.seconds(calls["tilepath"])]}
-    end = time.perf_counter() + args.seconds
-    while first <= args.seconds and len(seconds["SciPy"]) < repeats and time.perf_counter() < end:
+    end = time.perf_counter() + SECONDS
+    while first <= SECONDS and len(seconds["SciPy"]) < repeats and time.perf_counter() < end:
         for who, call in calls.items():
             seconds[who].append(bench.seconds(call))
     for who, taken in seconds.items():

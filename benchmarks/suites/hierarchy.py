@@ -54,20 +54,19 @@ GROUPS = ["rome", *NETWORKS]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", choices=GROUPS, action="append", help="default: all of up to 1,000,000 vertices")
     parser.add_argument("--dtype", choices=["int32", "float32"], default="int32")
-    parser.add_argument("--thorough", action="store_true", help="compute better elimination orders, which takes longer")
 
 
 def run(bench: Bench, args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only or GROUPS[:6]:
             graph = named_network(name, NETWORKS, Path(folder) / f"{name}.zarr")
-            _bench_network(bench, name, graph, np.dtype(args.dtype), args.thorough)
+            _bench_network(bench, name, graph, np.dtype(args.dtype))
 
 
-def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thorough: bool) -> None:
+def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype) -> None:
     indptr, indices, weights = graph.rows()
     weights = weights.astype(dtype)
-    order = hierarchy_order(indptr, indices, thorough=thorough)
+    order = hierarchy_order(indptr, indices)
     structure, cost = hierarchy_structure(indptr, indices, order)
     hierarchy = close_hierarchy(structure, indptr, indices, weights)
     n, matrix = graph.n, scipy_matrix(graph)
@@ -83,7 +82,7 @@ def _bench_network(bench: Bench, name: str, graph: Graph, dtype: np.dtype, thoro
     def time(case: str, run: Any, count: int, unit: str) -> None:
         bench.time(f"{name}: {case}", run, work=(count, unit), **once)
 
-    time("order", lambda: hierarchy_order(indptr, indices, thorough=thorough), n, "vertices")
+    time("order", lambda: hierarchy_order(indptr, indices), n, "vertices")
     time("structure", lambda: hierarchy_structure(indptr, indices, order), n, "vertices")
     if bench.gpu:
         indptr, indices, weights = map(bench.xp.asarray, (indptr, indices, weights))

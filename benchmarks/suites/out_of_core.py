@@ -35,6 +35,7 @@ from tilepath.cli.quantities import BYTES
 
 CONVENTION = "n^2 relaxations a pivot, nothing skipped; wall seconds between commits or stages of a run that goes on"
 BANDS = 16  # to measure the disk with
+SUPER_STAGES, STAGES = 2, 4  # timed: out of core after one that is not, in memory after three that are not
 BITS = 3000  # vertices of the matrix that is solved whole
 
 
@@ -43,9 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=BYTES, help="of the GPU, or of a CPU's host; default: a quarter of the matrix")
     parser.add_argument("--host-memory", type=BYTES, help="of the host of a GPU: less than the matrix, for the store")
     parser.add_argument("--workers", type=int, nargs="*", default=[None], help="one run of the suite for each count")
-    parser.add_argument("--turns", type=int, default=1, help="how often to go through the rows (default 1)")
-    parser.add_argument("--super-stages", type=int, default=2, help="timed, after one that is not (default 2)")
-    parser.add_argument("--stages", type=int, default=4, help="timed in memory, after three that are not (default 4)")
     parser.add_argument("--huge", type=int, default=0, help="vertices of a matrix larger than the GPU; none by default")
     parser.add_argument("--huge-budget", type=BYTES, default=16 << 30, help="of the GPU, for --huge (default 16GiB)")
     parser.add_argument("--copied", action="store_true", help="also time memory that threads copy, not the GPU")
@@ -108,8 +106,7 @@ def run(bench: Bench, args: argparse.Namespace) -> None:
             with start(device="gpu" if bench.gpu else "cpu", workers=workers) as client:
                 rows = Rows(bench, args, client, Path(folder))
                 rows.compare_bits(BITS)
-                for _ in range(args.turns):
-                    rows.measure(graph)
+                rows.measure(graph)
                 if huge is not None:
                     rows.out_of_core(huge, "registered", 1, device_memory=args.huge_budget)
 
@@ -127,19 +124,19 @@ class Rows:
         """Time a run in memory, then runs out of core by each requested method."""
         args, n = self.args, graph.n
         budget = args.budget or n * n
-        seconds, work, *_ = self.solve(graph, 3, args.stages, method="floyd-warshall")
+        seconds, work, *_ = self.solve(graph, 3, STAGES, method="floyd-warshall")
         self.rate = self.bench.record(
             f"in memory, {self._on()}n = {n}", seconds, work=(work, "relaxations"), sizes={"n": n}, **self.facts
         )
         if not self.bench.gpu:
-            self.out_of_core(graph, "from the store", args.super_stages, host_memory=budget)
+            self.out_of_core(graph, "from the store", SUPER_STAGES, host_memory=budget)
             return
         for way in ("registered", "copied by threads")[: 1 + args.copied]:
             with patch("pipelines.apsp.out_of_core.plan.LOCKING_PASSES", 0 if way == "registered" else n):
-                self.out_of_core(graph, way, args.super_stages, device_memory=budget)
+                self.out_of_core(graph, way, SUPER_STAGES, device_memory=budget)
         if args.host_memory:
             limits = {"device_memory": budget, "host_memory": args.host_memory}
-            self.out_of_core(graph, "from the store", args.super_stages, **limits)
+            self.out_of_core(graph, "from the store", SUPER_STAGES, **limits)
 
     def out_of_core(self, graph: Graph, way: str, count: int, **limits: int) -> None:
         commits = {"commit_seconds": COMMIT_SECONDS} if way == "from the store" else {}  # from slot to slot

@@ -46,7 +46,6 @@ ENOUGH = 10.0  # seconds of runs after which runs are not repeated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--sizes", type=int, nargs="+", help="default 16,384 32,768 65,536; on a CPU 2,000")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="numbers of workers; default 1 2")
     parser.add_argument("--kept", type=int, default=1024, help="rows that are written where the arithmetic is timed")

@@ -64,7 +64,6 @@ SCIPY_SOURCES = 3
 TRIED = 4  # sources for choosing the length of segments
 HEAP_SOURCES, HEAP_SOURCES_ABOVE, LARGE = 32, 4, 20
 HEAP_AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 4))  # sources that are searched at a time, one on each core
-LARGE_GRAPH = 22  # graphs of more than 2^22 vertices have --large-sources
 LONG = 0.05  # seconds; longer searches are not repeated
 SEED = 1
 
@@ -72,14 +71,9 @@ OURS, HEAP, SCIPY = "shortest_distances", "dijkstra by heap, one core", "SciPy, 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
     parser.add_argument("--scales", type=int, nargs="+", metavar="N", help="default 14 .. 24, without a GPU .. 18")
     parser.add_argument("--sources", type=int, default=32)
-    parser.add_argument("--large-sources", type=int, metavar="N", help="beyond 2^22 vertices; default as --sources")
     parser.add_argument("--dtypes", choices=["float32", "float64"], nargs="+", default=["float64"])
-    parser.add_argument(
-        "--segment", type=int, metavar="P", help="distances in a segment; default the best, 2^12 .. 2^21"
-    )
     parser.add_argument("--scipy-up-to", type=int, default=18, metavar="N", help="largest scale for SciPy; default 18")
 
 
@@ -103,8 +97,7 @@ class Row:
         self.graph = search_graph(*self.csr, symmetric=True)
         self.arcs, self.distinct_arcs = 2 * len(self.edges.starts), distinct_arcs(self.edges)
         self.megabytes = {"distances": made.n * np.dtype(dtype).itemsize / 1e6, "edges": self.edges.nbytes / 1e6}
-        sources = args.large_sources if made.scale > LARGE_GRAPH and args.large_sources else args.sources
-        self.sources = draw_roots(self.graph, sources, SEED)
+        self.sources = draw_roots(self.graph, args.sources, SEED)
         self.seconds: dict[str, list[float]] = {}
         self.spread: dict[str, float] = {}
         self.sweeps: dict[str, dict[int, list[int]]] = {}  # by variant and source, of every launch
@@ -124,7 +117,7 @@ class Row:
 
     def _choose_segment(self) -> None:
         """Choose the length of segments that is fastest for the published variant with all optimizations."""
-        lengths = (self.args.segment,) if self.args.segment else segment_lengths(self.made.n)
+        lengths = segment_lengths(self.made.n)
         self.tried: dict[int, float] = {}
         for length in lengths if len(lengths) > 1 else ():
             laid_out = sorted_by_segments(self.bench.xp, self.edges, length)

@@ -40,9 +40,8 @@ import numpy as np
 from gpuops import csr
 from gpuops._threads import for_all
 from gpuops.certificates.certificate import Certificate
-from gpuops.certificates.negative_cycle import find_potentials
 from gpuops.certificates.paths_numba import check_arcs, longest_way
-from gpuops.certificates.tight_arcs import Arcs, tolerances
+from gpuops.certificates.tight_arcs import Arcs, potential_range, seen_weights, tolerances
 from gpuops.errors import VerificationError
 from gpuops.numbers import check_dtype, outside_infinity
 
@@ -146,7 +145,7 @@ def _claim(
             raise ValueError(f"{name} have the shape {values.shape}; the graph has {n} vertices, so give ({n},)")
     if predecessors.dtype.kind != "i":
         raise ValueError(f"predecessors are {predecessors.dtype}; pass signed integers, -1 for none")
-    weights = _seen(np.asarray(weights), dtype)
+    weights = seen_weights(np.asarray(weights), dtype)
     unreachable = outside_infinity(dtype)
     roots, begins = _begins(n, dtype, sources, starts)
     pushes = distances = np.ascontiguousarray(distances)
@@ -166,19 +165,6 @@ def _claim(
         limit = dtype.type(cutoff) if dtype.kind == "f" else int(np.floor(min(cutoff, int(unreachable) - 1)))
     predecessors = np.ascontiguousarray(predecessors)
     return _Claim(indptr, indices, weights, distances, predecessors, roots, begins, pushes, unreachable, limit, label)
-
-
-def _seen(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the weights as a computation of `dtype` distances sees them; integers keep their dtype, sums are int64."""
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # an arc too heavy for the dtype is never tight
-            return weights.astype(dtype, copy=False)
-    if weights.dtype.kind == "i":
-        return weights
-    whole = weights.astype(np.int64)
-    if not np.array_equal(whole, weights):
-        raise ValueError(f"a graph with fractional weights cannot have {dtype} distances")
-    return whole
 
 
 def _begins(n: int, dtype: np.dtype, sources: Any, starts: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -241,10 +227,7 @@ def _forest(claim: _Claim) -> int:
 def _grant(claim: _Claim, through: np.ndarray | None, hops: int) -> _Claim:
     """Return the claim in float64, with the tolerance for paths one arc longer than the longest, plus a start."""
     graph = claim.indptr, claim.indices, claim.weights
-    shift, starts = 0.0, claim.begins[claim.roots]
-    if claim.weights.size and claim.weights.min() < 0:
-        out, into = find_potentials(*graph, through)
-        shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
+    shift, starts = potential_range(*graph, through), claim.begins[claim.roots]
     if starts.min() < 0:  # partial sums may then exceed the distance at the end of the path; a spread bounds them
         shift += float(np.abs(starts).max())
     mask = np.ones(len(claim.distances), dtype=bool) if through is None else through

@@ -108,19 +108,31 @@ def arcs_for(
         The graph has no shortest distances. (Checked only where weights are negative and distances are floats.)
     """
     dtype = check_dtype(dtype)
+    seen = seen_weights(weights, dtype).astype(np.float64 if dtype.kind == "f" else np.int64)
+    mask = np.ones(len(indptr) - 1, dtype=bool) if through is None else through
+    shift = potential_range(indptr, indices, weights, mask) if dtype.kind == "f" else 0.0
+    return Arcs(indptr, indices, seen, mask, dtype, shift, label)
+
+
+def seen_weights(weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return the weights as a computation of `dtype` distances sees them; integers keep their dtype, sums are int64."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):  # an arc too heavy for the dtype is never tight
-            seen = weights.astype(dtype).astype(np.float64)
-    else:
-        seen = weights.astype(np.int64)
-        if not np.array_equal(seen, weights):
-            raise ValueError(f"a graph with fractional weights cannot have {dtype} distances")
-    mask = np.ones(len(indptr) - 1, dtype=bool) if through is None else through
-    shift = 0.0
-    if dtype.kind == "f" and (weights < 0).any():
-        out, into = find_potentials(indptr, indices, weights, mask)
-        shift = float(max(out.max(), into.max()) - min(out.min(), into.min()))
-    return Arcs(indptr, indices, seen, mask, dtype, shift, label)
+            return weights.astype(dtype, copy=False)
+    if weights.dtype.kind == "i":
+        return weights
+    whole = weights.astype(np.int64)
+    if not np.array_equal(whole, weights):
+        raise ValueError(f"a graph with fractional weights cannot have {dtype} distances")
+    return whole
+
+
+def potential_range(indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, through: np.ndarray | None) -> float:
+    """Return the range of potentials that make the weights non-negative; 0 if no weight is negative."""
+    if not (weights < 0).any():
+        return 0.0
+    out, into = find_potentials(indptr, indices, weights, through)
+    return float(max(out.max(), into.max()) - min(out.min(), into.min()))
 
 
 def tight_tree(arcs: Arcs, row: np.ndarray, source: int) -> TightTree:

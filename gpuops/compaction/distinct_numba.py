@@ -13,10 +13,9 @@ import numba
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 
 _BLOCK = 4096  # values whose range is found before they are marked; they stay in the first-level cache
-_TASKS = 64
 _SAMPLE = 1024  # values of the sample
 _SPARE = 2**16  # a table may have four places for every element, plus this many places
 _BUCKET = 2**14  # values of a bucket, about
@@ -38,8 +37,7 @@ def keys(x: np.ndarray) -> np.ndarray:
     bits, result = x.view(unsigned), np.empty(len(x), unsigned)
     sign, infinity, nan = map(unsigned.type, _FLOATS[x.itemsize])
     nan = unsigned.type(nan & ~sign)
-    parts = _parts(len(x))
-    for_all(lambda part: _ordered(bits[part], sign, infinity, nan, result[part]), parts, _STREAM * len(x))
+    by_parts(lambda part: _ordered(bits[part], sign, infinity, nan, result[part]), len(x), _STREAM * len(x))
     return result
 
 
@@ -109,14 +107,8 @@ def _guess(keys: np.ndarray) -> tuple[Any, Any]:
     return keys.dtype.type(max(least - more, limits.min)), keys.dtype.type(min(largest + more, limits.max))
 
 
-def _parts(n: int) -> list[slice]:
-    size = -(-n // _TASKS)
-    return [slice(first, min(first + size, n)) for first in range(0, n, max(size, 1))]
-
-
 def _extent(keys: np.ndarray) -> tuple[Any, Any]:
-    ends: list[tuple[Any, Any]] = []
-    for_all(lambda part: ends.append((keys[part].min(), keys[part].max())), _parts(len(keys)), _STREAM * len(keys))
+    ends = by_parts(lambda part: (keys[part].min(), keys[part].max()), len(keys), _STREAM * len(keys))
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
@@ -193,7 +185,7 @@ def _mark(keys, first, last, least, size, kind, table):
 
 def _looked_up(table: np.ndarray, keys: np.ndarray, least: Any) -> np.ndarray:
     result = np.empty(len(keys), np.int64)
-    for_all(lambda part: _look_up(table, keys[part], least, result[part]), _parts(len(keys)), _STREAM * len(keys))
+    by_parts(lambda part: _look_up(table, keys[part], least, result[part]), len(keys), _STREAM * len(keys))
     return result
 
 

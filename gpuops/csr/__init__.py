@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpuops._halves import half_of, half_on
-from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
-from gpuops.arrays import contiguous as contiguous
+from gpuops.arrays import check_vectors, contiguous, is_cupy, library_of, on_host
 
 
 def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
@@ -169,6 +168,11 @@ def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, 
         With the dtypes of the arguments. Arcs of a row are in the order of their numbers in the given graph.
     """
     return half_of("csr.csr", indptr).both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
+
+
+def gather(values: Any, places: Any) -> Any:
+    """Return ``values[places]`` of vectors; on the host, by threads."""
+    return values[places] if is_cupy(values) else half_on("csr.csr", gpu=False).gather(values, places)
 
 
 def occurrences(vertices: Any, n: int) -> Any:

@@ -84,8 +84,3 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
         starts = cupy.searchsorted(indices[order], cupy.arange(n + 1, dtype=indices.dtype))
         sources = tails(indptr, m, indices.dtype)[order]
         return starts.astype(indptr.dtype), sources, order.astype(indptr.dtype)
-
-
-def gather(values: Any, places: Any) -> Any:
-    """Return ``values[places]``."""
-    return values[places]

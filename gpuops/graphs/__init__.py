@@ -26,7 +26,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._halves import half_of
-from gpuops.arrays import check_vectors, library_of
+from gpuops.arrays import check_vectors, contiguous, library_of
 
 GRAPH_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -193,7 +193,7 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
     _check(indptr, indices, check, **({} if weights is None else {"weights": weights}))
     starts, sources, arcs = csr.transpose(indptr, indices)
     if weights is not None:
-        weights = half_of("csr.csr", indptr).gather(csr.contiguous(weights), arcs)
+        weights = csr.gather(contiguous(weights), arcs)
     return ReverseGraph(starts, sources, weights, arcs)
 
 
@@ -225,8 +225,7 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
     array([0, 0, 2])
     """
     _check(indptr, indices, check)
-    half = half_of("graphs.components", indptr)
-    labels = half.labels(csr.contiguous(indptr), csr.contiguous(indices))
+    labels = half_of("graphs.components", indptr).labels(contiguous(indptr), contiguous(indices))
     if not compact:
         return labels
     xp = library_of(labels)
@@ -263,8 +262,7 @@ def spanning_forest(indptr: Any, indices: Any, *, check: bool = True) -> Spannin
     array([ True,  True, False, False])
     """
     _check(indptr, indices, check)
-    half = half_of("graphs.forest", indptr)
-    return SpanningForest(*half.forest(csr.contiguous(indptr), csr.contiguous(indices)))
+    return SpanningForest(*half_of("graphs.forest", indptr).forest(contiguous(indptr), contiguous(indices)))
 
 
 def _check(indptr: Any, indices: Any, values_too: bool, **of_arcs: Any) -> None:

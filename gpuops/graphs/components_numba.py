@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops._union_find_numba import find, flatten, unite
 from gpuops.csr.csr_numba import parts
 
@@ -24,9 +24,7 @@ def labels(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 def flatten_all(parents: np.ndarray) -> None:
     """Make all elements of `parents` (n,) point to their roots."""
-    n = len(parents)
-    size = -(-n // _TASKS)
-    for_all(lambda first: flatten(parents, first, min(first + size, n)), range(0, n, max(size, 1)), _GATHER * n)
+    by_parts(lambda part: flatten(parents, part.start, part.stop), len(parents), _GATHER * len(parents))
 
 
 @entry

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._threads import for_all
-from gpuops.arrays import is_cupy, library_of
+from gpuops.arrays import contiguous, is_cupy, library_of
 from gpuops.hierarchy import closing_cuda, closing_numba, structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs, Links
 from gpuops.hierarchy.closing_arguments import LARGER, check_arcs, lengths_of, refuse_arc
@@ -166,7 +166,7 @@ def _tables(
         there = np.flatnonzero((lengths < infinity(dtype)) & ((place[tails] >= open_) | (place[indices] >= open_)))
     closed = ClosedArcs.of(place[tails[there]], place[indices[there]], lengths[there], open_, n)
     del tails, there  # a tenth of the memory at the fullest point
-    arcs = structure_numba.deal(csr.contiguous(indptr), csr.contiguous(indices), place, open_, True)
+    arcs = structure_numba.deal(contiguous(indptr), contiguous(indices), place, open_, True)
     undirected = closing_numba.are_symmetric(*arcs, lengths, infinity(dtype))
     out = np.empty(structure.out_starts[-1], dtype)
     into = None if undirected else np.empty(structure.into_starts[-1], dtype)

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._cuda import Program, multiprocessors
-from gpuops.arrays import is_cupy
+from gpuops.arrays import contiguous, is_cupy
 from gpuops.hierarchy import structure_numba
 from gpuops.hierarchy.closed_arcs import ClosedArcs
 from gpuops.hierarchy.closing_arguments import check_arcs, lengths_of, refuse_arc
@@ -145,7 +145,8 @@ class Schedule:
             pairs[:, 8 + column] = values
         owner = np.repeat(np.arange(len(order)), np.diff(structure.front_starts))
         places, _ = places_of(structure, _front_keys(structure), structure.parent[owner], structure.front)
-        self.places = places[_ranges(structure.front_starts[order], fronts)].astype(np.uint16)
+        first = structure.front_starts[order]
+        self.places = places[csr.in_ranges(first, first + fronts)].astype(np.uint16)
         self._tasks(ends, self.widths, fronts, dtype)
 
     def arrays(self) -> list[np.ndarray]:
@@ -192,7 +193,8 @@ def _levels(parent: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarra
     roots, counts = by_parent[: counts[0]], counts[1:]
     levels = [roots]
     while len(levels[-1]):
-        levels.append(by_parent[_ranges(starts[levels[-1]], counts[levels[-1]])])
+        first = starts[levels[-1]]
+        levels.append(by_parent[csr.in_ranges(first, first + counts[levels[-1]])])
     first_child = np.zeros(len(parent), np.int64)
     first_child[counts > 0] = by_parent[starts[counts > 0]]
     return levels[-2::-1], counts, first_child
@@ -230,11 +232,6 @@ def places_of(
     there = np.append(keys, -1)[at] == wanted
     places = np.where(vertices < end, vertices - begin, end - begin + at - structure.front_starts[nodes])
     return places, there | (vertices < end)
-
-
-def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the numbers from each start on, as many as its count, one range after another."""
-    return np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
 
 
 class _OnDevice:
@@ -334,9 +331,7 @@ class _Arcs:
         # A copy, so that a change of the caller's arrays is noticed.
         self.known = [x.copy() for x in (indptr, indices)]
         place, open_, n = structure.place, structure.open, len(structure.order)
-        starts, higher, numbers = structure_numba.deal(
-            csr.contiguous(row_starts), csr.contiguous(heads), place, open_, True
-        )
+        starts, higher, numbers = structure_numba.deal(contiguous(row_starts), contiguous(heads), place, open_, True)
         lower = np.repeat(np.arange(open_), np.diff(starts))
         node = structure.node_of[lower]
         j, there = places_of(structure, _front_keys(structure), node, higher)

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from gpuops.hierarchy.memory_cuda import answering_bytes as answering_bytes
+from gpuops.hierarchy.memory_cuda import width_of
 from gpuops.hierarchy.structure import Cost, HierarchyStructure
 
 BATCH = 64  # sources that climb and sweep together
@@ -61,7 +62,7 @@ def answer_bytes(structure: HierarchyStructure, dtype: Any, sources: int, destin
         Whether distances are computed in float64 and then converted.
     """
     bricks, item = structure.bricks, np.dtype(dtype).itemsize
-    batches, width = -(-sources // BATCH) * BATCH, int((bricks.sizes + np.diff(bricks.front_starts)).max(initial=1))
+    batches, width = -(-sources // BATCH) * BATCH, width_of(structure)
     above = min(batches * bricks.upper, max(ROUND, BATCH * bricks.upper))
     threads = numba.config.NUMBA_NUM_THREADS * BATCH * 4 * width
     rows = min(sources * destinations, max(ROUND, destinations)) if converted else 0

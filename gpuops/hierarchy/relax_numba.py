@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_FEATURES = binding.get_host_cpu_features()
-_VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
+from gpuops._vectors_numba import VECTOR_BYTES
+
 _VECTORS = 4  # vectors of the row that are lowered together
 
 
@@ -45,7 +45,7 @@ def relax(
         is_float = isinstance(scalar, types.Float)
         element, index, bit = context.get_data_type(scalar), ir.IntType(64), ir.IntType(1)
         size = scalar.bitwidth // 8
-        lanes = _VECTOR_BYTES // size
+        lanes = VECTOR_BYTES // size
         vector, mask = ir.VectorType(element, lanes), ir.VectorType(bit, lanes)
         row, begin, end, first, step, at, count = (arguments[i] for i in (1, 2, 3, 5, 6, 9, 10))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuops import csr
 from gpuops._cuda import Program, struct
+from gpuops.arrays import contiguous
 from gpuops.numbers import outside_infinity
 
 _MACROS = "PIECE=512", "PULL=2", "LISTED=4"
@@ -58,11 +59,11 @@ def prepared(indptr: Any, indices: Any, through: Any, transposed: tuple[Any, Any
         backward = starts, tails
     else:
         backward = forward if all(map(operator.is_, transposed, given)) else _typed(*transposed)
-    return Arcs(*forward, *backward, None if through is None else csr.contiguous(through))
+    return Arcs(*forward, *backward, None if through is None else contiguous(through))
 
 
 def _typed(indptr: Any, indices: Any) -> tuple[Any, Any]:
-    return csr.contiguous(indptr.astype(np.int64, copy=False)), csr.contiguous(indices.astype(np.int32, copy=False))
+    return contiguous(indptr.astype(np.int64, copy=False)), contiguous(indices.astype(np.int32, copy=False))
 
 
 def rows(graph: Arcs, sources: np.ndarray, length: np.number, levels: int) -> tuple[Any, int]:

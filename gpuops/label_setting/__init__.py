@@ -27,9 +27,9 @@ import numpy as np
 from gpuops._halves import half_of, half_on
 from gpuops.arrays import is_cupy
 from gpuops.csr import check_count, check_csr, check_vertices
+from gpuops.numbers import SEARCH_DTYPES
 
 METHODS = ("heap", "rounds")
-DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 
 def dijkstra(indptr: Any, indices: Any, weights: Any, source: int, *, method: str | None = None) -> tuple[Any, Any]:
@@ -171,8 +171,8 @@ def check_graph(indptr: Any, indices: Any, weights: Any) -> None:
     for name, array in {"indptr": indptr, "indices": indices, "weights": weights}.items():
         if not array.flags.c_contiguous:
             raise ValueError(f"{name} is not contiguous; pass a copy that is")
-    if weights.dtype not in DIJKSTRA_DTYPES:
-        raise TypeError(f"weights are {weights.dtype}; convert them to {', '.join(map(str, DIJKSTRA_DTYPES))}")
+    if weights.dtype not in SEARCH_DTYPES:
+        raise TypeError(f"weights are {weights.dtype}; convert them to {', '.join(map(str, SEARCH_DTYPES))}")
     check_count(indptr)
     if not bool((weights >= 0).all()):
         raise ValueError(

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from gpuops._cuda import Program, struct
+from gpuops.numbers import SEARCH_DTYPES
 
-_DTYPES = ("float32", "float64", "int32")
 _THREADS = 512  # a power of two, for the butterfly
 _BLOCKS = 2  # blocks on every multiprocessor
 _LONG = 512  # arcs; rows with more arcs are read by a whole block
 
 _PROGRAMS = {
-    np.dtype(name): Program(
+    dtype: Program(
         "label_setting/dijkstra.cu",
         ("dijkstra",),
-        (f"DISTANCE={name.capitalize()}", f"LONG={_LONG}"),
+        (f"DISTANCE={dtype.name.capitalize()}", f"LONG={_LONG}"),
         threads=_THREADS,
         blocks=_BLOCKS,
     )
-    for name in _DTYPES
+    for dtype in SEARCH_DTYPES
 }
 
 _PROGRESS = struct("label_setting/dijkstra.cu", "Progress", Round=struct("label_setting/dijkstra.cu", "Round"))

@@ -19,17 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuops._halves import half_of, half_on
 from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, library_of, same_view
 from gpuops.minplus.packed import Packed as Packed
-
-if TYPE_CHECKING:
-    from gpuops.minplus.product_numba import ROWS as ROWS  # for benchmarks
-    from gpuops.minplus.product_numba import relax_register_tile as relax_register_tile
 
 
 def minplus_update(c: Any, a: Any, b: Any, *, out: Any = None, nonnegative: bool | None = None) -> Any:
@@ -198,9 +194,3 @@ def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
 def packed_columns(dtype: Any, gpu: bool) -> int:
     """Return the number of columns in a panel of `pack`, on a GPU or a CPU."""
     return half_on("minplus.product", gpu).panel_columns(np.dtype(dtype))
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("ROWS", "relax_register_tile"):
-        return getattr(half_on("minplus.product", gpu=False), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

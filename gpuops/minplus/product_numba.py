@@ -4,9 +4,6 @@ Loops that Numba compiles keep C in memory, and on AVX-512 machines LLVM vectori
 the width; together that costs half of the speed. So the innermost loop is written in LLVM IR with explicit vectors.
 Where the machine has narrower registers, LLVM splits the vectors, and the result is the same.
 
-All compiled functions are in this one file: Numba's cache recompiles a function when the function's own file changes,
-but not when it inlined a function of another file and the other file changes.
-
 K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
 """
 
@@ -20,22 +17,17 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from gpuops._compiled_numba import compiled
 from gpuops._threads import for_all
+from gpuops._vectors_numba import ROWS, VECTOR_BYTES
 from gpuops.minplus.packed import Packed
 from gpuops.numbers import infinity
 
-_FEATURES = binding.get_host_cpu_features()
-_VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
 _VECTORS = 2
-
-# Rows of a register tile. It needs ROWS x 2 accumulators, two vectors of B, one broadcast element of A and one sum:
-# 32 registers are enough for 8 rows, 16 registers for 4 rows.
-ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 
 # A task relaxes 128 rows and 16 panels of columns of C, 128 values of p at a time. With AVX-512 and float32 that is 512
 # columns: the task's block of A (64 KiB) stays in the second-level cache, and each panel of B (16 KiB) in the first.
@@ -99,7 +91,7 @@ def packed_rows(memory: np.ndarray | None, p: int, n: int, dtype: np.dtype, _non
 
 def panel_columns(dtype: np.dtype) -> int:
     """Return the number of columns in a panel of packed rows, and of C in a register tile."""
-    return _VECTORS * _VECTOR_BYTES // dtype.itemsize
+    return _VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
 def panel_depth(p: int) -> int:
@@ -191,7 +183,7 @@ def relax_register_tile(typingctx, c, a, b, first, last):
         element_type = signature.args[0].dtype
         element = context.get_data_type(element_type)
         itemsize = element_type.bitwidth // 8
-        lanes = _VECTOR_BYTES // itemsize
+        lanes = VECTOR_BYTES // itemsize
         vector = ir.VectorType(element, lanes)
         index = ir.IntType(64)
 
@@ -214,7 +206,7 @@ def relax_register_tile(typingctx, c, a, b, first, last):
         start = builder.ptrtoint(c.data, index)
         pointers, tile = {}, {}
         for r, v in product(range(ROWS), range(_VECTORS)):
-            offset = builder.add(builder.mul(row_bytes, index(r)), index(v * _VECTOR_BYTES))
+            offset = builder.add(builder.mul(row_bytes, index(r)), index(v * VECTOR_BYTES))
             pointers[r, v] = builder.inttoptr(builder.add(start, offset), vector.as_pointer())
             # Adding 0 turns -0.0 into +0.0. LLVM promotes the stack slots to registers.
             zero = ir.Constant(vector, [0] * lanes)

@@ -24,11 +24,8 @@ import numpy as np
 
 from gpuops._halves import half_of
 from gpuops.arrays import is_cupy, library_of
+from gpuops.reduction.reduction_cuda import OPERATORS as OPERATORS
 
-OPERATORS = (
-    *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("product", "all", "any"),
-)
 REDUCTION_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "int64")))
 
 _OF_NOTHING = {

@@ -14,7 +14,7 @@ _TILE = 16 * _THREADS  # elements of a row that a block reduces at a time
 _ROUNDS_OF_BLOCKS = 16  # most blocks launched for each multiprocessor; 8 run at once
 
 # In the order of the enumeration in reduction.cu.
-_OPERATORS = (
+OPERATORS = (
     *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
     *("product", "all", "any"),
 )
@@ -41,7 +41,7 @@ def reduce(x: Any, operator: str, result: Any) -> None:
     import cupy
 
     rows, length = x.shape
-    program, operation = _PROGRAMS[x.dtype], np.int32(_OPERATORS.index(operator))
+    program, operation = _PROGRAMS[x.dtype], np.int32(OPERATORS.index(operator))
     with x.device:
         if length <= _THREADS:
             blocks = _blocks(x, math.ceil(rows * 32 / _THREADS))

@@ -2,8 +2,7 @@
 
 Units are packed in panels as wide as two vectors, and in tiles of 1, 2 or 4 panels; samples in panels of ROWS. The
 innermost loop is written in LLVM IR with explicit vectors, for the reasons given in `product_numba`: the scores of ROWS
-samples and one panel of units stay in registers while the loop runs over the features. A few lines of `product_numba`
-are repeated here, because Numba's cache does not notice a change in a file that both modules would import.
+samples and one panel of units stay in registers while the loop runs over the features.
 """
 
 from __future__ import annotations
@@ -15,22 +14,19 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from gpuops._compiled_numba import compiled
 from gpuops._threads import for_all
+from gpuops._vectors_numba import FUSED, ROWS, VECTOR_BYTES
 from gpuops.som import NOT_FINITE, NOTHING_PRESENT, error_bound
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
-_FEATURES = binding.get_host_cpu_features()
-_VECTOR_BYTES = 64 if _FEATURES.get("avx512f") else 32 if _FEATURES.get("avx2") else 16
-_FUSED = bool(_FEATURES.get("fma") or _FEATURES.get("neon"))  # otherwise fma would be a function call for every lane
-_LANES = _VECTOR_BYTES // 4
+_LANES = VECTOR_BYTES // 4
 _VECTORS = 2
 
-ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 COLUMNS = _VECTORS * _LANES  # units in a panel
 MOST_PANELS = 4  # most panels in a tile; the units of a tile share one least score
 BLOCK = 128  # samples in a task; their features and a tile of units fit into the second-level cache
@@ -371,7 +367,7 @@ def _absolute(builder, value):
 
 
 def _multiply(builder, score, x, w, mask):
-    return _call(builder, "fma", x, w, score) if _FUSED else builder.fadd(score, builder.fmul(x, w))
+    return _call(builder, "fma", x, w, score) if FUSED else builder.fadd(score, builder.fmul(x, w))
 
 
 def _differ(builder, score, x, w, mask):

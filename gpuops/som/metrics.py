@@ -5,9 +5,8 @@ taxicab     sum of |x_k - w_k|
 cosine      max(0, 1 - sum of x_k w_k / (|x| |w|)), each |.| the square root of a sum of squares; 1 where |x| |w| is 0
 
 Sums are in float64, one dimension after the other. NaN in x is a missing value: its dimension is left out of the sum,
-for cosine also out of both lengths. This module has the formulas on arrays. `bmu_numba`, `update_numba` and `decide.cu`
-repeat the formulas in loops, because each has to be compiled from a single file. `tests/gpuops/som` compares every copy
-with a plain definition.
+for cosine also out of both lengths. This module has the formulas on arrays; `bmu_numba`, `update_numba` and `decide.cu`
+repeat them in loops. `tests/gpuops/som` compares every copy with a plain definition.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import numpy as np
 
 from gpuops._halves import half_of, half_on
 from gpuops.arrays import contiguous, is_cupy, like, on_host
-from gpuops.csr import check_vertices
+from gpuops.csr import check_vertices, gather
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.graph_layout import SearchGraph
@@ -176,7 +176,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
         begins = distances[sources]
     else:
         begins = like(distances, _starts(graph, vertices, starts))
-    internal, places = _gather(distances, graph.order), graph.rank[sources]
+    internal, places = gather(distances, graph.order), graph.rank[sources]
     roots = _empty(graph, (graph.n,), np.dtype(bool))
     roots[...] = False
     roots[places[internal[places] == begins]] = True
@@ -188,9 +188,9 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     for head, tail in first:
         if int(predecessors[head]) < 0:
             predecessors[head] = tail
-    original = _gather(graph.order, predecessors)  # also for -1, which is corrected below
+    original = gather(graph.order, predecessors)  # also for -1, which is corrected below
     original[predecessors < 0] = -1
-    return _gather(original, graph.rank)
+    return gather(original, graph.rank)
 
 
 def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
@@ -284,10 +284,6 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
         raise TypeError(f"{name} are a {type(row).__name__}, but the graph's arrays are {type(graph.weights).__name__}")
     if row.dtype != dtype or row.shape != (graph.n,):
         raise ValueError(f"{name} are {row.dtype} of shape {row.shape}; the graph needs {dtype} of ({graph.n},)")
-
-
-def _gather(values: Any, places: Any) -> Any:
-    return values[places] if is_cupy(values) else half_on("csr.csr", gpu=False).gather(values, places)
 
 
 def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:

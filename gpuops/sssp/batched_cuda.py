@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpuops._cuda import Program
+from gpuops.numbers import SEARCH_DTYPES
 from gpuops.sssp.kept import kept_with_graph
-from gpuops.sssp.launch_cuda import DTYPES, Control, Statistics, arcs, declare, pieces
+from gpuops.sssp.launch_cuda import Control, Statistics, arcs, declare, pieces
 from gpuops.sssp.memory_cuda import profile
 from gpuops.sssp.search_cuda import Search
 
@@ -27,7 +28,7 @@ PROGRAMS = {
         *("THIN=16384", "WIDEN=8", "PULL=2", "MARGIN=2"),
         most_threads=640,
     )
-    for dtype in DTYPES
+    for dtype in SEARCH_DTYPES
 }
 
 

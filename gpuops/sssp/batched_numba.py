@@ -10,21 +10,19 @@ The few vertices that still change in the end relax their arcs for all searches 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.overflow_numba import refuse_overflow
 from gpuops.sssp.pulls_numba import pull, pull_rows
-from gpuops.sssp.search_numba import Room, Search
+from gpuops.sssp.search_numba import Scratch, Search
 from gpuops.sssp.sources_numba import Begins
 
 _TILE = 16  # vertices whose distances fill a cache line of each row
-_TASKS = 64
 _STREAM = 16  # cost of transposing a distance, in relaxations of a dense matrix
 
 
@@ -46,24 +44,24 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
     rows = np.empty((k, graph.n), graph.dtype)
     floors, lasts = np.full((2, k), infinity, graph.dtype)
     begins: list[Begins] = [(np.empty(0, np.int64), floors[:0])] * k
-    rooms: list[Room] = []  # memory of finished searches
+    spare: list[Scratch] = []  # memory of finished searches
 
     def begin(number: int) -> None:
         rows[number] = infinity
         rows[number, begins_at[number]] = 0
         try:
-            room = rooms.pop()
+            scratch = spare.pop()
         except IndexError:
-            room = Room.of(graph)
-        search = Search(graph, rows[number], room=room)
+            scratch = Scratch.of(graph)
+        search = Search(graph, rows[number], scratch=scratch)
         pulls = search.push()
-        rooms.append(room)
+        spare.append(scratch)
         floors[number] = search.floor
         lasts[number] = search.last if pulls else infinity  # all distances are final
         begins[number] = search.begins
 
     for_all(begin, range(k), 2**40)
-    rooms.clear()
+    spare.clear()
     columns = np.empty((graph.n, k), graph.dtype)
     _turn(_to_columns, rows, columns, graph.rank)
     if (lasts < infinity).any():
@@ -79,9 +77,7 @@ def batch(graph: Any, sources: np.ndarray) -> np.ndarray:
 
 def _turn(turn: Callable[..., None], rows: np.ndarray, columns: np.ndarray, rank: np.ndarray) -> None:
     """Call `turn` for ranges of vertices, in threads."""
-    n = len(columns)
-    ranges = pairwise(n * i // _TASKS for i in range(_TASKS + 1))
-    for_all(lambda part: turn(rows, columns, rank, *part), ranges, _STREAM * columns.size)
+    by_parts(lambda part: turn(rows, columns, rank, part.start, part.stop), len(columns), _STREAM * columns.size)
 
 
 @entry

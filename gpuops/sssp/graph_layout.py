@@ -25,16 +25,16 @@ from typing import Any
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import is_cupy
+from gpuops._threads import by_parts
+from gpuops.arrays import contiguous, is_cupy
 from gpuops.errors import NegativeCycleError
+from gpuops.numbers import SEARCH_DTYPES
 from gpuops.sssp import graph_layout_cuda
 from gpuops.sssp.kept import Kept
 
 SORTED_TOGETHER = graph_layout_cuda.WHOLE  # a GPU sorts at least this many arcs at once, or all arcs of a smaller graph
 _INNER = 2  # arcs of a vertex of a road network or grid that is not at the end of a street
 _STREAM = 4  # cost of reading a weight, in relaxations of a dense matrix
-
-SEARCH_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
 
 _Rows = tuple[Any, Any, Any]
 _LaidOut = tuple[_Rows, _Rows, Any, Any, Any]  # rows, rows of the transpose, order, rank, potentials
@@ -201,18 +201,12 @@ def _convert(weights: np.ndarray, dtype: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # a weight too large for the dtype becomes +inf: no path uses the arc
             converted[part] = weights[part].astype(dtype) + dtype.type(0)
 
-    _by_parts(convert, len(weights), _STREAM * len(weights))
+    by_parts(convert, len(weights), _STREAM * len(weights))
     return converted
 
 
 def _all(values: np.ndarray, holds: Callable[[np.ndarray], Any]) -> bool:
-    return all(_by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
-
-
-def _by_parts(step: Callable[[slice], Any], size: int, relaxations: int) -> list[Any]:
-    from gpuops._threads import by_parts
-
-    return by_parts(step, size, relaxations)
+    return all(by_parts(lambda part: bool(holds(values[part])), len(values), _STREAM * len(values)))
 
 
 def _lay_out(
@@ -222,7 +216,7 @@ def _lay_out(
     from gpuops.sssp import graph_layout_numba, potentials_numba, wheel_numba  # not on a GPU: it need not import Numba
 
     n = len(indptr) - 1
-    rows, degrees, loop = graph_layout_numba.simplified(*map(csr.contiguous, (indptr, heads, weights)))
+    rows, degrees, loop = graph_layout_numba.simplified(*map(contiguous, (indptr, heads, weights)))
     if loop < len(heads):
         _refuse_loop(int(heads[loop]), weights[loop].item())
     longest = int(degrees.max(initial=0))

@@ -22,7 +22,9 @@ import numpy as np
 from gpuops import csr
 from gpuops._copies_cuda import argsort
 from gpuops._cuda import Program, struct
+from gpuops.arrays import contiguous
 from gpuops.errors import NegativeCycleError
+from gpuops.numbers import SEARCH_DTYPES
 
 _THREADS = 256
 _MOST_BLOCKS = 1024  # most blocks of a kernel that uses grid strides
@@ -32,14 +34,14 @@ _ENTRIES = (
     *("number_arcs", "take_vertices", "take_keys", "place_arcs", "begin_rows", "measure", "look_for_negative"),
 )
 PROGRAMS = {
-    np.dtype(name): Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={name.capitalize()}",), threads=_THREADS)
-    for name in ("float32", "float64", "int32")
+    dtype: Program("sssp/graph_layout.cu", _ENTRIES, (f"DISTANCE={dtype.name.capitalize()}",), threads=_THREADS)
+    for dtype in SEARCH_DTYPES
 }
 
 _REPORT = struct("sssp/graph_layout.cu", "Report")
 
 # Dtypes of weights for `weight_at` of graph_layout.cu.
-_KINDS = {np.dtype(name): kind for kind, name in enumerate(("float32", "float64", "int32", "int64"))}
+_KINDS = {dtype: kind for kind, dtype in enumerate((*SEARCH_DTYPES, np.dtype("int64")))}
 
 
 WHOLE = 1 << 26  # arcs that are always sorted at once
@@ -75,7 +77,7 @@ def lay_out(
         order, rank = cupy.empty((n,), np.int32), cupy.empty((n,), np.int32)
         passes = cupy.empty((n if through is not None else 1,), bool)
         has_through = np.int32(through is not None)
-        mask = passes if through is None else csr.contiguous(through)
+        mask = passes if through is None else contiguous(through)
         launch("number_vertices", n, argsort(keys), np.int32(n), order, rank, mask, has_through, passes, report)
         del keys, in_degrees
         found = _read(report)
@@ -144,7 +146,7 @@ class _Sorting:
 
     def __init__(self, indptr: Any, indices: Any, weights: Any, dtype: np.dtype):
         self.indptr = _as_integers(indptr)
-        self.indices, self.weights = csr.contiguous(_as_integers(indices)), csr.contiguous(_with_kind(weights))
+        self.indices, self.weights = contiguous(_as_integers(indices)), contiguous(_with_kind(weights))
         self.dtype, self.word = dtype, np.dtype(f"i{dtype.itemsize}")
 
     def launch(self, entry: str, size: int, *arguments: Any) -> None:

@@ -10,8 +10,6 @@ import numpy as np
 
 from gpuops._cuda import Program, struct
 
-DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
-
 _PIECES = {size: struct("sssp/search.cuh", "Piece", Word=np.dtype(f"i{size}")) for size in (4, 8)}
 
 

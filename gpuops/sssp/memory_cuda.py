@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._cuda import struct
-from gpuops.numbers import outside_infinity
+from gpuops.numbers import SEARCH_DTYPES, outside_infinity
 from gpuops.sssp.graph_layout_cuda import measure
 from gpuops.sssp.kept import kept_with_graph
-from gpuops.sssp.launch_cuda import DTYPES, Control, arcs, declare, pieces
+from gpuops.sssp.launch_cuda import Control, arcs, declare, pieces
 
 # In a graph of at most _DEGREE arcs a vertex on average, and at most _SHORT arcs in a row, a warp relaxes the vertices
 # that it found itself, up to AHEAD times, before it queues the rest.
@@ -39,10 +39,10 @@ PROGRAMS = {
         *("sssp/search.cu", ("search",), dtype, signed),
         *("THIN=65536", "WIDEN=8", "PULL=0.5", f"SHORT={_SHORT}"),
     )
-    for dtype in DTYPES
+    for dtype in SEARCH_DTYPES
     for signed in (False, True)
 }
-_ARGUMENTS = {dtype: struct("sssp/search.cu", "Arguments", Value=dtype) for dtype in DTYPES}
+_ARGUMENTS = {dtype: struct("sssp/search.cu", "Arguments", Value=dtype) for dtype in SEARCH_DTYPES}
 
 
 class Profile(NamedTuple):

@@ -28,32 +28,7 @@ FIRST_LOOK, FIRST_LOOK_LATER = 64, 512
 
 
 def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = None, targets: Any = None) -> Any:
-    """Return the shortest distances from the nearest of some sources, in the original numbering.
-
-    Parameters
-    ----------
-    graph : SearchGraph
-        On a GPU.
-    sources : (k,) array of int
-        On the host.
-    starts : (k,) array
-        The distances at which paths begin, on the host.
-    limit : number, optional
-        Vertices farther than this are unreachable.
-    targets : array of int, optional
-        On the host. Vertices farther than the farthest target that can be reached are unreachable.
-
-    Returns
-    -------
-    (n,) cupy array
-
-    Raises
-    ------
-    NegativeCycleError
-        A negative cycle can be reached; its vertices are in the internal numbering.
-    OverflowError
-        int32 distances that would reach 2^31 - 1.
-    """
+    """Return the distances of `gpuops.sssp.sssp_numba.search`; `sources`, `starts` and `targets` are on the host."""
     import cupy
 
     sources, first = (sources, slice(None)) if len(sources) < 2 else np.unique(sources, return_index=True)
@@ -67,15 +42,7 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
 
 
 def improve(graph: Any, distances: Any, pending: Any = None) -> int:
-    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`), and return the number of rounds.
-
-    Raises
-    ------
-    NegativeCycleError
-        A negative cycle can be reached; its vertices are in the internal numbering.
-    OverflowError
-        int32 distances that would reach 2^31 - 1.
-    """
+    """Relax arcs as `gpuops.sssp.sssp_numba.improve` does, and return the number of rounds."""
     with distances.device:
         searching = Search(graph, distances, signed=graph.negative or any_negative(distances))
         searching.run_to_the_end(pending)

@@ -51,7 +51,7 @@ _NEAREST = 255  # of the vertices that wait, the nearest that are sorted at firs
 _MOST, _NO_LIMIT = 32, 2**62  # a search with potentials gives up after it has read all arcs _MOST times
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch memory, reused by one search after the other: new memory costs time, even more with many threads."""
 
     wake: np.ndarray
@@ -60,7 +60,7 @@ class Room(NamedTuple):
     lists: np.ndarray
 
     @classmethod
-    def of(cls, graph: Any) -> Room:
+    def of(cls, graph: Any) -> Scratch:
         n, keys = graph.n, graph.dtype if graph.potentials is None else np.float64
         return cls(np.empty(n, keys), np.empty(n, np.int32), np.empty(n, np.uint8), np.empty((2, n), np.int32))
 
@@ -86,12 +86,12 @@ class Search:
         distances: np.ndarray,
         pending: np.ndarray | None = None,
         limit: Any = None,
-        room: Room | None = None,
+        scratch: Scratch | None = None,
     ):
         self.infinity, self.never = outside_infinity(graph.dtype), never(graph)
         self.graph, self.distances, self.profile = graph, distances, profile(graph)
         self.limit = self.never if limit is None else limit
-        self.wake, self.cursor, self.state, (self.queue, self.pile) = room or Room.of(graph)
+        self.wake, self.cursor, self.state, (self.queue, self.pile) = scratch or Scratch.of(graph)
         self.cursor.fill(0)
         self.state.fill(0)
         self.kind = kind = self.wake.dtype.type

@@ -63,19 +63,12 @@ def search(graph: Any, sources: np.ndarray, starts: np.ndarray, limit: Any = Non
 
 
 def improve(graph: Any, distances: np.ndarray, pending: np.ndarray | None = None) -> int:
-    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`).
+    """Relax arcs until no arc improves a distance (`gpuops.sssp.improve_distances`); raises the errors of `search`.
 
     Returns
     -------
     int
         Number of windows and passes of pulls, or of relaxed rows if the graph suits a wheel of buckets.
-
-    Raises
-    ------
-    NegativeCycleError
-        A negative cycle can be reached; its vertices are in the internal numbering.
-    OverflowError
-        int32 distances that would reach 2^31 - 1.
     """
     distances += distances.dtype.type(0)  # +0.0 for -0.0
     signed = graph.negative or bool((distances < 0).any())

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from gpuops.numbers import SEARCH_DTYPES
 from gpuops.sssp import memory_cuda
-from gpuops.sssp.launch_cuda import DTYPES, arcs, declare
+from gpuops.sssp.launch_cuda import arcs, declare
 from gpuops.sssp.memory_cuda import Memory
 
 PROGRAMS = {
-    (dtype, signed): declare("sssp/tree.cu", ("tree",), dtype, signed) for dtype in DTYPES for signed in (False, True)
+    (dtype, signed): declare("sssp/tree.cu", ("tree",), dtype, signed)
+    for dtype in SEARCH_DTYPES
+    for signed in (False, True)
 }
 
 

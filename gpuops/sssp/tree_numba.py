@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gpuops._compiled_numba import entry
-from gpuops._threads import for_all
+from gpuops._threads import by_parts, for_all
 from gpuops.csr import equal_ranges
 from gpuops.numbers import outside_infinity
 from gpuops.sssp.wheel_numba import suits
 
-_TASKS, _TASK = 64, 2**12  # most tasks of a pass; vertices of a task if there are fewer tasks
+_TASKS = 64
 _GATHER = 256  # cost of a random access, in relaxations of a dense matrix
 _FOUR_ARCS = 48  # cost of four arcs of a road network, in relaxations of a dense matrix
 _UNRESOLVED = np.int32(2**31 - 1)
@@ -44,11 +43,8 @@ def tree(graph: Any, distances: np.ndarray, roots: np.ndarray) -> np.ndarray:
         passes_on &= graph.through | roots
     if not signed and graph.in_indptr is not None:
         arrays = (graph.in_indptr, graph.in_indices, graph.in_weights, distances, roots, passes_on, predecessors)
-        tasks = min(_TASKS, 1 + n // _TASK)
-        edges = [i * n // tasks for i in range(tasks + 1)]
-        ranges = [(a, b) for a, b in pairwise(edges) if a < b]
         look_back, work = (_look_back_by_fours, _FOUR_ARCS * n) if suits(graph) else (_look_back, _GATHER * n)
-        for_all(lambda rows: look_back(*arrays, infinity, *rows), ranges, work)
+        by_parts(lambda part: look_back(*arrays, infinity, part.start, part.stop), n, work)
     elif not signed:
         _look_forth(graph.indptr, graph.indices, graph.weights, distances, roots, passes_on, predecessors, infinity)
     reached = distances != infinity

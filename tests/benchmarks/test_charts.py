@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import charts, drawings, figures, harness
+from benchmarks import chart_style, drawings, euler_chart, harness
 from benchmarks.harness import Bench
 from benchmarks.suites import euler
 
@@ -30,10 +30,10 @@ def result(tmp_path_factory):
 
 
 def test_the_series_is_read_by_size(result):
-    device, records = figures.read_records(result)
+    device, records = chart_style.read_records(result)
     assert device
     for what in "in all", "Hierholzer, one core":
-        points = charts._series(records, what, 5)
+        points = euler_chart._series(records, what, 5)
         assert [n * 2**20 for n, _ in points] == [100, 200, 400]
         assert all(seconds > 0 for _, seconds in points)
 
@@ -54,8 +54,8 @@ def test_the_chart_of_euler_circuits_has_published_points(result, tmp_path, monk
 
 def test_the_chart_of_the_results_of_a_gpu_has_its_host_and_the_published_graph(tmp_path):
     """They have no series by Hierholzer's algorithm: its one time, of the graph that was published, is drawn."""
-    results = figures.ROOT / "benchmarks" / "results" / "euler-h200.json"
-    drawn = charts.euler([results], tmp_path / "c.svg").read_text()
+    results = chart_style.ROOT / "benchmarks" / "results" / "euler-h200.json"
+    drawn = euler_chart.draw([results], tmp_path / "c.svg").read_text()
     texts = re.findall(r"<!-- (.*?) -->", drawn)
     for text in "NVIDIA H200: in all, k = 7", "host of NVIDIA H200: Hierholzer, one core, k = 7":
         assert text in texts
@@ -69,16 +69,19 @@ def test_the_series_of_a_gpu_has_times_of_its_host(tmp_path, monkeypatch):
     monkeypatch.setattr(euler, "MILLION", 50)
     euler.run(bench, Namespace(only=["series"], full=False))
     for what in "in all", "Hierholzer, one core":
-        assert len(charts._series(bench.records, what, 5)) == 5
+        assert len(euler_chart._series(bench.records, what, 5)) == 5
     bench.write(tmp_path / "euler-gpu.json", euler.CONVENTION)
-    drawn = charts.euler([tmp_path / "euler-gpu.json"], tmp_path / "c.svg").read_text()
+    drawn = euler_chart.draw([tmp_path / "euler-gpu.json"], tmp_path / "c.svg").read_text()
     assert re.search(r"<!-- host of .*: Hierholzer, one core -->", drawn)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"device": "a", "records": []}', "no times of the series k = 5; run scripts/bench.py euler --only series"),
+        (
+            '{"device": "a", "records": []}',
+            "nothing to draw for the series k = 5; run scripts/bench.py euler --only series",
+        ),
         ("[]", "is not a file of results"),
         ("{", "is not a file of results"),
     ],
@@ -95,9 +98,9 @@ def test_what_cannot_be_drawn_is_named_in_a_line(tmp_path, monkeypatch, content,
 
 def test_the_charts_of_the_gallery_are_of_the_devices_of_their_records():
     bench, drawn_otherwise = runpy.run_path(str(SCRIPT)), {*drawings.DRAWINGS, "butterfly"}
-    assert {path.stem for path in figures.GALLERY.glob("*.svg")} - drawn_otherwise == set(bench["GALLERY"])
+    assert {path.stem for path in chart_style.GALLERY.glob("*.svg")} - drawn_otherwise == set(bench["GALLERY"])
     for name, files in bench["GALLERY"].items():
-        text = (figures.GALLERY / f"{name}.svg").read_text()
+        text = (chart_style.GALLERY / f"{name}.svg").read_text()
         for file in files:
             assert json.loads((bench["RESULTS"] / f"{file}.json").read_text())["device"] in text, (name, file)
 
@@ -107,5 +110,7 @@ def test_the_charts_of_the_gallery_are_up_to_date(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["bench.py", "gallery", "--out", str(tmp_path)])
     runpy.run_path(str(SCRIPT))["main"]()
     for path in tmp_path.glob("*.svg"):
-        now, stored = (re.findall("<!-- (.*?) -->", each.read_text()) for each in (path, figures.GALLERY / path.name))
+        now, stored = (
+            re.findall("<!-- (.*?) -->", each.read_text()) for each in (path, chart_style.GALLERY / path.name)
+        )
         assert now == stored, f"{path.name}: run scripts/bench.py gallery"

@@ -7,7 +7,7 @@ import xml.dom.minidom
 import pytest
 
 from benchmarks import drawings
-from benchmarks.charts import GALLERY
+from benchmarks.chart_style import GALLERY
 
 
 @pytest.mark.parametrize("name", drawings.DRAWINGS)

@@ -109,7 +109,7 @@ def test_a_piece_is_ended_with_what_it_started():
 def test_the_options_of_all_pieces_are_those_of_their_suites():
     bench = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "bench.py"))
     for name in bench["SUITES"]:
-        parser = argparse.ArgumentParser(conflict_handler="resolve")
+        parser = argparse.ArgumentParser()
         parser.add_argument("--device")  # as scripts/bench.py adds it to all suites
         bench["suite_of"](name).add_arguments(parser)
         for piece in pieces.pieces_of(name, np, Path()):

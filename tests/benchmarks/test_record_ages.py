@@ -15,8 +15,6 @@ BEFORE = {
     "gpuops/device/queue.cuh": "int q;\n",
     "gpuops/_cuda.py": "A = 1\n",
     "gpuops/sssp/search.cu": "int s;\n",
-    "gpuops/distinct/marks.py": "from gpuops.distinct.scans import scan\n\nMARKS = scan(1)\n"
-    + "MARKS += scan(MARKS)\n" * 9,
 }
 
 
@@ -68,16 +66,6 @@ def test_comments_docstrings_and_moves_are_no_changes(history, tmp_path):
     assert "; no change in gpuops/som, benchmarks/kernels" in said
 
 
-def test_a_folder_that_was_renamed_has_not_changed(history, tmp_path):
-    marks = tmp_path / "gpuops/distinct/marks.py"
-    text = marks.read_text().replace("gpuops.distinct", "gpuops.compaction")
-    marks.unlink()
-    assert "; no change in gpuops/compaction" in history({"gpuops/compaction/marks.py": text}, "distinct-gpu.json")
-    record_ages.changed_files.cache_clear()
-    changed = {"gpuops/compaction/marks.py": text.replace("(1)", "(2)")}
-    assert "; 1 changed file in gpuops/compaction" in history(changed, "distinct-gpu.json")
-
-
 def test_changed_code_is_listed(history, tmp_path):
     (tmp_path / "gpuops/som/moved.py").unlink()
     after = {
@@ -105,10 +93,10 @@ def test_a_commit_that_is_not_there(history):
     assert "; not in the history, so changes are unknown in gpuops/som" in said
 
 
-def test_each_suite_has_its_kernels():
+def test_each_suite_has_its_code():
     from benchmarks.pieces import SPLITS
 
-    assert record_ages.KERNELS.keys() == SPLITS.keys()
+    assert record_ages.MEASURED.keys() == SPLITS.keys()
     root = Path(__file__).parents[2]
-    for path in (*record_ages.SHARED, *(path for paths in record_ages.KERNELS.values() for path in paths)):
+    for path in (*record_ages.SHARED, *(path for paths in record_ages.MEASURED.values() for path in paths)):
         assert (root / path).exists(), path

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import figures, series_charts
+from benchmarks import chart_style, series_charts
 from benchmarks.harness import ROOT, Bench
 from benchmarks.line_chart import Chart
 from benchmarks.suites import distinct, sequences, sssp_table
@@ -30,9 +30,7 @@ def results(tmp_path_factory):
         sssp_table: {
             "scales": [6, 7],
             "sources": 2,
-            "large_sources": 1,
             "dtypes": ["float64"],
-            "segment": None,
             "scipy_up_to": 0,
         },
     }
@@ -110,7 +108,7 @@ def test_points_are_moved_sideways_only_for_bars(bars):
 
 def test_names_stand_apart_near_the_ends_of_their_lines():
     ends = [0.1, 0.5, 0.5, 0.53, 0.9]
-    heights = figures.spread(ends, 0.05)
+    heights = chart_style.spread(ends, 0.05)
     assert all(upper - lower > 0.05 - 1e-9 for lower, upper in itertools.pairwise(heights))
     assert heights[0] == 0.1
     assert heights[-1] == 0.9
@@ -123,7 +121,7 @@ def test_only_lines_of_tilepath_are_coloured():
     ends = []
     chart = Chart("suite", "title", "x", "y", lambda _: {"tilepath": [(1, 1, 0)], "other": [(1, 2, 0)]})
     assert chart._draw_lines(Figure().add_subplot(), [("a", []), ("b", [])], ends)
-    assert [(name, colour in figures.OURS) for name, *_, colour in ends] == [
+    assert [(name, colour in chart_style.OURS) for name, *_, colour in ends] == [
         ("a: tilepath", True),
         ("a: other", False),
         ("b: tilepath", True),

@@ -3,22 +3,18 @@
 import argparse
 
 import numpy as np
-import pytest
 
 from benchmarks.harness import Bench
 from benchmarks.suites import sssp_table
 from pipelines.generators import RMat
 
 
-@pytest.mark.parametrize("segment", [None, 50])
-def test_a_row_of_each_dtype(segment):
+def test_a_row_of_each_dtype():
     bench = Bench("sssp-table", np, 2)
     given = {
         "scales": [8],
         "sources": 3,
-        "large_sources": None,
         "dtypes": ["float32", "float64"],
-        "segment": segment,
         "scipy_up_to": 8,
     }
     sssp_table.run(bench, argparse.Namespace(**given))
@@ -28,7 +24,7 @@ def test_a_row_of_each_dtype(segment):
     tails, heads, _ = RMat(8, seed=sssp_table.SEED).arcs()
     pairs = {frozenset(pair) for pair in zip(tails.tolist(), heads.tolist(), strict=True) if pair[0] != pair[1]}
     distinct = 2 * len(pairs)
-    assert by_segments["segment"] == segment or by_segments["segment"] == 64
+    assert by_segments["segment"] == 64
     assert by_segments["megabytes"]["distances"] == 256 * 4 / 1e6
     assert bench.records[-4]["megabytes"]["distances"] == 256 * 8 / 1e6
     for record in bench.records[:3]:

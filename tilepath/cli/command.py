@@ -125,6 +125,6 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
 @click.version_option(package_name="tilepath")
 def tilepath() -> None:
     """Shortest paths, Euler circuits and self-organizing maps over Zarr, on a laptop or on many GPUs."""
-    from gpuops.faces import refuse_other_systems
+    from gpuops.lazy_imports import refuse_other_systems
 
     refuse_other_systems()

@@ -822,11 +822,11 @@ def test_memory_of_a_search_serves_the_next():
     """Searches of different sources on one piece of memory, which the first leaves as it pleases."""
     arrays = csr(RMat(11, seed=5))
     graph = laid_out(np, arrays, "undirected")
-    room = search_numba.Room.of(graph)
-    for part in room:
+    scratch = search_numba.Scratch.of(graph)
+    for part in scratch:
         part.fill(7)
     for source in np.flatnonzero(np.diff(arrays[0]))[:6].tolist():
-        search, pulls = search_on_cpu(graph, source, room=room)
+        search, pulls = search_on_cpu(graph, source, scratch=scratch)
         assert pulls
         distances = search.distances
         search.go_on_from(*pulls_numba.pull(graph, pulls_numba.pull_rows, distances, search.floor, search.last))

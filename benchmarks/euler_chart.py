@@ -1,4 +1,4 @@
-"""Charts of benchmark records with published values for comparison, drawn with matplotlib (the `plot` extra)."""
+"""The chart of Euler circuits: seconds over vertices and the published times, from the records of the suite `euler`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import GALLERY, OTHERS, colour_of, name_ends, new_figure, read_records, saved
+from benchmarks.chart_style import (
+    GALLERY,
+    OTHERS,
+    colour_of,
+    name_ends,
+    new_figure,
+    nothing_to_draw,
+    read_records,
+    saved,
+)
 from benchmarks.suites.euler import DEEP, MILLION, SERIES_K
 
 Points = list[tuple[float, float]]
@@ -14,27 +23,12 @@ Points = list[tuple[float, float]]
 DEEP_K, PUBLISHED_AT = 7, 10
 
 
-def euler(results: Sequence[Path], out: Path | None = None) -> Path:
+def draw(results: Sequence[Path], out: Path | None = None) -> Path:
     """Draw seconds over vertices of deep graphs of k = 5, with the published times of a graph of k = 7 and our times.
 
     A deep graph has at most k arcs out of a vertex.
 
-    Parameters
-    ----------
-    results : files of the suite `euler`, one a device; each becomes a line for every method it timed
-    out : path of the image; default docs/gallery/eulergpu.svg
-
-    Returns
-    -------
-    Path
-        The path of the image.
-
-    Raises
-    ------
-    ImportError
-        Matplotlib is missing; the message says how to install it.
-    ValueError
-        A file is not a file of results, or no file has the series of k = 5.
+    `benchmarks.line_chart.Chart.draw` describes the parameters. Each file becomes a line for every method it timed.
     """
     figure, axes = new_figure()
     from matplotlib.ticker import MultipleLocator
@@ -58,10 +52,7 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
                 axes.plot(*zip(*alike, strict=True), "D", color=color, markerfacecolor="none")
                 ends.append((f"{name}, k = {DEEP_K}", *alike[-1], color))
     if not drawn:
-        raise ValueError(
-            f"{', '.join(map(str, results)) or 'benchmarks/results'}: no times of the series k = {SERIES_K}; "
-            "run scripts/bench.py euler --only series"
-        )
+        raise nothing_to_draw(f"the series k = {SERIES_K}", results, "euler --only series")
     for name, seconds, marker in (("GPU", DEEP.total, "s"), ("CPU, Hierholzer", DEEP.hierholzer, "^")):
         label = f"published 2016: {name}, {seconds:.1f} s, k = {DEEP_K}"
         axes.plot([PUBLISHED_AT], [seconds], marker, color=OTHERS[1], markerfacecolor="none")
@@ -74,9 +65,6 @@ def euler(results: Sequence[Path], out: Path | None = None) -> Path:
     figure.set_size_inches(9, 4.8)
     name_ends(axes, ends)
     return saved(figure, out or GALLERY / "eulergpu.svg")
-
-
-CHARTS = {"eulergpu": euler}
 
 
 def _series(records: list[dict[str, Any]], what: str, k: int) -> Points:

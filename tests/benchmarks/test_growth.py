@@ -2,15 +2,15 @@
 
 import pytest
 
-from benchmarks import orders
+from benchmarks import growth
 
 
 def test_a_fit_finds_its_coefficients():
     sizes = (100, 300, 1000, 3000, 10_000)
-    coefficients, error = orders.fit([(n, 2e-4 + 5e-8 * n + 3e-13 * n**3) for n in sizes], (0, 1, 3))
+    coefficients, error = growth.fit([(n, 2e-4 + 5e-8 * n + 3e-13 * n**3) for n in sizes], (0, 1, 3))
     assert coefficients == pytest.approx([2e-4, 5e-8, 3e-13])
     assert error < 1e-6
-    _, error = orders.fit([(n, 1e-9 * n**2) for n in sizes], (0, 1))
+    _, error = growth.fit([(n, 1e-9 * n**2) for n in sizes], (0, 1))
     assert error > 0.5
 
 
@@ -20,6 +20,6 @@ def test_ways_with_few_sizes_are_left_out():
         return {"case": case, "way": way, "sizes": {"n": n}, "seconds": {"median": seconds}}
 
     few = [record("published, streamed", n, 1e-5 * n) for n in (10, 20)]
-    assert orders.spectra(few) == {}
-    found = orders.spectra([*few, record("published, streamed", 40, 4e-4)])
+    assert growth.spectra(few) == {}
+    found = growth.spectra([*few, record("published, streamed", 40, 4e-4)])
     assert found["published, streamed"][0] == pytest.approx([1e-5, 0], abs=1e-12)

@@ -25,6 +25,12 @@ def read_records(result: Path) -> tuple[str, list[dict[str, Any]]]:
         raise ValueError(f"{result}: is not a file of results of scripts/bench.py ({error!r})") from error
 
 
+def nothing_to_draw(chart: str, results: Sequence[Path], suite: str) -> ValueError:
+    """Return the error for files of results that have no records of a chart."""
+    files = ", ".join(map(str, results)) or "benchmarks/results"
+    return ValueError(f"{files}: nothing to draw for {chart}; run scripts/bench.py {suite}")
+
+
 def new_figure() -> tuple[Any, Any]:
     """Return a figure and its axes."""
     try:
