@@ -41,6 +41,8 @@ from pipelines.stores.schema import (
 )
 
 PASSES, PASS_SECONDS = 20, 0.01  # to remove a partial store that Zarr still writes to
+# `standing` found no store, so another run has begun the store since then.
+_WAIT = "wait until the other run that has just begun it has ended"
 NEW = ".new"  # suffix of a store that will replace an existing store when it is complete
 
 
@@ -130,10 +132,12 @@ def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False
 
 
 @contextmanager
-def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Iterator[zarr.Group]:
+def _store_at(
+    path: str | os.PathLike[str], schema: str, overwrite: bool, cure: str = "pass overwrite (--overwrite)"
+) -> Iterator[zarr.Group]:
     """Do what `new_store` does, also within a store: a method may keep tables in the store that it computes."""
     clear_leftovers(path)
-    refuse_existing(path, schema, overwrite)
+    refuse_existing(path, schema, overwrite, cure)
     place = os.path.realpath(path)
     partial = hidden_name(place, "partial")
     try:
@@ -144,7 +148,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
             yield group
             record_everything(partial, group)
             sync_tree(partial)
-            refuse_existing(path, schema, overwrite)
+            refuse_existing(path, schema, overwrite, cure)
             _put(partial, place)
     except BaseException:
         _discard(partial)
@@ -160,14 +164,14 @@ def growing_store(
     If the block ends without an error, the contents of the group are recorded and the store appears at that path.
     """
     clear_leftovers(path)
-    refuse_existing(path, schema, overwrite)
+    refuse_existing(path, schema, overwrite, _WAIT)
     replaced = os.path.lexists(path)
     place, run_id = (_beside(path) if replaced else os.path.abspath(path)), new_run_id()
     if replaced and os.path.lexists(place) and not _replaces(place):
         raise StoreError(
             f"{place} is in the way of the new store for {path}, which is written there; move it elsewhere"
         )
-    with _store_at(place, schema, overwrite) as group:
+    with _store_at(place, schema, overwrite, _WAIT) as group:
         yield place, run_id, group
         replaces = {"replaces": os.path.basename(os.path.realpath(path))} if replaced else {}
         group.update_attributes({"schema": schema, "complete": False, "run_id": run_id} | replaces)

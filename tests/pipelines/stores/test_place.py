@@ -135,6 +135,12 @@ def test_a_store_replaces_its_own_kind_only(tmp_path, graph):
     open_paths(tmp_path / "p").verify()
 
 
+def test_two_runs_that_begin_at_one_moment_do_not_advise_to_overwrite(tmp_path, graph):
+    begin(tmp_path / "p", graph)
+    with pytest.raises(StoreError, match=r"p exists already; .* or wait until the other run .* has ended$"):
+        begin(tmp_path / "p", graph)
+
+
 def test_the_old_result_stays_until_the_new_one_is_whole(tmp_path, graph):
     finished(tmp_path / "p", graph, 1)
     run = begin(tmp_path / "p", graph, overwrite=True)
