@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipelines.files.output_file import check_free, growing_file, is_growing
+from pipelines.files.output_file import check_free, growing_file, is_complete
 from pipelines.files.tables import check_suffix
 from pipelines.od_tables.blocks import DistancesTo
 from pipelines.od_tables.disk import matrix_disk, state_disk, table_disk
@@ -135,7 +135,7 @@ def write_od_table(
         rows_of = DistancesTo(source, destinations.vertices)
         return _write_matrix(rows_of, source, opened, points, out, about, asked, resume, overwrite, progress)
     refuse_both(resume, overwrite)
-    if resume and os.path.exists(out) and not is_growing(out):
+    if resume and is_complete(out):
         return None
     check_free(out, overwrite or resume)
     table = plan_table(source, opened, points, suffix, asked)
