@@ -22,7 +22,12 @@ def use_writable_folder() -> None:
     os.environ["NUMBA_CACHE_DIR"] = folder  # for workers as well
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = folder
-    atexit.register(lambda: os.getpid() == process and shutil.rmtree(folder, ignore_errors=True))
+
+    def remove() -> None:
+        if os.getpid() == process:  # not in a forked process
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     warnings.warn(
         "compiled functions cannot be kept, so every run compiles them again; set NUMBA_CACHE_DIR to a writable folder",
         stacklevel=4,  # the import of tilepath
