@@ -17,6 +17,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -252,8 +253,8 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _left(found: Path, process: int) -> bool:
-    """Return whether `process` no longer needs the file or store `found`: it is this one, or it has ended."""
-    return process == os.getpid() or found.stat().st_ctime <= _boot_time() or not _alive(process)
+    """Return whether the thread `process` no longer needs the file or store `found`: it is this one, or has ended."""
+    return process == threading.get_native_id() or found.stat().st_ctime <= _boot_time() or not _alive(process)
 
 
 def _clear(found: Path, place: Path, moved_away: bool) -> None:
@@ -319,9 +320,12 @@ def _replaces(path: str | os.PathLike[str]) -> bool:
 
 
 def hidden_name(place: str, ending: str) -> str:
-    """Return a name beside `place` for a store or file of this process. `clear_leftovers` knows such names."""
+    """Return a name beside `place` for a store or file of this thread. `clear_leftovers` knows such names.
+
+    Linux numbers threads and processes together; the main thread has the number of its process.
+    """
     folder, name = os.path.split(place)
-    return os.path.join(folder, f".{name}.{_host()}.{os.getpid()}.{ending}")
+    return os.path.join(folder, f".{name}.{_host()}.{threading.get_native_id()}.{ending}")
 
 
 def _host() -> str:

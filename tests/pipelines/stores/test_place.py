@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -268,6 +269,15 @@ def test_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
         (tmp_path / name).mkdir()
     ring(tmp_path / "g.zarr")
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "g.zarr"])
+
+
+def test_of_two_threads_that_write_one_store_the_first_to_end_keeps_it(tmp_path):
+    with pytest.raises(StoreError, match=r"g\.zarr exists already"), new_store(tmp_path / "g.zarr", "graph/1"):
+        with ThreadPoolExecutor(1) as other:
+            graph = other.submit(ring, tmp_path / "g.zarr").result()
+        assert len(os.listdir(tmp_path)) == 2  # the store of the other thread, and the unfinished store of this one
+    graph.verify()
+    assert os.listdir(tmp_path) == ["g.zarr"]
 
 
 def test_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):
