@@ -272,11 +272,15 @@ def test_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
 
 
 def test_of_two_threads_that_write_one_store_the_first_to_end_keeps_it(tmp_path):
-    with pytest.raises(StoreError, match=r"g\.zarr exists already"), new_store(tmp_path / "g.zarr", "graph/1"):
-        with ThreadPoolExecutor(1) as other:
-            graph = other.submit(ring, tmp_path / "g.zarr").result()
-        assert len(os.listdir(tmp_path)) == 2  # the store of the other thread, and the unfinished store of this one
-    graph.verify()
+    def write():
+        with new_store(tmp_path / "g.zarr", "graph/1"):
+            with ThreadPoolExecutor(1) as other:
+                other.submit(ring, tmp_path / "g.zarr").result().verify()
+            assert len(os.listdir(tmp_path)) == 2  # the other thread's store, and the unfinished store of this thread
+
+    with pytest.raises(StoreError, match=r"g\.zarr exists already"):
+        write()
+    open_graph(tmp_path / "g.zarr").verify()
     assert os.listdir(tmp_path) == ["g.zarr"]
 
 
