@@ -9,6 +9,7 @@ Each name is imported at its first use: importing Numba and all operations takes
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
+from gpuops.compiled_code import use_writable_folder
 from gpuops.lazy_imports import imported, offered_names
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from gpuops.sssp.graph_layout import SearchGraph as SearchGraph
     from gpuops.sssp.graph_layout import search_graph as search_graph
 
+use_writable_folder()
 _MODULES = offered_names(__file__)
 _PARTS = {module.split(".")[1] for module in _MODULES.values()}
 

@@ -129,6 +129,14 @@ def is_growing(path: str | os.PathLike[str]) -> bool:
     return all(companion.exists() for companion in _companions(path)[:2])
 
 
+def is_complete(path: str | os.PathLike[str]) -> bool:
+    """Return True if `path` exists and no interrupted run left pieces; remove a journal that a kill left at the end."""
+    if not os.path.exists(path) or is_growing(path):
+        return False
+    _companions(path)[1].unlink(missing_ok=True)
+    return True
+
+
 def grown_bytes(path: str | os.PathLike[str]) -> int:
     """Return the bytes of the pieces of `path` that an interrupted run left; 0 if there are none."""
     partial = _companions(path)[0]
@@ -158,14 +166,15 @@ def growing_file(
     ValueError
         The pieces of the earlier run have another description.
     """
-    check_free(path, overwrite or (resume and is_growing(path)))
+    check_free(path, overwrite or resume)
     partial, pieces, joined = _companions(path)
     with disk_errors(path), open(pieces, "a+", encoding="utf-8") as journal:
         try:
             fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BlockingIOError(f"{path}: another run writes it; stop one of the two") from None
-        if not os.fstat(journal.fileno()).st_nlink:  # the other run has ended since the journal was opened
+        ended = not os.fstat(journal.fileno()).st_nlink  # the other run has ended since the journal was opened
+        if ended or (resume and is_complete(path)):
             raise BlockingIOError(f"{path}: another run has just written it; run the command again")
         joined.unlink(missing_ok=True)
         found = GrowingFile(Path(path), partial, joined, journal)
@@ -180,7 +189,7 @@ def growing_file(
                 found.record()
             replace(joined if joined.exists() else partial, path)
             partial.unlink(missing_ok=True)
-            pieces.unlink()
+            pieces.unlink(missing_ok=True)  # another run may have found the file complete
         finally:
             joined.unlink(missing_ok=True)
             if not found.ends or not partial.exists():  # no piece was written, or the file is in its place

@@ -54,7 +54,8 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a table in lower case; ValueError if `path` has no suffix of tables."""
+    """Return the suffix of a table in lower case; ValueError if `path` has no suffix of tables, or is not UTF-8."""
+    os.fspath(path).encode()  # Arrow opens only names in UTF-8, and would fail at the end of a long run
     for suffix in SUFFIXES:
         if Path(path).name.lower().endswith(suffix):
             return suffix

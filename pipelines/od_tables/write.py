@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipelines.files.output_file import check_free, growing_file, is_growing
+from pipelines.files.output_file import check_free, growing_file, is_complete
 from pipelines.files.tables import check_suffix
 from pipelines.od_tables.disk import state_disk
 from pipelines.od_tables.forms import ArrayForm
@@ -112,7 +112,7 @@ def write_od_table(
     if suffix == ".zarr":
         return _write_matrix(given, checked, out, about, resume, overwrite, progress)
     refuse_both(resume, overwrite)
-    if resume and os.path.exists(out) and not is_growing(out):
+    if resume and is_complete(out):
         return None
     check_free(out, overwrite or resume)
     table = plan_table(given, suffix, checked)

@@ -131,6 +131,8 @@ def web_map(drawing: Drawing, background: str | None) -> folium.Map:
             "a map in HTML needs longitudes and latitudes, or a known coordinate system; import the network with its "
             "coordinates and coordinate system (coordinates, --coordinates; crs, --crs), or draw an .svg"
         )
+    if not np.isfinite(drawing.coordinates).any():
+        raise ValueError("no vertex has coordinates, so there is no place for a map in HTML; draw an .svg")
 
     class Contents(MacroElement):
         _template = Template(SCRIPT)

@@ -266,6 +266,17 @@ class GraphWriter:
         return max(1, min(rows, CHUNK_BYTES // (8 * width)))
 
 
+def stored_dtype(dtype: Any) -> np.dtype | None:
+    """Return the stored dtype of weights of `dtype`; None if such weights are not stored.
+
+    The dtype is kept, in the byte order of this machine, but bool becomes int32 and float16 becomes float32.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        return None
+    return np.dtype({"bool": "int32", "float16": "float32"}.get(dtype.name, dtype.newbyteorder("=")))
+
+
 def write_graph(
     path: str | os.PathLike[str],
     indptr: np.ndarray,
@@ -330,7 +341,12 @@ def write_graph(
     from gpuops import csr  # imports Numba, which the other writers do not need
 
     indptr, indices = np.asarray(indptr), np.asarray(indices)
-    weights = None if weights is None else np.asarray(weights)
+    if weights is not None:
+        weights = np.asarray(weights)
+        kept = stored_dtype(weights.dtype)
+        if kept is None:
+            raise TypeError(f"weights are {weights.dtype}; convert them to integers or floats of at most 64 bits")
+        weights = weights.astype(kept, copy=False)
     csr.check_csr(indptr, indices, **({} if weights is None else {"weights": weights}))
     n = len(indptr) - 1
     tails = csr.tails(indptr.astype(np.int64, copy=False), len(indices), np.int64)

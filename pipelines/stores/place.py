@@ -18,6 +18,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -42,6 +43,8 @@ from pipelines.stores.schema import (
 )
 
 PASSES, PASS_SECONDS = 20, 0.01  # to remove a partial store that Zarr still writes to
+# `standing` found no store, so another run has begun the store since then.
+_WAIT = "wait until the other run that has just begun it has ended"
 NEW = ".new"  # suffix of a store that will replace an existing store when it is complete
 
 
@@ -131,10 +134,12 @@ def new_store(path: str | os.PathLike[str], schema: str, overwrite: bool = False
 
 
 @contextmanager
-def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Iterator[zarr.Group]:
+def _store_at(
+    path: str | os.PathLike[str], schema: str, overwrite: bool, cure: str = "pass overwrite (--overwrite)"
+) -> Iterator[zarr.Group]:
     """Do what `new_store` does, also within a store: a method may keep tables in the store that it computes."""
     clear_leftovers(path)
-    refuse_existing(path, schema, overwrite)
+    refuse_existing(path, schema, overwrite, cure)
     place = os.path.realpath(path)
     partial = hidden_name(place, "partial")
     try:
@@ -145,7 +150,7 @@ def _store_at(path: str | os.PathLike[str], schema: str, overwrite: bool) -> Ite
             yield group
             record_everything(partial, group)
             sync_tree(partial)
-            refuse_existing(path, schema, overwrite)
+            refuse_existing(path, schema, overwrite, cure)
             _put(partial, place)
     except BaseException:
         _discard(partial)
@@ -161,14 +166,14 @@ def growing_store(
     If the block ends without an error, the contents of the group are recorded and the store appears at that path.
     """
     clear_leftovers(path)
-    refuse_existing(path, schema, overwrite)
+    refuse_existing(path, schema, overwrite, _WAIT)
     replaced = os.path.lexists(path)
     place, run_id = (_beside(path) if replaced else os.path.abspath(path)), new_run_id()
     if replaced and os.path.lexists(place) and not _replaces(place):
         raise StoreError(
             f"{place} is in the way of the new store for {path}, which is written there; move it elsewhere"
         )
-    with _store_at(place, schema, overwrite) as group:
+    with _store_at(place, schema, overwrite, _WAIT) as group:
         yield place, run_id, group
         replaces = {"replaces": os.path.basename(os.path.realpath(path))} if replaced else {}
         group.update_attributes({"schema": schema, "complete": False, "run_id": run_id} | replaces)
@@ -251,8 +256,8 @@ def clear_leftovers(path: str | os.PathLike[str]) -> None:
 
 
 def _left(found: Path, process: int) -> bool:
-    """Return whether `process` no longer needs the file or store `found`: it is this one, or it has ended."""
-    return process == os.getpid() or found.stat().st_ctime <= _boot_time() or not _alive(process)
+    """Return whether the thread `process` no longer needs the file or store `found`: it is this one, or has ended."""
+    return process == threading.get_native_id() or found.stat().st_ctime <= _boot_time() or not _alive(process)
 
 
 def _clear(found: Path, place: Path, moved_away: bool) -> None:
@@ -318,9 +323,12 @@ def _replaces(path: str | os.PathLike[str]) -> bool:
 
 
 def hidden_name(place: str, ending: str) -> str:
-    """Return a name beside `place` for a store or file of this process. `clear_leftovers` knows such names."""
+    """Return a name beside `place` for a store or file of this thread. `clear_leftovers` knows such names.
+
+    Linux numbers threads and processes together; the main thread has the number of its process.
+    """
     folder, name = os.path.split(place)
-    return os.path.join(folder, f".{name}.{_host()}.{os.getpid()}.{ending}")
+    return os.path.join(folder, f".{name}.{_host()}.{threading.get_native_id()}.{ending}")
 
 
 def _host() -> str:

@@ -215,7 +215,9 @@ def check_array(
 
 
 def no_array(path: Any, name: str) -> StoreError:
-    """Return the error for an array that is missing in a store."""
+    """Return the error for an array that is missing in a store; raise OSError if its folder cannot be looked into."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(os.path.join(path, name, "zarr.json"))
     return StoreError(f"{path}: the array `{name}` is missing; the store is damaged; recreate it")
 
 

@@ -1,7 +1,11 @@
-"""The client as the first argument of a call: a call without a client says what is missing, and how to get a client."""
+"""The client as the first argument of a call: a call without a client says what is missing, and how to get a client.
+
+Calls from several threads use a cluster one after the other: each keeps state on all workers, and removes other state.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -10,12 +14,13 @@ from distributed import Client
 
 CURE = "Start workers with `client = tilepath.start()`, or join a cluster with `tilepath.join(address=cluster)`"
 T = TypeVar("T", bound=Callable[..., Any])
+_TURNS: dict[str, threading.RLock] = {}  # by the address of a scheduler
 
 
 def takes_client(run: T) -> T:
     """Have a function whose first argument is a Dask client say so if it is called without one.
 
-    Most functions of the package take a path first, so the client is easily forgotten.
+    Most functions of the package take a path first, so the client is easily forgotten. Calls wait for each other.
     """
 
     @wraps(run)
@@ -26,7 +31,8 @@ def takes_client(run: T) -> T:
             raise TypeError(f"{run.__name__}: the first argument is the Dask client; {given}. {CURE}")
         if first.status in ("closing", "closed"):
             raise ValueError(f"{run.__name__}: the client is closed, as after its `with` block. {CURE}")
-        return run(*arguments, **options)
+        with _TURNS.setdefault(first.scheduler.address, threading.RLock()):
+            return run(*arguments, **options)
 
     return with_client  # type: ignore[return-value]
 

@@ -2,11 +2,15 @@
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
 
-from gpuops import recompiling
+import numba
+import pytest
+
+from gpuops import compiled_code, recompiling
 
 ROOT = Path(__file__).parents[2]
 MODULE = """
@@ -77,3 +81,15 @@ def test_modules_that_compile_code_of_other_modules_say_so():
             compiled = ((node, decorators) for node, decorators in functions if "njit(" in decorators)
             missing += [f"{path}: {node.name}" for node, found in compiled if "recompiled_with_imports" not in found]
     assert missing == []
+
+
+def test_without_a_writable_folder_compiled_code_is_kept_for_one_run(tmp_path, monkeypatch):
+    """Numba would refuse to compile where neither the installation nor the home is writable."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    compiled_code.use_writable_folder()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / prefix))
+    with pytest.warns(UserWarning, match="cannot be kept, .* set NUMBA_CACHE_DIR to a writable folder"):
+        compiled_code.use_writable_folder()
+    assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR == str(tmp_path / "tilepath-")

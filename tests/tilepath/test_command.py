@@ -174,6 +174,7 @@ ARGUMENT = re.compile(r"(?<![\w./'\"`-])(?:[a-z]+(?:_[a-z]+)*=|[a-z]+(?:_[a-z]+)
         ("import square.gr n.zarr --simplify --unsorted", "leave out --simplify or --unsorted"),
         ("import some.graphml n.zarr --weight w", "choose another --weight"),
         ("som train s.zarr m.zarr --rows 2 --columns 2 --online --piece-rows 0", "--piece-rows"),
+        ("od g.zarr \udcff.parquet --origins from.csv", ".parquet: the name is not UTF-8; choose another"),
         ("od g.zarr o.csv --origins from.csv --nearest 0", "Error: --nearest is 0; give a whole number from 1"),
         ("od g.zarr o.csv --origins from.csv --reduce mean", "Error: --reduce is 'mean'; give count, min"),
         ("od g.zarr o.npy --origins from.csv --within 2", "for --within, --nearest, --reduce, --paths, --also"),

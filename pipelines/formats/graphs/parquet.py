@@ -17,6 +17,7 @@ from pipelines.formats.graphs.columns import choose_columns
 from pipelines.formats.graphs.osmnx import units_in
 from pipelines.formats.graphs.text import first_not_utf8
 from pipelines.formats.graphs.vertices import LARGEST, Names, check_numbering, edge_stream
+from pipelines.stores.graph_writer import stored_dtype
 
 BATCH_ROWS = 1 << 18
 _DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)  # what pyarrow raises on a file that is not Parquet
@@ -160,11 +161,10 @@ def _vertices(name: str, row: int, column: pa.Array, named: bool) -> Any:
 
 
 def weight_dtype(what: str, dtype: Any) -> np.dtype:
-    """Return the stored dtype of weights of `dtype`: the same, but int32 for bool and float32 for float16."""
-    dtype = np.dtype(dtype)
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+    """Return the stored dtype of weights of `dtype` (`stored_dtype`), or raise FormatError."""
+    if (stored := stored_dtype(dtype)) is None:
         raise FormatError(f"{what} is {dtype}; weights are integers or floats of at most 64 bits; convert it")
-    return np.dtype({"bool": "int32", "float16": "float32"}.get(dtype.name, dtype))
+    return stored
 
 
 def check_rows(

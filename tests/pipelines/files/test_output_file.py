@@ -8,7 +8,7 @@ import signal
 import pytest
 from commands import invoke
 
-from pipelines.files.output_file import growing_file, whole_file
+from pipelines.files.output_file import growing_file, is_complete, whole_file
 from pipelines.formats import import_graph
 from pipelines.stores.errors import StoreError
 
@@ -99,3 +99,16 @@ def test_a_file_is_not_written_with_the_journal_of_a_run_that_has_just_ended(tmp
     with pytest.raises(BlockingIOError, match=r"x.csv: another run has just written it"):
         with growing_file(tmp_path / "x.csv", {}):
             pass
+
+
+def test_a_resumed_file_that_is_complete_is_kept_alone(tmp_path):
+    """A kill after the last renaming left a journal; another run ended after this run had looked for the file."""
+    out = tmp_path / "x.csv"
+    out.write_text("whole")
+    (tmp_path / ".x.csv.pieces").touch()
+    assert is_complete(out)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+    with pytest.raises(BlockingIOError, match=r"x.csv: another run has just written it; run the command again"):
+        with growing_file(out, {}, resume=True):
+            pass
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]

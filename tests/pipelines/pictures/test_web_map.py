@@ -152,6 +152,9 @@ def test_what_cannot_be_a_map_is_refused(tmp_path, monkeypatch):
     plain = write_graph(tmp_path / "g", [0, 1, 1], [1], coordinates=np.array([[300.0, 0], [900, 0]]))
     with pytest.raises(ValueError, match=r"needs longitudes and latitudes, or a known coordinate system; import the"):
         picture_graph(plain, tmp_path / "m.html")
+    empty = write_graph(tmp_path / "e", [0], np.array([], int), coordinates=np.empty((0, 2)))
+    with pytest.raises(ValueError, match=r"no vertex has coordinates, so .*; draw an \.svg"):
+        picture_graph(empty, tmp_path / "m.html")
     with pytest.raises(ValueError, match="areas lie on a map, but the graph has no coordinates"):
         picture_graph(write_graph(tmp_path / "h", [0, 1, 1], [1]), tmp_path / "m.html", areas=geopandas.GeoDataFrame())
     for out, option, says in (

@@ -23,6 +23,19 @@ def test_what_cannot_be_read_is_not_taken_for_damaged(tiny_stores, monkeypatch, 
         assert failures.struck.startswith(str(told.value.filename))
 
 
+def test_an_array_without_permission_is_not_taken_for_missing(tiny_stores, monkeypatch):
+    look = os.stat
+
+    def refused(path, **options):
+        if str(path).endswith("indices/zarr.json"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", refused)
+    with pytest.raises(PermissionError, match="Permission denied: .*indices/zarr.json"):
+        store_facts(tiny_stores / "graph")
+
+
 @pytest.mark.parametrize(
     ("number", "file", "said"),
     [

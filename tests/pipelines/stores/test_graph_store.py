@@ -8,6 +8,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.formats.graphs.by_rows import graph_by_rows
 from pipelines.stores.errors import StoreError
 from pipelines.stores.graph import open_graph
 from pipelines.stores.graph_writer import new_graph, write_graph
@@ -213,6 +214,15 @@ def test_unknown_and_ambiguous_vertices(tmp_path):
             graph.vertex(name)
 
 
+@pytest.mark.parametrize(("dtype", "stored"), [(">f8", "float64"), ("bool", "int32"), ("float16", "float32")])
+def test_weights_of_any_dtype_of_numbers(tmp_path, dtype, stored):
+    graph = write_graph(tmp_path / "g", np.array([0, 1]), np.array([0]), np.array([1], dtype))
+    assert (graph.weights().tolist(), graph.weights().dtype) == ([1], stored)
+    with graph_by_rows(tmp_path / "rows", vertices=1) as rows:
+        rows.append([0], np.array([1], dtype))
+    assert open_graph(tmp_path / "rows").weights().dtype == stored
+
+
 @pytest.mark.parametrize(
     ("indptr", "indices", "weights", "message"),
     [
@@ -220,10 +230,12 @@ def test_unknown_and_ambiguous_vertices(tmp_path):
         ([0, 1, 1], [0, 1], [1, 1], "indptr must rise from 0 to the number of arcs, 2"),
         ([0, 1, 2], [0, 2], [1, 1], "indices run from 0 to 2; they must be vertices, 0 to 1"),
         ([0, 1, 2], [0, 1], [1], "there are 2 indices and 1 weights"),
+        ([0, 1, 2], [0, 1], [1j, 1], "weights are complex128; convert them to integers or floats of at most 64 bits"),
+        ([0, 1, 2], [0, 1], ["1", "1"], "weights are <U1; convert them"),
     ],
 )
 def test_arrays_that_are_not_a_graph_are_refused_by_name(tmp_path, indptr, indices, weights, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         write_graph(tmp_path / "g", *map(np.array, (indptr, indices, weights)))
     assert list(tmp_path.iterdir()) == []
 

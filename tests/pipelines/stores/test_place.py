@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,12 @@ def test_a_store_replaces_its_own_kind_only(tmp_path, graph):
     open_paths(tmp_path / "p").verify()
 
 
+def test_two_runs_that_begin_at_one_moment_do_not_advise_to_overwrite(tmp_path, graph):
+    begin(tmp_path / "p", graph)
+    with pytest.raises(StoreError, match=r"p exists already; .* or wait until the other run .* has ended$"):
+        begin(tmp_path / "p", graph)
+
+
 def test_the_old_result_stays_until_the_new_one_is_whole(tmp_path, graph):
     finished(tmp_path / "p", graph, 1)
     run = begin(tmp_path / "p", graph, overwrite=True)
@@ -262,6 +269,19 @@ def test_what_may_be_a_live_process_s_or_is_not_ours_stays(tmp_path):
         (tmp_path / name).mkdir()
     ring(tmp_path / "g.zarr")
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "g.zarr"])
+
+
+def test_of_two_threads_that_write_one_store_the_first_to_end_keeps_it(tmp_path):
+    def write():
+        with new_store(tmp_path / "g.zarr", "graph/1"):
+            with ThreadPoolExecutor(1) as other:
+                other.submit(ring, tmp_path / "g.zarr").result().verify()
+            assert len(os.listdir(tmp_path)) == 2  # the other thread's store, and the unfinished store of this thread
+
+    with pytest.raises(StoreError, match=r"g\.zarr exists already"):
+        write()
+    open_graph(tmp_path / "g.zarr").verify()
+    assert os.listdir(tmp_path) == ["g.zarr"]
 
 
 def test_a_store_is_put_back_that_a_killed_run_had_taken_away(tmp_path):

@@ -1,12 +1,15 @@
 """A call whose client was forgotten says so."""
 
 import inspect
+import time
+from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 import pytest
 from distributed import Client
 
 import tilepath
+from pipelines.workers.clients import takes_client
 
 CALLS = [name for name in tilepath.__all__ if not inspect.isclass(getattr(tilepath, name))]
 CALLS = [name for name in CALLS if [*inspect.signature(getattr(tilepath, name)).parameters][:1] == ["client"]]
@@ -33,3 +36,19 @@ def test_a_call_with_a_closed_client_says_so(name):
 
 def test_the_calls_that_take_a_client_are_found():
     assert {"all_pairs_shortest_paths", "betweenness", "build_hierarchy", "map_samples"} <= {*CALLS}
+
+
+def test_calls_of_several_threads_use_a_cluster_one_after_the_other():
+    running, together = [], []
+
+    @takes_client
+    def call(client):
+        running.append(client)
+        together.append(len(running))
+        time.sleep(0.01)
+        running.remove(client)
+
+    clients = [Mock(spec=Client, status="running", scheduler=Mock(address="tcp://test")) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(call, clients))
+    assert together == [1, 1, 1]
