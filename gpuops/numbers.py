@@ -63,3 +63,14 @@ def to_outside(distances: Any) -> Any:
         unreachable = distances >= distance_limit(distances.dtype)
         np.copyto(distances, outside_infinity(distances.dtype), where=unreachable)
     return distances
+
+
+def multiples(length: Any, count: int) -> np.ndarray:
+    """Return 0 to count - 1 times a length: sums, rounded after each addition; those of integers end at the largest."""
+    if length.dtype.kind != "f":
+        most = int(outside_infinity(length.dtype))
+        return np.minimum(np.arange(count) * int(length), most).astype(length.dtype)
+    with np.errstate(over="ignore"):  # beyond the range of the dtype, vertices are unreachable
+        values = np.full(count, length)
+        values[:1] = 0
+        return np.add.accumulate(values)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuops.arrays import check_vectors, contiguous, is_cupy, library_of
-from gpuops.compaction import compaction_cuda, distinct_cuda
+from gpuops._halves import half_of
+from gpuops.arrays import check_vectors, contiguous, library_of
 
 ORDERS = ("value", "first")
 
@@ -80,7 +80,7 @@ def distinct(x: Any, *, return_counts: bool = False, return_inverse: bool = Fals
     if len(x) == 0:
         nothing = [xp.empty((0,), np.int64) if wanted else None for wanted in (return_counts, return_inverse)]
         return Distinct(xp.empty((0,), x.dtype), *nothing)
-    half = _half(x, "distinct")
+    half = half_of("compaction.distinct", x)
     x = contiguous(x)
     keys = half.keys(x)
     values, counts, inverse = half.distinct(keys, return_counts, return_inverse, first)
@@ -120,7 +120,7 @@ def compact(x: Any, keep: Any) -> Any:
         raise TypeError(f"x is {x.dtype}; elements of 1, 2, 4 or 8 bytes can be compacted")
     if len(x) != len(keep):
         raise ValueError(f"x has {len(x)} elements and keep has {len(keep)}; give one for each")
-    half = _half(x, "compaction")
+    half = half_of("compaction.compaction", x)
     words = contiguous(x).view(f"u{x.dtype.itemsize}")
     return half.compact(words, contiguous(keep)).view(x.dtype)
 
@@ -186,17 +186,7 @@ def _scan(x: Any, shift: int) -> Any:
     if x.dtype == np.float16:
         raise TypeError("x is float16, which has too few digits for sums; convert it to float32")
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind, x.dtype)
-    half = _half(x, "compaction")
-    return half.scan(contiguous(x), shift, np.dtype(wide))
-
-
-def _half(x: Any, name: str) -> Any:
-    """Return the module of the operations "distinct" or "compaction" for the library of `x`."""
-    if is_cupy(x):
-        return distinct_cuda if name == "distinct" else compaction_cuda
-    from gpuops.compaction import compaction_numba, distinct_numba  # a program on a GPU need not import Numba
-
-    return distinct_numba if name == "distinct" else compaction_numba
+    return half_of("compaction.compaction", x).scan(contiguous(x), shift, np.dtype(wide))
 
 
 def _check_dtype(dtype: np.dtype) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of, half_on
 from gpuops.arrays import check_vectors, is_cupy, library_of, on_host
 from gpuops.arrays import contiguous as contiguous
-from gpuops.csr import csr_cuda
 
 
 def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
@@ -42,12 +42,12 @@ def check_csr(indptr: Any, indices: Any, **of_arcs: Any) -> None:
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name} is {array.dtype}; convert it to integers")
     n, m = len(indptr) - 1, len(indices)
-    bounds = csr_cuda.bounds(indptr, indices) if is_cupy(indptr) and n >= 0 else None
+    bounds = half_on("csr.csr", gpu=True).bounds(indptr, indices) if is_cupy(indptr) and n >= 0 else None
     if bounds is not None:
         rises, least, largest = bounds
     else:
         rises = n >= 0 and int(indptr[0]) == 0 and int(indptr[-1]) == m and bool((indptr[1:] >= indptr[:-1]).all())
-        least, largest = _half(indices).bounds(indices) if m else (0, -1)
+        least, largest = half_of("csr.csr", indices).bounds(indices) if m else (0, -1)
     if not rises:
         raise ValueError(f"indptr must rise from 0 to the number of arcs, {m}")
     for name, array in of_arcs.items():
@@ -134,7 +134,7 @@ def tails(indptr: Any, arcs: int, dtype: Any) -> Any:
     -------
     (arcs,) array of `dtype`
     """
-    return _half(indptr).tails(contiguous(indptr), arcs, np.dtype(dtype))
+    return half_of("csr.csr", indptr).tails(contiguous(indptr), arcs, np.dtype(dtype))
 
 
 def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
@@ -152,7 +152,7 @@ def transpose(indptr: Any, indices: Any) -> tuple[Any, Any, Any]:
     arcs : (m,) array
         The number of each arc in the given graph: ``indices[arcs]`` rises.
     """
-    return _half(indptr).transpose(contiguous(indptr), contiguous(indices))
+    return half_of("csr.csr", indptr).transpose(contiguous(indptr), contiguous(indices))
 
 
 def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, Any]:
@@ -168,7 +168,7 @@ def both_directions(indptr: Any, indices: Any, weights: Any) -> tuple[Any, Any, 
     indptr, indices, weights : (n + 1,), (2 m,), (2 m,) arrays
         With the dtypes of the arguments. Arcs of a row are in the order of their numbers in the given graph.
     """
-    return _half(indptr).both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
+    return half_of("csr.csr", indptr).both_directions(contiguous(indptr), contiguous(indices), contiguous(weights))
 
 
 def occurrences(vertices: Any, n: int) -> Any:
@@ -196,15 +196,6 @@ def equal_ranges(indptr: np.ndarray, count: int) -> list[tuple[int, int]]:
     n, m = len(indptr) - 1, int(indptr[-1])
     cuts = np.searchsorted(indptr, np.arange(1, count) * m // count).clip(0, n)
     return list(pairwise([0, *cuts.tolist(), n]))
-
-
-def _half(array: Any) -> Any:
-    """Return the module with the kernels for the library of `array`."""
-    if is_cupy(array):
-        return csr_cuda
-    from gpuops.csr import csr_numba  # a program on a GPU need not import Numba
-
-    return csr_numba
 
 
 def in_ranges(first: np.ndarray | int, last: np.ndarray) -> np.ndarray:

@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from gpuops._halves import half_of
 from gpuops.arrays import library_of
 from gpuops.errors import NotEulerianError
 from gpuops.euler.balance import closing_arc, odd_edge, refuse_unbalanced
@@ -36,7 +37,7 @@ from gpuops.euler.orientation import mates_of as mates_of
 from gpuops.euler.orientation import orient
 from gpuops.euler.stages import CircuitGraph as CircuitGraph
 from gpuops.euler.stages import LinkForest as LinkForest
-from gpuops.euler.stages import check_arcs, half_of
+from gpuops.euler.stages import check_arcs
 from gpuops.euler.stages import circuit_graph as circuit_graph
 from gpuops.euler.stages import cycle_labels as cycle_labels
 from gpuops.euler.stages import join_circuits as join_circuits
@@ -172,7 +173,7 @@ class _Circuits:
         forest = spanning_links(indptr, labels)
         self.watch("span", len(forest.slots))
         predecessors = join_circuits(predecessors, forest.slots)
-        labels, starts = half_of(labels).relabel(forest.components, labels), forest.starts
+        labels, starts = half_of("euler.euler", labels).relabel(forest.components, labels), forest.starts
         self.watch("join", len(starts))
         if first is not None:
             starts[library_of(starts).searchsorted(starts, labels[first])] = first
@@ -183,7 +184,7 @@ class _Circuits:
     def _by_hierholzer(self, indptr: np.ndarray, indices: np.ndarray, first: int | None) -> EulerCircuit:
         if not isinstance(indices, np.ndarray):
             raise TypeError("Hierholzer's algorithm takes NumPy arrays; use cupy.asnumpy, or method='stages'")
-        found = half_of(indices).hierholzer(indptr, indices)
+        found = half_of("euler.euler", indices).hierholzer(indptr, indices)
         if found is None:
             refuse_unbalanced(indptr, indices)
         arcs, offsets = found

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpuops import csr
+from gpuops._halves import half_of
 from gpuops.arrays import library_of, on_host
 from gpuops.errors import NotEulerianError
 from gpuops.euler.balance import refuse_odd
-from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels, half_of
+from gpuops.euler.stages import arc_dtype, check_arcs, cycle_labels
 
 
 class Orientation(NamedTuple):
@@ -108,8 +109,8 @@ def mates_of(indptr: Any, indices: Any) -> Any:
     m = len(indices)
     arc = arc_dtype(m)
     tails = csr.tails(indptr, m, indices.dtype)
-    sort = half_of(indices).pair  # the stable argsort by heads, or None if a vertex is not balanced
-    by_head = sort(indptr, indices)
+    sort = half_of("euler.euler", indices).pair
+    by_head = sort(indptr, indices)  # the stable argsort by heads, or None if a vertex is not balanced
     if by_head is None:  # some arc has no mate
         by_head = xp.argsort(indices, kind="stable").astype(arc)
     by_tail = by_head[sort(indptr, tails[by_head])]

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.euler import euler_cuda
+from gpuops._halves import half_of
+from gpuops.arrays import check_vectors, library_of
 from gpuops.euler.balance import refuse_unbalanced
 
 
@@ -71,7 +71,7 @@ def pair_arcs(indptr: Any, indices: Any) -> Any:
     array([2, 3, 0, 1], dtype=int32)
     """
     indptr, indices = check_arcs(indptr, indices)
-    predecessors = half_of(indices).pair(indptr, indices)
+    predecessors = half_of("euler.euler", indices).pair(indptr, indices)
     if predecessors is None:
         refuse_unbalanced(indptr, indices)
     return predecessors
@@ -96,7 +96,7 @@ def cycle_labels(predecessors: Any) -> Any:
     >>> gpuops.cycle_labels(predecessors)  # two circuits: the arcs 0 and 2, and the arcs 1 and 3
     array([0, 1, 0, 1], dtype=int32)
     """
-    return half_of(predecessors).label(_arc_numbers("predecessors", predecessors))
+    return half_of("euler.euler", predecessors).label(_arc_numbers("predecessors", predecessors))
 
 
 def circuit_graph(indptr: Any, labels: Any) -> CircuitGraph:
@@ -167,7 +167,7 @@ def spanning_links(indptr: Any, labels: Any, slots: Any = None) -> LinkForest:
     if slots is not None:
         slots = _arc_numbers("slots", slots, labels.dtype)
     indptr = library_of(indptr).ascontiguousarray(indptr, dtype=np.int64)
-    return LinkForest(*half_of(labels).span(indptr, labels, slots))
+    return LinkForest(*half_of("euler.euler", labels).span(indptr, labels, slots))
 
 
 def join_circuits(predecessors: Any, slots: Any) -> Any:
@@ -198,7 +198,7 @@ def join_circuits(predecessors: Any, slots: Any) -> Any:
     array([0, 0, 0, 0], dtype=int32)
     """
     predecessors = _arc_numbers("predecessors", predecessors)
-    return half_of(predecessors).join(predecessors, _arc_numbers("slots", slots, predecessors.dtype))
+    return half_of("euler.euler", predecessors).join(predecessors, _arc_numbers("slots", slots, predecessors.dtype))
 
 
 def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> tuple[Any, np.ndarray]:
@@ -232,7 +232,9 @@ def walk_circuits(predecessors: Any, labels: Any = None, starts: Any = None) -> 
     if starts is None:
         xp = library_of(labels)
         starts = xp.flatnonzero(labels == xp.arange(len(labels), dtype=labels.dtype))
-    return half_of(predecessors).walk(predecessors, labels, _arc_numbers("starts", starts, predecessors.dtype))
+    return half_of("euler.euler", predecessors).walk(
+        predecessors, labels, _arc_numbers("starts", starts, predecessors.dtype)
+    )
 
 
 def check_arcs(indptr: Any, indices: Any) -> tuple[Any, Any]:
@@ -255,12 +257,3 @@ def _arc_numbers(name: str, array: Any, dtype: np.dtype | None = None) -> Any:
     if array.dtype not in (np.int32, np.int64):
         raise TypeError(f"{name} is {array.dtype}; pass arc numbers, int32 or int64")
     return library_of(array).ascontiguousarray(array, dtype=dtype)
-
-
-def half_of(array: Any) -> Any:
-    """Return the module with the kernels for the library of `array`."""
-    if is_cupy(array):
-        return euler_cuda
-    from gpuops.euler import euler_numba  # a program on a GPU need not import Numba
-
-    return euler_numba

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops import csr
-from gpuops.arrays import check_vectors, is_cupy, library_of
-from gpuops.csr import csr_cuda, csr_numba
-from gpuops.graphs import components_cuda, components_numba, forest_cuda, forest_numba
+from gpuops._halves import half_of
+from gpuops.arrays import check_vectors, library_of
 
 GRAPH_DTYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -194,8 +193,7 @@ def reverse(indptr: Any, indices: Any, weights: Any = None, *, check: bool = Tru
     _check(indptr, indices, check, **({} if weights is None else {"weights": weights}))
     starts, sources, arcs = csr.transpose(indptr, indices)
     if weights is not None:
-        half: Any = csr_cuda if is_cupy(indptr) else csr_numba
-        weights = half.gather(csr.contiguous(weights), arcs)
+        weights = half_of("csr.csr", indptr).gather(csr.contiguous(weights), arcs)
     return ReverseGraph(starts, sources, weights, arcs)
 
 
@@ -227,7 +225,7 @@ def weak_components(indptr: Any, indices: Any, *, compact: bool = False, check: 
     array([0, 0, 2])
     """
     _check(indptr, indices, check)
-    half: Any = components_cuda if is_cupy(indptr) else components_numba
+    half = half_of("graphs.components", indptr)
     labels = half.labels(csr.contiguous(indptr), csr.contiguous(indices))
     if not compact:
         return labels
@@ -265,7 +263,7 @@ def spanning_forest(indptr: Any, indices: Any, *, check: bool = True) -> Spannin
     array([ True,  True, False, False])
     """
     _check(indptr, indices, check)
-    half: Any = forest_cuda if is_cupy(indptr) else forest_numba
+    half = half_of("graphs.forest", indptr)
     return SpanningForest(*half.forest(csr.contiguous(indptr), csr.contiguous(indices)))
 
 

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_on
 from gpuops.arrays import is_cupy, library_of, like
 from gpuops.csr import check_count, check_csr, check_through, check_vertices
-from gpuops.hops import hops_cuda, hops_numba
-from gpuops.hops.hops_numba import sums
-from gpuops.numbers import outside_infinity
+from gpuops.numbers import multiples, outside_infinity
 
 HOP_DTYPES = tuple(map(np.dtype, ("int32", "float32", "float64")))
 
@@ -101,10 +100,11 @@ def hop_distances(
     check_through(through, indptr)
     step = _step(length, dtype)
     fitting, levels = _levels(step, max(1, n), limit)
-    half: Any = hops_cuda if is_cupy(indptr) else hops_numba
+    gpu = is_cupy(indptr)
+    half = half_on("hops.hops", gpu)
     graph = half.prepared(indptr, indices, through, transposed)
     # Predecessors are told by distances, which must differ from level to level, or by numbers of arcs.
-    by_levels = predecessors and (half is hops_cuda or not step or not bool((np.diff(sums(step, levels)) > 0).all()))
+    by_levels = predecessors and (gpu or not step or not bool((np.diff(multiples(step, levels)) > 0).all()))
     own = np.int32(1) if by_levels else step
     distances, deepest = half.rows(graph, vertices, own, levels)
     if deepest > fitting:
@@ -113,7 +113,7 @@ def hop_distances(
         return distances
     trees = half.trees(graph, vertices, distances, own)
     if own.dtype != dtype or own != step:
-        table = np.append(sums(step, deepest), outside_infinity(dtype)).astype(dtype, copy=False)
+        table = np.append(multiples(step, deepest), outside_infinity(dtype)).astype(dtype, copy=False)
         distances = like(distances, table)[library_of(distances).minimum(distances, len(table) - 1)]
     return distances, trees
 
@@ -141,7 +141,7 @@ def _levels(step: Any, n: int, limit: float) -> tuple[int, int]:
     limit = step.dtype.type(limit)
     if limit == math.inf and n * float(step) < float(np.finfo(step.dtype).max) / 2:
         return n, n
-    values = sums(step, n)
+    values = multiples(step, n)
     fitting = int(np.searchsorted(values, most))
     within = 1 if math.isnan(limit) else max(1, int(np.searchsorted(values, limit, side="right")))
     return fitting, min(fitting, within)

@@ -10,7 +10,7 @@ import numpy as np
 from gpuops._compiled_numba import entry, inner
 from gpuops._threads import for_all
 from gpuops.arrays import contiguous
-from gpuops.numbers import outside_infinity
+from gpuops.numbers import multiples, outside_infinity
 
 Graph = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -31,17 +31,6 @@ def prepared(indptr: np.ndarray, indices: np.ndarray, through: np.ndarray | None
     return indptr, stops, contiguous(indices.astype(np.int32, copy=False))
 
 
-def sums(length: Any, count: int) -> np.ndarray:
-    """Return the sums of 0 to count - 1 lengths, rounded after every addition; sums of integers end at the largest."""
-    if length.dtype.kind != "f":
-        most = int(outside_infinity(length.dtype))
-        return np.minimum(np.arange(count) * int(length), most).astype(length.dtype)
-    with np.errstate(over="ignore"):  # beyond the range of the dtype, vertices are unreachable
-        values = np.full(count, length)
-        values[:1] = 0
-        return np.add.accumulate(values)
-
-
 def rows(graph: Graph, sources: np.ndarray, length: Any, levels: int) -> tuple[np.ndarray, int]:
     """Return rows of distances for `gpuops.hop_distances`, (k, n), and the number of levels of the deepest search.
 
@@ -59,7 +48,7 @@ def rows(graph: Graph, sources: np.ndarray, length: Any, levels: int) -> tuple[n
     levels : int
         Searches end after this number of levels.
     """
-    values = sums(length, levels)
+    values = multiples(length, levels)
     indptr, _, indices = graph
     n, k = len(indptr) - 1, len(sources)
     distances = np.empty((k, n), values.dtype)

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of, half_on
 from gpuops.arrays import is_cupy
 from gpuops.csr import check_count, check_csr, check_vertices
-from gpuops.label_setting import dijkstra_cuda, dijkstra_numba
 
 METHODS = ("heap", "rounds")
 DIJKSTRA_DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32")))
@@ -144,7 +144,8 @@ def dijkstra_rows(
     vertices = check_vertices(sources, len(indptr) - 1)
     indptr, indices = indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False)
     farthest = farthest_within(limit, weights.dtype)
-    return dijkstra_numba.heap_rows(indptr, indices, weights, vertices, together, farthest, predecessors)
+    heap_rows = half_on("label_setting.dijkstra", gpu=False).heap_rows
+    return heap_rows(indptr, indices, weights, vertices, together, farthest, predecessors)
 
 
 def farthest_within(limit: float, dtype: np.dtype) -> Any:
@@ -160,7 +161,7 @@ def solve(indptr: Any, indices: Any, weights: Any, source: int, method: str) -> 
 
     Returns the distances, the predecessors, and the number of vertices settled ("heap") or of rounds ("rounds").
     """
-    half: Any = dijkstra_cuda if is_cupy(weights) else dijkstra_numba
+    half = half_of("label_setting.dijkstra", weights)
     return getattr(half, method)(indptr, indices, weights, source)
 
 

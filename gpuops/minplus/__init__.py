@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuops._halves import half_of, half_on
 from gpuops.arrays import check_matrices, contiguous_copy, has_contiguous_rows, is_cupy, library_of, same_view
-from gpuops.minplus import product_cuda
 from gpuops.minplus.packed import Packed as Packed
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
     apart = out is not None and has_contiguous_rows(out) and not library_of(out).may_share_memory(out, a)
     apart = apart and not library_of(out).may_share_memory(out, b)
     result = out if apart else library_of(a).empty((m, n), a.dtype)
-    _half(is_cupy(result)).multiply(result, a, b, nonnegative)
+    half_of("minplus.product", result).multiply(result, a, b, nonnegative)
     if out is None or apart:
         return result
     out[...] = result
@@ -129,7 +129,7 @@ def minplus_product(a: Any, b: Any, *, out: Any = None, nonnegative: bool | None
 def relax(c: Any, a: Any, b: Any, nonnegative: bool | None) -> None:
     """Compute c = min(c, a (x) b) in place for checked arguments; c has contiguous rows and may overlap a and b."""
     if 0 not in c.shape:
-        _half(is_cupy(c)).relax(c, a, b, nonnegative)
+        half_of("minplus.product", c).relax(c, a, b, nonnegative)
 
 
 def relax_and_pack(rows: Any, a: Any, nonnegative: bool, kept: slice = slice(0, 0)) -> Packed:
@@ -137,7 +137,7 @@ def relax_and_pack(rows: Any, a: Any, nonnegative: bool, kept: slice = slice(0, 
 
     A GPU leaves the columns `kept` as they are, which begin at a multiple of 1,024 and end at one or with the rows.
     """
-    return _half(is_cupy(rows)).relax_and_pack(rows, a, nonnegative, *((kept,) if is_cupy(rows) else ()))
+    return half_of("minplus.product", rows).relax_and_pack(rows, a, nonnegative, *((kept,) if is_cupy(rows) else ()))
 
 
 def relax_packed(c: Any, a: Any, b: Packed) -> None:
@@ -154,7 +154,7 @@ def relax_each(pairs: Sequence[tuple[Any, Any]], b: Packed, beside: Callable[[],
     pairs = [(c, a) for c, a in pairs if 0 not in c.shape]
     for c, a in pairs:
         assert (a.shape[1], c.shape[1]) == (b.rows, b.columns)
-    _half(b.program is not None).relax_each(pairs, b, beside)
+    half_on("minplus.product", b.program is not None).relax_each(pairs, b, beside)
 
 
 def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = None) -> Packed:
@@ -170,12 +170,12 @@ def pack(b: Any, nonnegative: bool, *, met_by: int | None = None, memory: Any = 
     memory : uint8 (`packed_bytes`) array of the same library, optional
         Where to put the packed rows.
     """
-    return _half(is_cupy(b)).pack(b, nonnegative, met_by, memory)
+    return half_of("minplus.product", b).pack(b, nonnegative, met_by, memory)
 
 
 def packed_rows(memory: Any, p: int, n: int, dtype: Any, nonnegative: bool) -> Packed:
     """Return the packed rows (p, n) in `memory`, where `pack` has put them or will put them, at once or by parts."""
-    return _half(is_cupy(memory)).packed_rows(memory, p, n, np.dtype(dtype), nonnegative)
+    return half_of("minplus.product", memory).packed_rows(memory, p, n, np.dtype(dtype), nonnegative)
 
 
 def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
@@ -186,29 +186,21 @@ def packed_place(p: int, columns: slice, dtype: Any, gpu: bool) -> slice:
     """
     dtype, width = np.dtype(dtype), packed_columns(dtype, gpu)
     assert columns.start % width == 0 or columns.start == columns.stop
-    panel = width * dtype.itemsize * _half(gpu).panel_depth(p)
+    panel = width * dtype.itemsize * half_on("minplus.product", gpu).panel_depth(p)
     return slice(math.ceil(columns.start / width) * panel, math.ceil(columns.stop / width) * panel)
 
 
 def packed_bytes(p: int, n: int, dtype: Any, gpu: bool) -> int:
     """Return the bytes of memory that `pack` needs for rows of the shape (p, n), on a GPU or a CPU."""
-    return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else _half(gpu).LINE)
+    return packed_place(p, slice(0, n), dtype, gpu).stop + (0 if gpu else half_on("minplus.product", gpu).LINE)
 
 
 def packed_columns(dtype: Any, gpu: bool) -> int:
     """Return the number of columns in a panel of `pack`, on a GPU or a CPU."""
-    return _half(gpu).panel_columns(np.dtype(dtype))
-
-
-def _half(gpu: bool) -> Any:
-    if gpu:
-        return product_cuda
-    from gpuops.minplus import product_numba  # a program on a GPU need not import Numba
-
-    return product_numba
+    return half_on("minplus.product", gpu).panel_columns(np.dtype(dtype))
 
 
 def __getattr__(name: str) -> Any:
     if name in ("ROWS", "relax_register_tile"):
-        return getattr(_half(False), name)
+        return getattr(half_on("minplus.product", gpu=False), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of
 from gpuops.arrays import is_cupy, library_of
-from gpuops.reduction import reduction_cuda, reduction_numba
 
 OPERATORS = (
     *("sum", "minimum", "maximum", "argmin", "argmax", "bitwise_and", "bitwise_or", "bitwise_xor"),
@@ -83,7 +83,7 @@ def butterfly_reduction(x: Any, operator: str, *, everywhere: bool = False) -> A
     if x.shape[-1] == 0 and operator not in _OF_NOTHING:
         raise ValueError(f"x has the shape {x.shape}; the {operator} of an empty array is undefined")
 
-    half: Any = reduction_cuda if is_cupy(x) else reduction_numba
+    half = half_of("reduction.reduction", x)
     rows = x.reshape(1, -1) if x.ndim == 1 else x
     result = half.empty(x, len(rows), result_dtype(operator, x.dtype))
     if x.shape[-1] == 0:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of
 from gpuops.arrays import check_vectors, contiguous, is_cupy, like, on_host
 from gpuops.memory import refuse_beyond_memory
-from gpuops.sequences import look_and_say_cuda, look_and_say_numba
 from gpuops.sequences.atoms import term_lengths
 
 LONG_RUNS = ("digits", "element")
@@ -58,7 +58,6 @@ def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
     host = on_host(term)
     if left == 0 or len(term) == 0 or np.array_equal(host, [2, 2]):  # 22 describes itself
         return term if is_cupy(term) else np.array(term)
-    half: Any = look_and_say_cuda if is_cupy(term) else look_and_say_numba
     lengths: list[int] = []
     for length in term_lengths(host, left):
         refuse_beyond_memory(
@@ -68,7 +67,7 @@ def look_and_say(seed: Any, steps: int, *, long_runs: str = "digits") -> Any:
             term.device.id if is_cupy(term) else None,
         )
         lengths.append(length)
-    return half.say(term, lengths)
+    return half_of("sequences.look_and_say", term).say(term, lengths)
 
 
 def look_and_say_lengths(seed: Any, steps: int, *, long_runs: str = "digits") -> list[int]:

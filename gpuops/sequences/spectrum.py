@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of
 from gpuops.arrays import check_vectors, is_cupy, library_of
 from gpuops.memory import refuse_beyond_memory
-from gpuops.sequences import spectrum_cuda, spectrum_numba
 
 # Whole masses in dalton.
 AMINO_ACIDS = {
@@ -94,7 +94,7 @@ def cyclic_spectrum(masses: Any, *, ordered: bool = True) -> Any:
         "take cyclic_spectrum_counts",
         masses.device.id if is_cupy(masses) else None,
     )
-    half: Any = spectrum_cuda if is_cupy(masses) else spectrum_numba
+    half = half_of("sequences.spectrum", masses)
     if not ordered:
         return half.sums(_prefix_sums(masses))
     total = int(masses.sum())
@@ -144,7 +144,7 @@ def cyclic_spectrum_counts(masses: Any) -> Any:
         "take a larger unit",
         masses.device.id if is_cupy(masses) else None,
     )
-    half: Any = spectrum_cuda if is_cupy(masses) else spectrum_numba
+    half = half_of("sequences.spectrum", masses)
     return half.counts(_prefix_sums(masses), total)
 
 

@@ -46,14 +46,17 @@ N. J. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor core
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of
 from gpuops.arrays import is_cupy
-from gpuops.som import bmu_cuda, bmu_numba
 from gpuops.som.grid import Grid
 from gpuops.som.metrics import METRICS, check_metric
+
+NOT_FINITE, NOTHING_PRESENT = 1, 2  # faults of a sample
 
 
 def best_matching_units(
@@ -108,7 +111,7 @@ def best_matching_units(
         raise ValueError(f"top is {top!r}; pass 1 or 2")
     if top > len(codebook):
         raise ValueError("top is 2 and the codebook has a single unit; there is no second best")
-    half = bmu_cuda if is_cupy(samples) else bmu_numba
+    half = half_of("som.bmu", samples)
     units, distances, fault = half.search(samples, codebook, METRICS[metric], top, bool(missing), validate)
     if fault:
         raise ValueError(_explain(fault, bool(missing)))
@@ -172,6 +175,12 @@ def topographic_error(units: Any, grid: Grid) -> float:
     return 1 - float(grid.adjacent(units[:, 0], units[:, 1]).mean(dtype=np.float64))
 
 
+def error_bound(depth: int, d: int, u: float) -> tuple[float, float]:
+    """Return kappa and rho (see above): scores take `depth` operations with unit roundoff u, distances float64."""
+    n = depth + 4
+    return 1.02 * n * u / (1 - n * u) if n * u < 0.25 else math.inf, (d + 8) * 2.0**-49
+
+
 def _check(samples: Any, codebook: Any) -> None:
     for name, array in ("samples", samples), ("codebook", codebook):
         if not (isinstance(array, np.ndarray) or is_cupy(array)):
@@ -196,7 +205,7 @@ def _check(samples: Any, codebook: Any) -> None:
 
 def _explain(fault: tuple[str, int, int], missing: bool) -> str:
     argument, row, kind = fault
-    if kind == bmu_numba.NOTHING_PRESENT:
+    if kind == NOTHING_PRESENT:
         return f"row {row} of samples has no value at all; leave it out"
     if argument == "samples" and not missing:
         return (

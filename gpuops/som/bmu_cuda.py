@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpuops._cuda import Program, Told, multiprocessors, prepare
-from gpuops.som import small_map_cuda
-from gpuops.som.bmu_numba import error_bound
+from gpuops.som import error_bound, small_map_cuda
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _TILE, _PANEL = 64, 128

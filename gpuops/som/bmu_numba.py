@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 
 from gpuops._compiled_numba import compiled
 from gpuops._threads import for_all
+from gpuops.som import NOT_FINITE, NOTHING_PRESENT, error_bound
 from gpuops.som.metrics import COSINE, EUCLIDEAN, TAXICAB
 
 _FEATURES = binding.get_host_cpu_features()
@@ -33,8 +34,6 @@ ROWS = 8 if _FEATURES.get("avx512f") or _FEATURES.get("neon") else 4
 COLUMNS = _VECTORS * _LANES  # units in a panel
 MOST_PANELS = 4  # most panels in a tile; the units of a tile share one least score
 BLOCK = 128  # samples in a task; their features and a tile of units fit into the second-level cache
-
-NOT_FINITE, NOTHING_PRESENT = 1, 2
 
 _LARGEST = np.float64(2.0**500)  # greatest magnitude of a value: sums of squares must not overflow
 _FARTHEST = np.float64(2.0**60)  # samples with a greater scaled feature are not screened
@@ -92,12 +91,6 @@ def _panels_of_tile(m: int, d: int) -> int:
     """
     panels = math.sqrt(7 * m / d) / COLUMNS
     return 1 if panels < 1.5 else 2 if panels < 3 else MOST_PANELS
-
-
-def error_bound(depth: int, d: int, u: float) -> tuple[float, float]:
-    """Return kappa and rho of `gpuops.som`: scores take `depth` operations with unit roundoff u, distances float64."""
-    n = depth + 4
-    return 1.02 * n * u / (1 - n * u) if n * u < 0.25 else math.inf, (d + 8) * 2.0**-49
 
 
 def _centre_and_scale(codebook, metric):

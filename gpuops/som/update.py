@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpuops._halves import half_of, half_on
 from gpuops.arrays import is_cupy, library_of, like, on_host
-from gpuops.som import update_cuda, update_numba
 from gpuops.som.grid import NEIGHBOURHOODS, Grid, check_neighbourhood, neighbourhood, separable
 from gpuops.som.metrics import METRICS, check_metric
 
@@ -164,7 +164,7 @@ def unit_sums(
         if array is not None and is_cupy(array) != is_cupy(samples):
             raise TypeError(f"samples and {name} are arrays of NumPy and of CuPy; move one of them")
     units_of_sums = scale or _scale_for(samples, weights)
-    half = update_cuda if is_cupy(samples) else update_numba
+    half = half_of("som.update", samples)
     sums, counts, fault = half.accumulate(samples, units, count, weights, bool(missing), units_of_sums, validate)
     if fault is not None:
         raise ValueError(
@@ -260,19 +260,18 @@ def smooth(sums: Any, counts: Any, codebook: Any, grid: Grid, sigma: float, kern
     if counts.shape not in (sums.shape, sums.shape[:1]):
         raise ValueError(f"counts has shape {counts.shape}; with sums {sums.shape} pass that, or one for each unit")
     both = library_of(sums).concatenate([sums, counts.reshape(len(counts), -1)], axis=1)
-    half = update_cuda if is_cupy(sums) else update_numba
     mixed = spread(both, grid, sigma, kernel)
     if kernel == "mexican_hat":  # its terms cancel: a sum within rounding of 0 counts as 0
         columns = sums.shape[1]
         terms = spread(both[:, columns:], grid, sigma, "gaussian")
         denominators = mixed[:, columns:]
         denominators[denominators <= (grid.rows + grid.columns + 8) * 2.0**-51 * terms] = 0
-    return half.means(mixed, codebook, _LEAST_DENOMINATOR)
+    return half_of("som.update", sums).means(mixed, codebook, _LEAST_DENOMINATOR)
 
 
 def spread(values: Any, grid: Grid, sigma: float, kernel: str) -> Any:
     """Return the sums over j of h_ij values_j, (M, c) float64; every device adds in the same order of j."""
-    mix = update_cuda.mix if is_cupy(values) else update_numba.mix
+    mix = half_of("som.update", values).mix
     by_row = values.astype(np.float64, copy=False).reshape(grid.rows, grid.columns, -1)
     if grid.hexagonal and kernel in ("bubble", "linear"):
         result = _spread_by_row_distance(mix, by_row, grid, sigma, kernel)
@@ -387,7 +386,7 @@ def train_online(
         raise ValueError(
             "samples have values that are not finite; pass missing=True where NaN stands for a missing one"
         )
-    return update_numba.learn(
+    return half_on("som.update", gpu=False).learn(
         codebook, samples, order, grid, sigmas, rates, NEIGHBOURHOODS.index(kernel), METRICS[metric]
     )
 

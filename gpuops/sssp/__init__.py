@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuops._halves import half_of, half_on
 from gpuops.arrays import contiguous, is_cupy, like, on_host
 from gpuops.csr import check_vertices
 from gpuops.errors import NegativeCycleError
 from gpuops.numbers import outside_infinity
-from gpuops.sssp import sssp_cuda
 from gpuops.sssp.graph_layout import SearchGraph
 
 
@@ -77,7 +77,7 @@ def shortest_distances(
     limit = _limit(graph, cutoff)
     aims = None if targets is None else check_vertices(targets, graph.n, "target")
     with _cycles_in_original_numbers(graph):
-        distances = _half(graph).search(graph, vertices, begins, limit, aims)
+        distances = half_of("sssp.sssp", graph.weights).search(graph, vertices, begins, limit, aims)
     if graph.negative:
         _refuse_cycles_through_closed(graph, distances, vertices, begins)
     return distances
@@ -129,7 +129,7 @@ def improve_distances(graph: SearchGraph, distances: Any, pending: Any = None) -
         reached = distances != outside_infinity(graph.dtype)
         pending = graph.through & (reached if pending is None else pending)
     with _cycles_in_original_numbers(graph):
-        return _half(graph).improve(graph, distances, pending)
+        return half_of("sssp.sssp", graph.weights).improve(graph, distances, pending)
 
 
 def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, starts: Any = None) -> Any:
@@ -170,7 +170,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     _check_row(graph, "distances", distances, graph.dtype)
     if is_cupy(distances) and graph.through is None:
         begins = None if starts is None else _starts(graph, vertices, starts)
-        return sssp_cuda.tree_from_sources(graph, contiguous(distances), vertices, begins)
+        return half_on("sssp.sssp", gpu=True).tree_from_sources(graph, contiguous(distances), vertices, begins)
     sources = like(graph.rank, vertices)
     if starts is None:
         begins = distances[sources]
@@ -184,7 +184,7 @@ def shortest_path_tree(graph: SearchGraph, distances: Any, sources: Any, *, star
     first = [(head, tail) for head, tail in _first_arcs(graph, internal, places, begins) if not bool(roots[head])]
     for head, _ in first:
         roots[head] |= graph.through[head]
-    predecessors = _half(graph).tree(graph, internal, roots)
+    predecessors = half_of("sssp.sssp", graph.weights).tree(graph, internal, roots)
     for head, tail in first:
         if int(predecessors[head]) < 0:
             predecessors[head] = tail
@@ -223,7 +223,7 @@ def batched_shortest_distances(graph: SearchGraph, sources: Any) -> Any:
            [3, 0, 1]], dtype=int32)
     """
     vertices = check_vertices(sources, graph.n)
-    half = _half(graph)
+    half = half_of("sssp.sssp", graph.weights)
     if half.shares_reads(graph):
         return half.batch(graph, vertices)
     result = _empty(graph, (len(vertices), graph.n), graph.dtype)
@@ -287,11 +287,7 @@ def _check_row(graph: SearchGraph, name: str, row: Any, dtype: np.dtype) -> None
 
 
 def _gather(values: Any, places: Any) -> Any:
-    if is_cupy(values):
-        return values[places]
-    from gpuops.csr.csr_numba import gather  # a program on a GPU need not import Numba
-
-    return gather(values, places)
+    return values[places] if is_cupy(values) else half_on("csr.csr", gpu=False).gather(values, places)
 
 
 def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -304,14 +300,6 @@ def _empty(graph: SearchGraph, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 # --- Searches ---------------------------------------------------------------------------------------------------------
-
-
-def _half(graph: SearchGraph) -> Any:
-    if is_cupy(graph.weights):
-        return sssp_cuda
-    from gpuops.sssp import sssp_numba  # a program on a GPU need not import Numba
-
-    return sssp_numba
 
 
 @contextlib.contextmanager
