@@ -15,7 +15,7 @@ from compiling import kept
 from hypothesis import settings
 
 # Speed is not what tests are for: the first example of many compiles something.
-settings.register_profile("tilepath", deadline=None, max_examples=40)
+settings.register_profile("tilepath", deadline=None, max_examples=20)
 settings.load_profile("tilepath")
 
 # What Dask measures of itself for its dashboard, several times a second in every scheduler and worker of the tests. The
@@ -105,9 +105,12 @@ def garbage():
     gc.freeze()
 
 
-@pytest.fixture(params=["numpy", pytest.param("cupy", marks=pytest.mark.gpu)])
+LIBRARIES = ["numpy", *[pytest.param("cupy", marks=pytest.mark.gpu)] * bool(importlib.util.find_spec("cupy"))]
+
+
+@pytest.fixture(params=LIBRARIES)
 def xp(request):
-    """The array library of a test: NumPy, and where there is a GPU also CuPy."""
+    """The array library of a test: NumPy, and where CuPy is installed also CuPy."""
     return np if request.param == "numpy" else request.getfixturevalue("gpu")
 
 

@@ -60,6 +60,7 @@ def test_variants(cupy, edges, expected, variant):
     assert np.isinf(expected).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", sweeps.VARIANTS[::2], ids=lambda variant: variant.name)
 def test_float64(cupy, edges, variant):
     wide = edges.of_dtype("float64")
@@ -114,6 +115,7 @@ def test_the_textbook_on_a_cpu(small_graph, by_butterfly):
     np.testing.assert_array_equal(distances, dijkstra(*small_graph, 3)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
@@ -139,6 +141,7 @@ def test_sums_of_blocks_by_butterfly(cupy, entry, threads):
     np.testing.assert_array_equal(np.asarray(found), reduction.sums_of_blocks(x, threads))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("barrier", [0, 1, 2])
 def test_a_missing_barrier_of_the_published_butterfly_is_caught(cupy, monkeypatch, barrier):
     source, wait = Program.source, "__syncthreads();"

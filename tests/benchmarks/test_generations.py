@@ -30,6 +30,7 @@ def test_a_generation_closes_a_matrix(cupy, name):
     check(cupy, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "broken"),
     [

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from compiling import compile_log
-from families import SLOW
+from families import SLOW, one_in
 
 from benchmarks.harness import KERNELS, check_closed
 from benchmarks.kernels import edge_sweeps, generations, sequences  # noqa: F401  declare programs, as suites do
@@ -16,16 +16,11 @@ from gpuops._cuda import declared
 PROGRAMS = declared(KERNELS)
 
 
-def programs():
-    """By default the last program of each file."""
-    last = {program.file: program for program in PROGRAMS}
-    for program in PROGRAMS:
-        marks = [] if program is last[program.file] else SLOW
-        yield pytest.param(program, id="-".join((program.file, *program.macros)), marks=marks)
+PARAMETERS = [pytest.param(program, id="-".join((program.file, *program.macros))) for program in PROGRAMS]
 
 
 @pytest.mark.parametrize("architecture", ["sm_90", *(pytest.param(each, marks=SLOW) for each in ("sm_80", "sm_100"))])
-@pytest.mark.parametrize("program", list(programs()))
+@pytest.mark.parametrize("program", one_in(len(PROGRAMS), PARAMETERS))
 def test_compiles_without_spilling_registers(program, architecture):
     log = compile_log(program, architecture)
     assert "warning" not in log, log

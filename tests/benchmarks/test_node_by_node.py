@@ -47,6 +47,7 @@ def test_variants(cupy, variant):
         check(cupy, variant, units, dimensions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "text", "broken"),
     [

@@ -184,6 +184,7 @@ class TestProcesses:
             (worker,) = client.run(in_worker).values()
         assert worker["numba"] == "7"
 
+    @pytest.mark.slow
     def test_more_workers_than_cores_have_a_thread_each_and_this_process_keeps_its_environment(self, monkeypatch):
         monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
         monkeypatch.setattr(local, "CPU_COUNT", 1)

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from families import usual
 from numba import njit
 from numba.core.errors import TypingError
 
@@ -67,7 +68,7 @@ def by_threads(work, count=THREADS):
         return list(pool.map(work, range(count)))
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", usual(["int32", "int64"]))
 def test_no_addition_is_lost(dtype):
     numbers = np.zeros(2, dtype)
     _add_often(numbers, 0)
@@ -82,7 +83,7 @@ def test_no_exchange_is_lost():
     assert numbers[0] == 3 * 50_000 * THREADS
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", usual(["int32", "int64"]))
 def test_pointers_reach_the_elements_of_arrays(dtype):
     numbers, floats = np.arange(1, 9, dtype=dtype), np.array([1.5, 0, 7])
     assert _by_pointers(numbers, floats) == ((1, 2, 3), (True, False))
@@ -92,7 +93,7 @@ def test_pointers_reach_the_elements_of_arrays(dtype):
         _by_pointers(numbers[::2], floats)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", usual(["int32", "int64"]))
 def test_the_least_value_stays(dtype):
     values = np.random.default_rng(1).integers(-(10**9), 10**9, (THREADS, 300, 64)).astype(dtype)
     numbers = np.full(64, 2 * 10**9, dtype)

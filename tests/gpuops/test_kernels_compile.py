@@ -1,11 +1,11 @@
 """Every kernel that an operation may launch, compiled for every architecture, on a machine without a GPU."""
 
-import itertools
 import math
 import re
 
 import pytest
 from compiling import compile_log
+from families import SLOW
 
 from gpuops._cuda import GPUOPS
 from gpuops.warming import all_programs
@@ -16,21 +16,13 @@ REGISTERS = 65536  # of a multiprocessor
 
 
 def programs_and_architectures():
-    """By default the last program of each file for the first architecture.
-
-    Every sixth of the files whose text depends on the architecture is by default compiled for another one, too.
-    """
-    of_files = {program.file: program for program in PROGRAMS}  # programs of a file differ in macros alone
-    dependent = [file for file, program in of_files.items() if "__CUDA_ARCH__" in program.source()]
-    others = dict(zip(dependent[1::6], itertools.cycle(ARCHITECTURES[1:])))
+    """By default one program of each folder for the first architecture: the host compiles all kernels, too."""
+    of_folders = {program.file.split("/")[0]: program for program in PROGRAMS}
     for program in PROGRAMS:
-        of_file = [other for other in PROGRAMS if other.file == program.file]
-        architectures = [program.architecture] if program.architecture else ARCHITECTURES
-        always = (of_file[-1], architectures[0]), (of_file[0], others.get(program.file))
-        for architecture in architectures:
+        for architecture in [program.architecture] if program.architecture else ARCHITECTURES:
             name = "-".join((program.file, *program.macros, architecture))
-            marks = [] if (program, architecture) in always else [pytest.mark.slow]
-            yield pytest.param(program, architecture, id=name, marks=marks)
+            always = program in of_folders.values() and architecture == ARCHITECTURES[0]
+            yield pytest.param(program, architecture, id=name, marks=[] if always else SLOW)
 
 
 @pytest.mark.parametrize(("program", "architecture"), list(programs_and_architectures()))

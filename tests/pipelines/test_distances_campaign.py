@@ -149,7 +149,7 @@ class Trial:
             np.testing.assert_allclose(found, expected, rtol=unit, atol=slack, err_msg=self.case)
 
 
-@campaign(few=6, many=2_000)
+@campaign(few=4, many=2_000)
 def test_distances_are_those_of_exact_fractions(client, tmp_path, seeds):
     def trial(rng):
         folder = tmp_path / "trial"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from families import diagonals
+from families import diagonals, one_in
 from pipeline_fixtures import let_tasks_end
 from power_cuts import WAYS, Promise, Recording, Sync, by_chance, recorded
 
@@ -307,7 +307,7 @@ def cuts(run, rng, count):
 @pytest.mark.parametrize(
     ("count", "each"), [(8, 13), pytest.param(150, 5, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-@pytest.mark.parametrize(("name", "start"), STARTS)
+@pytest.mark.parametrize(("name", "start"), one_in(2, STARTS))
 def test_a_power_cut_costs_nothing_but_time(client, inputs, played, name, start, count, each):
     """Each of `count` cuts is checked, and the run is repeated after one of `each` cuts that left it unfinished."""
     run, rng, runs, found = played(name, start), np.random.default_rng(count), 0, Counter()
@@ -378,7 +378,7 @@ FAULTS = {errno.ESTALE: 0.1, errno.EIO: 0.5, errno.ENOSPC: 0.9}  # with the shar
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"), diagonals(["apsp", "sssp", "som", "graph", "matrix.zarr", "table.csv"], list(FAULTS), count=2)
+    ("name", "fault"), diagonals(["apsp", "sssp", "som", "graph", "matrix.zarr", "table.csv"], list(FAULTS))
 )
 def test_a_disk_that_fails_commits_nothing(client, inputs, played, name, fault):
     run = played(name)

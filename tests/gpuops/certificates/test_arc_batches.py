@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import usual
 
 from gpuops import VerificationError
 from gpuops.certificates import RowProof
@@ -23,7 +24,7 @@ def proven(xp, distances, arcs, predecessors=None, passes=9, dtype="float32"):
     return None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64", "int32"]))
 def test_ties_are_proven_one_after_another(xp, dtype):
     chain = [(0, 1, 3), (1, 2, 0), (2, 3, 0)]
     assert proven(xp, [0, 3, 3, 3], chain, dtype=dtype) == 1

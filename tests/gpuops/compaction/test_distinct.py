@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import usual
 
 from gpuops import compact, distinct, exclusive_scan, inclusive_scan
 from gpuops.arrays import on_host
@@ -9,7 +10,7 @@ from gpuops.compaction import compaction_numba
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "float32", "float64"]
-dtypes = pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+dtypes = pytest.mark.parametrize("dtype", usual(["bool", *INTEGERS, *FLOATS]))
 
 
 def numbers(seed, n, dtype, kind):
@@ -88,7 +89,7 @@ def test_most_values_in_a_small_part_of_the_range(xp):
     check(xp.asarray(x), x, "first")
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("dtype", usual(FLOATS))
 def test_zeros_are_one_value_and_nan_is_one(xp, dtype):
     unsigned = f"u{np.dtype(dtype).itemsize}"
     x = np.array([-0.0, np.nan, 0.0, 1, -1, np.inf, -np.inf, -0.0, np.nan], dtype)
@@ -139,7 +140,7 @@ def test_compaction(xp, dtype):
             np.testing.assert_array_equal(on_host(found), x[keep])
 
 
-@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+@pytest.mark.parametrize("dtype", usual(["bool", *INTEGERS]))
 def test_scans_of_integers(xp, dtype):
     for n in 0, 1, 7, 65_536, 65_537, 300_000:
         x = numbers(n, n, dtype, "all")
@@ -159,7 +160,7 @@ def test_scans_by_many_threads_and_by_one(monkeypatch, few):
     assert exclusive_scan(x[:0]).tolist() == []
 
 
-@pytest.mark.parametrize("dtype", FLOATS[1:])
+@pytest.mark.parametrize("dtype", usual(FLOATS[1:]))
 def test_scans_of_floats(xp, dtype):
     x = np.random.default_rng(0).random(300_000).astype(dtype)
     sums = np.cumsum(x.astype("float64"))

@@ -25,7 +25,7 @@ from gpuops import (
 )
 from gpuops.arrays import on_host
 
-several = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 # Graphs
@@ -270,7 +270,7 @@ def change(how, arcs, offsets, m, i, j):
     return arcs, offsets
 
 
-@settings(parent=several, max_examples=300)
+@settings(parent=several, max_examples=80)
 @given(data=st.data(), directed=st.booleans(), path=st.booleans(), how=st.sampled_from(CHANGES))
 def test_the_certificate_rejects_what_is_no_circuit(xp, data, directed, path, how):
     indptr, indices = data.draw(eulerian(directed, path))
@@ -323,7 +323,7 @@ def test_the_certificate_takes_a_path_only_where_one_was_asked_for(xp):
 # Which graphs have circuits
 
 
-@settings(parent=several, max_examples=300)
+@settings(parent=several, max_examples=80)
 @given(data=st.data(), directed=st.booleans())
 def test_networkx_agrees_which_graphs_are_eulerian(xp, data, directed):
     n = data.draw(st.integers(1, 4))

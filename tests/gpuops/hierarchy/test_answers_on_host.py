@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from answer_cases import bits, check, compare, grid, hubs
-from families import SLOW, one_in
+from families import SLOW, every_kernel, not_launched
 from mutants import break_line, lines_with
 from road_graphs import as_floats, hierarchy_of, made, random_graph
 
@@ -158,7 +158,7 @@ def test_out_is_filled_where_it_lies(cupy):
 # --- Sources ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", ["bytes", "count"])
+@pytest.mark.parametrize("limit", ["bytes", pytest.param("count", marks=SLOW)])
 def test_sources_in_batches(cupy, monkeypatch, limit):
     """More sources than blocks of a grid, or memory for the distances to the upper tree, allow."""
     hierarchy, rng = grid_hierarchy(7, brick=12), np.random.default_rng(0)
@@ -234,16 +234,15 @@ def test_the_memory_it_takes_is_stated(cupy, monkeypatch, dtype):
 # --- Kernels ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_kernel_runs_here(cupy, monkeypatch):
+@every_kernel
+def test_every_kernel_runs_here(cupy, monkeypatch, variants):
     cupy.start()
     monkeypatch.setattr(sources_cuda, "_FEW", 20)
     graph = made(49, grid(7), high=20, through=np.arange(49) != 12)
-    for dtype in DISTANCE_DTYPES:
+    for dtype in DISTANCE_DTYPES if variants else ["int32"]:
         compare_with_floyd_warshall(hierarchy_of(graph, dtype, brick=6).on_gpu(), graph)
     programs = [program for program in _cuda.declared() if program.file in FILES]
-    declared = {(p.source(), p.options, entry) for p in programs for entry in p.entries}
-    assert declared
-    assert not declared - cupy.launched
+    assert not not_launched(programs, cupy.launched, variants=variants)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -269,14 +268,14 @@ def test_all_that_lies_between_the_launches_is_written(cupy, monkeypatch, count,
         assert ((elements >= 0) & (elements <= infinity(dtype))).all()
 
 
-def test_sums_of_infinity_do_not_wrap():
+@pytest.mark.parametrize("dtype", ["int32", pytest.param("int16", marks=SLOW)])
+def test_sums_of_infinity_do_not_wrap(dtype):
     """Two components: every sum over the other one is twice infinity."""
     arcs = np.concatenate([grid(9), grid(9) + 81])
-    for dtype in "int32", "int16":
-        hierarchy = hierarchy_of(made(162, arcs, high=9), dtype, brick=12)
-        found = distance_rows(hierarchy.on_gpu(), np.arange(162)).get()
-        assert (found[:81, 81:] == np.iinfo(dtype).max).all()
-        np.testing.assert_array_equal(found, distance_rows(hierarchy, np.arange(162)))
+    hierarchy = hierarchy_of(made(162, arcs, high=9), dtype, brick=12)
+    found = distance_rows(hierarchy.on_gpu(), np.arange(162)).get()
+    assert (found[:81, 81:] == np.iinfo(dtype).max).all()
+    np.testing.assert_array_equal(found, distance_rows(hierarchy, np.arange(162)))
 
 
 def answer_the_grid(monkeypatch):
@@ -323,6 +322,7 @@ def test_sources_and_destinations_are_sorted_by_brick_without_races(cupy, monkey
     assert len(np.unique(there.column_of.get())) == 144
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", lines_with("hierarchy/columns.cu", r"__sync\w+\(\);", ""), ids=str)
 def test_a_missing_barrier_of_the_sort_is_caught(cupy, monkeypatch, mutant):
     break_line(monkeypatch, *mutant)
@@ -339,7 +339,8 @@ WAITS = lines_with("hierarchy/sweeps.cu", r"if \(!missing\) return;", "return;")
 MUTANTS = BARRIERS + WAITS + lines_with("minplus/strip.cuh", r"__sync\w+\(\);", "")
 
 
-@pytest.mark.parametrize("mutant", one_in(8, [pytest.param(line, id=f"{line[0]}:{line[1]}") for line in MUTANTS]))
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", [pytest.param(line, id=f"{line[0]}:{line[1]}") for line in MUTANTS])
 def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
     """By wrong distances when threads and blocks take turns at random, or as a race."""
     break_line(monkeypatch, *mutant)

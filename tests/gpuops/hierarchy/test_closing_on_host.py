@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 from closing_cases import DTYPES, FAMILIES, arrays_of, check, structure_of
-from families import diagonals, one_in
+from families import diagonals, every_kernel, not_launched, usual
 from mutants import break_line, lines_with
 from road_graphs import as_floats, hierarchy_of, made, random_graph
 
@@ -18,9 +18,12 @@ from gpuops.numbers import outside_infinity
 pytestmark = pytest.mark.usefixtures("cupy")
 
 FILE = "hierarchy/closing.cu"
+SOLVED = {"float32", "int32"}  # dtypes of hierarchies by default
 
 
-@pytest.mark.parametrize(("family", "dtype", "undirected"), diagonals(list(FAMILIES), DTYPES, [True, False], count=2))
+@pytest.mark.parametrize(
+    ("family", "dtype", "undirected"), diagonals(list(FAMILIES), DTYPES, [True, False], count=2, always=SOLVED)
+)
 def test_has_the_bits_of_the_cpu(cupy, family, dtype, undirected):
     graph = made(*FAMILIES[family], undirected=undirected)
     cupy.start(seed=graph.n % 3, multiprocessors=1 + graph.n % 2)
@@ -29,7 +32,7 @@ def test_has_the_bits_of_the_cpu(cupy, family, dtype, undirected):
     check(cupy, structure, *arrays_of(graph, dtype))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", usual(DTYPES, SOLVED))
 @pytest.mark.parametrize("seed", range(4))
 def test_any_graph(cupy, dtype, seed):
     rng = np.random.default_rng(seed)
@@ -181,7 +184,8 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(5, [[name] for name in MUTANTS]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
 def test_what_is_left_out_is_noticed(cupy, monkeypatch, name):
     pattern, replacement, family = MUTANTS[name]
     (mutant,) = lines_with(FILE, pattern, replacement)
@@ -222,7 +226,8 @@ BARRIERS = lines_with(FILE, r"(__sync\w+|All::sync)\(\);", "")
 del BARRIERS[-4:-1:2]
 
 
-@pytest.mark.parametrize("mutant", one_in(20, [pytest.param(line, id=str(line[1])) for line in BARRIERS]))
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", [pytest.param(line, id=str(line[1])) for line in BARRIERS])
 def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
     """By wrong tables when threads and blocks take turns at random, or as a race."""
     break_line(monkeypatch, *mutant)
@@ -242,10 +247,10 @@ def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
         close_and_look_for_races()
 
 
-def test_every_kernel_runs_here(cupy):
+@every_kernel
+def test_every_kernel_runs_here(cupy, variants):
     cupy.start()
     graph = made(*FAMILIES["tree"])
-    for dtype in DTYPES:
+    for dtype in DTYPES if variants else ["int32"]:
         check(cupy, structure_of(graph)[0], *graph.rows(dtype))
-    declared = {(p.source(), p.options, entry) for p in closing_cuda._PROGRAMS.values() for entry in p.entries}
-    assert not declared - cupy.launched
+    assert not not_launched(closing_cuda._PROGRAMS.values(), cupy.launched, variants=variants)

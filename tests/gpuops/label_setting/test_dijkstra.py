@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse.csgraph
+from families import usual
 from scipy.sparse import coo_array
 from sparse_rows import rows
 
@@ -69,7 +70,7 @@ def check_tree(indptr, indices, weights, source, distances, predecessors):
     assert (ancestors[reached] == source).all()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64", "int32"]))
 @pytest.mark.parametrize("seed", range(4))
 def test_random_graphs(solve, dtype, seed):
     graph = random_graph(seed, dtype)

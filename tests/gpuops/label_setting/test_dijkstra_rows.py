@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from families import usual
 from scipy.sparse import csgraph
 
 from gpuops import csr, dijkstra, dijkstra_rows
@@ -15,7 +16,7 @@ def random_graph(seed, n=60, m=240):
     return indptr, heads, weights
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("dtype", usual(["float64", "float32", "int32"]))
 def test_every_row_is_that_of_a_single_search(dtype):
     indptr, indices, weights = random_graph(0)
     weights = weights.astype(dtype)
@@ -38,7 +39,7 @@ def test_many_rows_take_several_threads():
     np.testing.assert_array_equal(found, csgraph.dijkstra(matrix))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32"])
+@pytest.mark.parametrize("dtype", usual(["float64", "int32"]))
 @pytest.mark.parametrize("limit", [-1, 0, 7, 7.5, float("inf"), float("nan")])
 def test_what_is_beyond_the_limit_is_unreachable(dtype, limit):
     indptr, indices, weights = random_graph(2)

@@ -22,7 +22,7 @@ def graphs(draw):
     return indptr, heads, weights / weights.dtype.type(4) if weights.dtype.kind == "f" else weights, rng.random(n) < 0.7
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(), st.data())
 def test_near_vertices_are_those_of_all_distances(graph, data):
     *arcs, through = graph
@@ -39,7 +39,7 @@ def test_near_vertices_are_those_of_all_distances(graph, data):
         np.testing.assert_array_equal(distances[starts[i] : starts[i + 1]], expected[source, near])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(graphs(), st.data())
 def test_the_k_nearest_are_those_of_all_distances(graph, data):
     *arcs, through = graph

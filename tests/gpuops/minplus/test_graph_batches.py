@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from families import usual
 from oracles import random_arcs, scipy_graph
 from scipy.sparse.csgraph import bellman_ford
 
@@ -29,7 +30,7 @@ def batch(sizes, seed, *, negative=False):
     return (csr.row_starts(tails, starts[-1]), heads[order], weights[order], starts), parts
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", None])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64", "int32", None]))
 @pytest.mark.parametrize("negative", [False, True])
 def test_every_graph_has_its_distances(xp, dtype, negative):
     (indptr, indices, weights, starts), parts = batch(SIZES, seed=1, negative=negative)

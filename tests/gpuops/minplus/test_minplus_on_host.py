@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from families import diagonals, one_in
+from families import diagonals, every_kernel, not_launched, usual
 
 from gpuops import NegativeCycleError, _cuda, floyd_warshall, minplus_product, minplus_update
 from gpuops._cuda import Program
@@ -30,7 +30,7 @@ SEEDS = [0, 1]  # threads and blocks in order, and shuffled
 # Multiprocessors: few have enough to do with large tiles.
 TILES = {"large tiles": 1, "middle tiles": 2, "small tiles": 10**6}
 
-dtypes = pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+dtypes = pytest.mark.parametrize("dtype", usual(DISTANCE_DTYPES), ids=str)
 some = pytest.mark.parametrize(
     ("dtype", "lowest", "multiprocessors"), diagonals(DISTANCE_DTYPES, [0, -50], list(TILES.values()), count=2)
 )
@@ -355,11 +355,12 @@ def test_lengths_are_looked_over_as_on_the_cpu(cupy):
 # --- All of them --------------------------------------------------------------------------------------------------
 
 
-def test_every_kernel_runs_here(cupy):
+@every_kernel
+def test_every_kernel_runs_here(cupy, variants):
     launched = set()
-    for multiprocessors in TILES.values():
+    for multiprocessors in [*TILES.values()][: None if variants else 1]:
         cupy.start(0, multiprocessors)
-        for dtype in DISTANCE_DTYPES:
+        for dtype in DISTANCE_DTYPES if variants else ["int32"]:
             for lowest in 0, -50:
                 check_minplus(cupy, 9, 257, 9, dtype=dtype, lowest=lowest)
                 for depth in 9, 40:
@@ -369,11 +370,10 @@ def test_every_kernel_runs_here(cupy):
                 check_batch(cupy, n, dtype)
         launched |= cupy.launched
     cupy.start(0, 3)
-    for dtype, nonnegative in ("float32", False), ("float32", True), ("int32", False):
+    for dtype, nonnegative in [("int32", False), ("float32", True), ("float32", False)][: None if variants else 1]:
         middle_closure.close(cupy.asarray(random_lengths(0, 129, dtype)), 0.0, nonnegative)
     launched |= cupy.launched
-    declared = {(p.source(), p.options, entry) for p in PROGRAMS for entry in p.entries if entry not in GPU_ONLY}
-    missing = [(options, entry) for source, options, entry in declared - launched]
+    missing = [kernel for kernel in not_launched(PROGRAMS, launched, variants=variants) if kernel[-1] not in GPU_ONLY]
     assert not missing, f"run these here, or name them in GPU_ONLY: {missing}"
 
 
@@ -444,7 +444,8 @@ def run_where_barriers_matter(cupy):
         check_rounding(cupy, 190, "float32")
 
 
-@pytest.mark.parametrize(("place", "pattern", "replacement"), one_in(9, MUTANTS))
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "pattern", "replacement"), MUTANTS)
 def test_a_broken_barrier_is_caught(cupy, monkeypatch, place, pattern, replacement):
     edit_line(monkeypatch, place, pattern, replacement)
     with pytest.raises((AssertionError, cupy.KernelError), match="Arrays are not equal|wait for each other|divergent"):

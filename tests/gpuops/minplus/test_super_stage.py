@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from families import usual
 
 from gpuops import floyd_warshall, minplus_update
 from gpuops.minplus import packed_place
@@ -87,7 +88,7 @@ def blocks(n, block, through=None):
 CUTS = [(48, 16), (64, 32), (16, 16), (192, 64), (400, 16)]
 
 
-@pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", usual(DISTANCE_DTYPES), ids=str)
 @pytest.mark.parametrize("closed", [False, True])
 def test_windows_of_any_width_give_the_bits_of_one_stage_at_a_time(xp, dtype, closed):
     n = 300
@@ -119,7 +120,7 @@ def _host(array):
     return array.get() if hasattr(array, "get") else array
 
 
-@pytest.mark.parametrize("dtype", DISTANCE_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", usual(DISTANCE_DTYPES), ids=str)
 def test_kernels_on_the_host(host_shim, dtype):
     host_shim.start()
     n = 300 if dtype == "int16" else 150  # two packed panels at least

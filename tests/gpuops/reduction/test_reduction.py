@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from families import usual
 
 from gpuops import butterfly_reduction
 from gpuops.arrays import on_host
@@ -11,8 +12,8 @@ from gpuops.reduction import OPERATORS, REDUCTION_DTYPES
 
 LENGTHS = [1, 2, 3, 31, 64, 100, 255, 256, 257, 4095, 4096, 4097, 70_000]
 
-dtypes = pytest.mark.parametrize("dtype", REDUCTION_DTYPES, ids=str)
-floats = pytest.mark.parametrize("dtype", ["float32", "float64"])
+dtypes = pytest.mark.parametrize("dtype", usual(REDUCTION_DTYPES), ids=str)
+floats = pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 
 
 def random_numbers(seed, shape, dtype):

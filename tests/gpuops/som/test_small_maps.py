@@ -93,6 +93,7 @@ TRAPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TRAPS)
 def test_a_smaller_bound_would_take_the_wrong_unit(cupy, monkeypatch, case):
     make, right, wrong, term = TRAPS[case]

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 import screening
+from families import usual
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
@@ -13,7 +14,7 @@ from gpuops.som.grid import NEIGHBOURHOODS, Grid, neighbourhood
 from gpuops.som.update import fixed_point, from_fixed_point, smooth, spread, train_online, unit_sums
 
 metrics = pytest.mark.parametrize("metric", METRICS)
-dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+dtypes = pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 kernels = pytest.mark.parametrize("kernel", NEIGHBOURHOODS)
 
 GRIDS = [

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from families import SLOW, diagonals, one_in
+from families import SLOW, diagonals, usual
 from screening import choose, inside, off, trap
 
 from gpuops._cuda import Program, declared
@@ -16,7 +16,7 @@ from gpuops.som import best_matching_units, bmu_cuda
 from gpuops.som.grid import NEIGHBOURHOODS, Grid
 from gpuops.som.update import fixed_point, smooth, unit_sums
 
-dtypes = pytest.mark.parametrize("dtype", ["float32", "float64"])
+dtypes = pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -193,6 +193,7 @@ def test_no_score_is_off_by_more_than_the_bound(cupy, products, case, d):
     np.testing.assert_array_equal(seen.units, best_matching_units(samples, codebook, missing=True)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounded", ["units", "sample"])
 def test_a_smaller_bound_would_take_the_wrong_unit(cupy, monkeypatch, rounded):
     samples, codebook = trap(rounded)
@@ -413,7 +414,8 @@ def test_no_scores_are_read_where_no_screen_wrote_them(cupy, monkeypatch):
     check(cupy, samples, codebook, "cosine", missing=True)
 
 
-@pytest.mark.parametrize(("file", "number"), one_in(12, MUTANTS))
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "number"), MUTANTS)
 def test_a_missing_barrier_is_caught(cupy, expected, monkeypatch, file, number):
     source = Program.source
 

@@ -4,6 +4,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sparse_rows
+from families import usual
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from gpuops import NegativeCycleError, SearchGraph, search_graph, shortest_dista
 from gpuops.arrays import on_host
 from gpuops.sssp import wheel_numba
 
-dtypes = pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+dtypes = pytest.mark.parametrize("dtype", usual(["float32", "float64", "int32"]))
 
 
 rows = partial(sparse_rows.rows, vertex="int64")

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 import sparse_rows
+from families import usual
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -31,7 +32,7 @@ from pipelines.generators import Grid, RMat, csr
 DTYPES = ["float32", "float64", "int32"]
 KINDS = ["undirected", "directed", "directed, no transpose"]
 
-dtypes = pytest.mark.parametrize("dtype", DTYPES)
+dtypes = pytest.mark.parametrize("dtype", usual(DTYPES))
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -344,7 +345,7 @@ def test_negative_weights_against_scipy(xp, dtype, kind, n, m):
     check(xp, arrays, dtype, [0, 5, 9], starts=[30, -70, 0])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 def test_rounded_sums_of_negative_weights_to_the_bit(xp, dtype):
     """Distances fall by rounding on the way down a subtree, or stay the same."""
     for seed in range(5):
@@ -634,7 +635,7 @@ weights_by_dtype = {
 }
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), kind=st.sampled_from(KINDS), negative=st.booleans())
 def test_any_small_graph(xp, data, dtype, kind, negative):
     n = data.draw(st.integers(1, 8), "n")
@@ -903,7 +904,7 @@ def by_windows(graph, sources, limit=None):
     return distances[graph.rank]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), dtype=st.sampled_from(DTYPES), spread=st.sampled_from([1, 7, 10**6]))
 def test_the_wheel_finds_what_windows_find(data, dtype, spread):
     """Weights of zero, of many magnitudes, closed vertices, several sources: to the bit."""
@@ -948,7 +949,7 @@ def test_far_distances_on_the_wheel():
     np.testing.assert_array_equal(shortest_distances(graph, [0]), np.concatenate([[0], np.cumsum(weights)]))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", usual(DTYPES))
 @pytest.mark.parametrize("source", [0, 30, 40, 49])
 def test_a_one_way_street_leads_on(dtype, source):
     """A vertex with one arc is a leaf of undirected graphs only. Here: a ring of 40 one-way arcs, and a way out."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import invoke
-from families import diagonals
+from families import diagonals, usual
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from pipeline_fixtures import kill_at, peak_memory, two_pids
 from ring_memory import nothing_is_mapped
@@ -98,7 +98,7 @@ def test_float_zero_cycles_of_signed_weights_are_no_negative_cycles(client, tmp_
     np.testing.assert_allclose(result[:], [[0, 0.1, 0.3], [0.2 - 0.3, 0, 0.2], [-0.3, -0.2, 0]], atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 @pytest.mark.parametrize("seed", range(4))
 def test_many_zero_cycles_that_rounding_makes_negative(client, tmp_path, seed, dtype):
     """Potential differences, plus something for half of the arcs: zero cycles everywhere, none exactly zero.
@@ -365,6 +365,7 @@ def float_graph(tmp_path, n=400):
     return store_arcs(tmp_path / "g.zarr", n, tails, heads, weights, "float64")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out, and no memory is left mapped."""
     monkeypatch.setattr("pipelines.apsp.commits.COMMIT_SHARE", float("inf"))  # commit at every stage
@@ -404,6 +405,7 @@ def test_a_killed_run_resumes_with_the_same_bits(client, tmp_path):
     np.testing.assert_array_equal(result[:], want)
 
 
+@pytest.mark.slow
 def test_peak_memory_is_three_times_the_matrix_at_most(tmp_path):
     small = store_arcs(tmp_path / "small.zarr", 300, *random_arcs(300, 900), "float32")
     n = 1900  # about 8 MB are taken beside the matrices, whatever n is

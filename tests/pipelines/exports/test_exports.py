@@ -220,6 +220,7 @@ def test_a_graph_that_was_moved(tmp_path, stores):
     assert open_graph(tmp_path / "moved").n == 4
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_matrix(tmp_path, solve, monkeypatch):
     monkeypatch.setattr(exports, "_PIECE", 1 << 12)
     n = 500  # up to 0.7 MB are taken whatever n is; half of the matrix is 1 MB

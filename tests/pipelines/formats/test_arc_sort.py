@@ -32,7 +32,7 @@ def random_arcs(seed, n, m, dtype):
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 300),
     m=st.integers(0, 1000),
-    dtype=st.sampled_from([None, "int16", "int32", "float32", "float64"]),  # None: unweighted
+    dtype=st.sampled_from([None, "int32", "float64"]),  # None: unweighted; moved as words of that size
     limit=st.integers(1, 200),
     size=st.integers(1, 300),
     directed=st.booleans(),

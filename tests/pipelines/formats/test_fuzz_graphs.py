@@ -206,7 +206,7 @@ def test_mutated_positions_are_those_of_a_plain_reader_or_one_error(name, seeds,
 BITS = st.one_of(st.binary(max_size=6), st.sampled_from(BYTES))
 
 
-@pytest.mark.parametrize("examples", [60, pytest.param(5000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
+@pytest.mark.parametrize("examples", [20, pytest.param(5000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
 @pytest.mark.parametrize("kind", MAKERS)
 def test_bytes_without_form(kind, examples, outcome):
     """Any bytes; Hypothesis finds the shortest that are read wrongly. Half of them begin as a file does."""

@@ -144,6 +144,7 @@ def test_the_command_prints_its_plan(store, graph, tmp_path, monkeypatch):
     assert not (tmp_path / "t.csv").exists()
 
 
+@pytest.mark.slow
 def test_cures_of_distances_beyond_int32_work(maker, tmp_path):
     """The message names weights of float64, and a hierarchy of float64; both give the distances."""
     arcs = np.array([0, 1, 2, 3]), np.array([1, 2, 0])

@@ -47,7 +47,7 @@ def test_pairs_are_counted_block_by_block(source, matrix, monkeypatch):
         assert found["pairs"].sum() == expected.size
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 400)), st.sampled_from([0.1, 0.3, 1.0, 1.915]), st.booleans())
 def test_an_edge_of_bins_belongs_to_the_upper_bin(steps, width, on_edges):
     distances = np.array(steps, float) * (width if on_edges else 0.37)

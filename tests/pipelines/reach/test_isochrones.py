@@ -53,7 +53,7 @@ graphs = st.tuples(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(graphs)
 def test_pieces_are_the_halves_that_a_walk_reaches(graph):
     """`edges` (u, v, weight) have an arc, or in an undirected graph two arcs; weights, and so meetings, are halves."""
@@ -112,7 +112,7 @@ shares = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(lines, shares, st.sampled_from([(1.0, 1.0), (2.0, 0.5)]))
 def test_cuts_are_those_of_shapely(lines, shares, scale):
     scale = np.array(scale)

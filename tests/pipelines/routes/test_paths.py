@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from families import diagonals
+from families import diagonals, usual
 from oracles import dijkstra
 from path_rows import rounding_arcs
 from pipeline_fixtures import CASES
@@ -148,7 +148,7 @@ def test_predecessors_of_some_sources_in_any_order(solve, graphs):
 
 
 @pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", usual(["float32", "float64"]))
 def test_rounded_distances(solve, dtype, signed):
     """Weights over twelve orders of magnitude: many arcs vanish beside the distances, in both directions."""
     n, arcs = rounding_arcs(signed)

@@ -155,6 +155,7 @@ def test_where_signals_cannot_be_mapped_the_scheduler_coordinates(two, samples, 
     assert "epochs are coordinated by the scheduler (a test)" in said
 
 
+@pytest.mark.slow
 def test_a_worker_killed_within_a_list_costs_nothing_but_time(two_processes, samples, calm, tmp_path, monkeypatch):
     """kill -9 of itself, by one of two processes, while the other waits for its sums, as long as the attempt lasts."""
     two_pids(two_processes)

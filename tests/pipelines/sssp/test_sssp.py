@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from families import diagonals
+from families import diagonals, one_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
@@ -540,7 +540,7 @@ def test_an_existing_output_is_not_touched_unasked(client, tmp_path):
     assert search(client, graph, tmp_path / "p", [4], overwrite=True).shape == (1, 50)
 
 
-@pytest.mark.parametrize("spread", ["sources", "vertices"])
+@pytest.mark.parametrize("spread", one_in(2, ["vertices", "sources"]))
 def test_a_killed_worker_costs_nothing_but_time(client, two_processes, tmp_path, monkeypatch, kill_when, spread):
     """kill -9 of one of two worker processes: the bits of an undisturbed run come out."""
     monkeypatch.setattr("pipelines.workers.row_chunks.RECORD_SECONDS", 0.0)

@@ -136,6 +136,7 @@ def _measured_at_the_second_try(note):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_workers_are_measured_costs_time_alone(plain, tmp_path, monkeypatch):
     monkeypatch.setattr(capacity, "worker_facts", _measured_at_the_second_try)
     pids = plain.run(os.getpid)

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from commands import invoke, run_command
-from families import diagonals
+from families import diagonals, one_in
 from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory, two_pids
 
@@ -134,7 +134,7 @@ def test_several_workers_give_the_bits_of_one(client, three, tmp_path):
     np.testing.assert_array_equal(got[:], want)
 
 
-@pytest.mark.parametrize(("sharers", "closed"), diagonals([1, 2, 3], [False, True]))  # of three planned two are left
+@pytest.mark.parametrize(("sharers", "closed"), one_in(3, [(3, False), (1, False), (2, True)]))
 def test_processes_of_a_host_share_a_matrix_in_its_memory(client, two_processes, tmp_path, sharers, closed):
     through = np.random.default_rng(2).random(N) < (0.7 if closed else 2)
     graph = float_graph(tmp_path / "g", through=through)
