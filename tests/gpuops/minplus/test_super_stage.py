@@ -134,7 +134,7 @@ def test_kernels_on_the_host(host_shim, dtype):
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_every_part_of_a_panel_begins_on_a_cache_line(monkeypatch, vector_bytes):
     """Where vectors have 16 bytes, a panel of an odd number of rows is half a line too long."""
-    monkeypatch.setattr("gpuops.minplus.product_numba._VECTOR_BYTES", vector_bytes)
+    monkeypatch.setattr("gpuops.minplus.product_numba.VECTOR_BYTES", vector_bytes)
     for dtype, workers, p in product(DISTANCE_DTYPES, (2, 5), (33, 64)):
         for columns in column_parts(300, workers, dtype, False):
             assert packed_place(p, columns, dtype, False).start % 64 == 0
