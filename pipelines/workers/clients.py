@@ -5,6 +5,7 @@ Calls from several threads use a cluster one after the other: each keeps state o
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -15,6 +16,7 @@ from distributed import Client
 CURE = "Start workers with `client = tilepath.start()`, or join a cluster with `tilepath.join(address=cluster)`"
 T = TypeVar("T", bound=Callable[..., Any])
 _TURNS: dict[str, threading.RLock] = {}  # by the address of a scheduler
+_ran_in: int | None = None  # the process of the last call
 
 
 def takes_client(run: T) -> T:
@@ -31,6 +33,13 @@ def takes_client(run: T) -> T:
             raise TypeError(f"{run.__name__}: the first argument is the Dask client; {given}. {CURE}")
         if first.status in ("closing", "closed"):
             raise ValueError(f"{run.__name__}: the client is closed, as after its `with` block. {CURE}")
+        global _ran_in
+        if _ran_in not in (None, os.getpid()):
+            raise ValueError(
+                f"{run.__name__}: this process was forked from a process that had used Dask, and would wait forever; "
+                "start processes by multiprocessing.get_context('spawn')"
+            )
+        _ran_in = os.getpid()
         with _TURNS.setdefault(first.scheduler.address, threading.RLock()):
             return run(*arguments, **options)
 

@@ -1,6 +1,7 @@
 """A call whose client was forgotten says so."""
 
 import inspect
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ import pytest
 from distributed import Client
 
 import tilepath
+from pipelines.workers import clients
 from pipelines.workers.clients import takes_client
 
 CALLS = [name for name in tilepath.__all__ if not inspect.isclass(getattr(tilepath, name))]
@@ -38,6 +40,10 @@ def test_the_calls_that_take_a_client_are_found():
     assert {"all_pairs_shortest_paths", "betweenness", "build_hierarchy", "map_samples"} <= {*CALLS}
 
 
+def a_client():
+    return Mock(spec=Client, status="running", scheduler=Mock(address="tcp://test"))
+
+
 def test_calls_of_several_threads_use_a_cluster_one_after_the_other():
     running, together = [], []
 
@@ -48,7 +54,13 @@ def test_calls_of_several_threads_use_a_cluster_one_after_the_other():
         time.sleep(0.01)
         running.remove(client)
 
-    clients = [Mock(spec=Client, status="running", scheduler=Mock(address="tcp://test")) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(call, clients))
+        list(pool.map(call, [a_client() for _ in range(3)]))
     assert together == [1, 1, 1]
+
+
+def test_a_forked_process_is_told_to_be_spawned(monkeypatch):
+    """Dask's threads are missing there, so that a call would wait forever."""
+    monkeypatch.setattr(clients, "_ran_in", os.getppid())
+    with pytest.raises(ValueError, match=r"list: this process was forked .*get_context\('spawn'\)"):
+        takes_client(list)(a_client())
