@@ -111,8 +111,8 @@ def read_successors(source: Any) -> Iterator[ArcStream]:
     if successors.ndim != 1 or successors.dtype.kind not in "iu":
         shape = " x ".join(map(str, successors.shape))
         raise FormatError(
-            f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number per vertex, "
-            "or a matrix of weights as scipy.sparse.csr_array(matrix)"
+            f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number per vertex"
+            ", or a matrix of weights as scipy.sparse.csr_array(matrix)"
         )
     n = len(successors)
     wrong = np.flatnonzero((successors >= n) | (successors < -1))
