@@ -112,6 +112,7 @@ def read_successors(source: Any) -> Iterator[ArcStream]:
         shape = " x ".join(map(str, successors.shape))
         raise FormatError(
             f"an array of {successors.dtype}, {shape}, is not a vector of successors; give one whole number per vertex"
+            ", or a matrix of weights as scipy.sparse.csr_array(matrix)"
         )
     n = len(successors)
     wrong = np.flatnonzero((successors >= n) | (successors < -1))

@@ -172,7 +172,7 @@ def test_cycles_of_a_permutation(successors):
         (np.array([0, 2]), "the successor of 1 is 2; give a vertex, 0 to 1, or -1 for none"),
         (np.array([-2]), "the successor of 0 is -2"),
         (np.array([2**63], np.uint64), "the successor of 0 is 9223372036854775808"),
-        (np.array([0.0]), "an array of float64, 1, is not a vector of successors"),
+        (np.eye(2), r"an array of float64, 2 x 2, is not a vector of .*, or a matrix .* as scipy\.sparse\.csr_array"),
         (np.zeros((2, 2), int), "an array of int64, 2 x 2"),
         (np.array([], int), "holds no vertices"),
         ([1, 0], r"entry 0 \(from 0\): 1 is neither .*, or give a vector of successors as a NumPy array"),
