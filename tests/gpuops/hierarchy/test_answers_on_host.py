@@ -322,7 +322,6 @@ def test_sources_and_destinations_are_sorted_by_brick_without_races(cupy, monkey
     assert len(np.unique(there.column_of.get())) == 144
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", lines_with("hierarchy/columns.cu", r"__sync\w+\(\);", ""), ids=str)
 def test_a_missing_barrier_of_the_sort_is_caught(cupy, monkeypatch, mutant):
     break_line(monkeypatch, *mutant)

@@ -55,7 +55,6 @@ def test_a_row_has_the_same_bits_among_others_and_alone(cupy):
     assert [row_totals(found[i : i + 1], values, 0.5).get()[0] for i in range(4)] == together.tolist()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", lines_with(FILE, r"__sync\w+\(\);", ""), ids=str)
 def test_a_missing_barrier_is_caught(cupy, monkeypatch, mutant):
     break_line(monkeypatch, *mutant)
