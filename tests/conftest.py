@@ -18,8 +18,8 @@ from hypothesis import settings
 settings.register_profile("tilepath", deadline=None, max_examples=20)
 settings.load_profile("tilepath")
 
-# What Dask measures of itself for its dashboard, several times a second in every scheduler and worker of the tests. The
-# processes that tests start inherit it.
+# For its dashboard, Dask measures every scheduler and worker several times a second: here hardly ever. Processes that
+# tests start inherit these settings.
 os.environ |= {
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__GIL__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "1h",
@@ -27,16 +27,16 @@ os.environ |= {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
 }
 
-# Test processes, and the hundred processes that tests start, share cached bytecode: half a second of each of them.
+# Processes that tests start use cached bytecode, which saves half a second of each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# `garbage` collects at the end of each module. In between, a collection after every 700 new objects finds little.
+# `garbage` collects at the end of each module. Python's collections, after every 700 new objects, would find little.
 gc.set_threshold(50_000, 20, 20)
 
 SHIM = Path(__file__).parent / "gpuops" / "host_shim" / "cupy.py"
 DEVICES = itertools.count(1000, 1000)
 
-# Folders and modules whose tests ask how files are written, or what becomes of several writes at a time.
+# Folders and modules whose tests depend on how files are written, or on several writes at a time.
 WRITING = {
     *("files", "workers", "test_durable", "test_errors", "test_failures", "test_overwriting", "test_place"),
     *("test_power_cuts", "test_resuming", "test_row_files", "test_same_bits", "test_settled", "test_whole_chunks"),
@@ -57,8 +57,8 @@ def pytest_collection():
 def pytest_collection_modifyitems(config, items):
     """Give tests outside of gpuops a second try: they wait for processes and sockets of a machine that may be busy.
 
-    The summary names each test that needed the second try (RERUN), since it has a fault, or the code has. What fails
-    by itself fails again: seeds are fixed, and Hypothesis repeats the example.
+    The summary names each test that needed the second try (RERUN), since the test or the code has a fault. A test that
+    fails whatever the machine does fails again: seeds are fixed, and Hypothesis repeats the example.
     """
     if config.pluginmanager.hasplugin("rerunfailures"):
         alone = Path(__file__).parent / "gpuops"
@@ -80,7 +80,7 @@ def no_waiting_for_disks():
 
 @pytest.fixture(scope="module", autouse=True)
 def files_without_threads(request):
-    """Let Zarr read and write a chunk where it waits for it: in a test, threads cost more than such small chunks do."""
+    """Let Zarr read and write chunks without further threads, which take longer than the small chunks of tests."""
     to_thread = asyncio.to_thread
 
     async def here(function, /, *args, **options):
@@ -96,16 +96,16 @@ def files_without_threads(request):
 
 @pytest.fixture(scope="module", autouse=True)
 def garbage():
-    """Collect the garbage of a module at its end, and let no later collection look at what is left.
+    """Collect garbage at the end of a module, and exempt all objects that are left from later collections.
 
-    The compiled functions of a test process are a million objects, and all of them would be looked at again and again.
+    The compiled functions of a test process are a million objects, which every collection would visit again.
     """
     yield
     gc.collect()
     gc.freeze()
 
 
-CUPY = importlib.util.find_spec("cupy") is not None  # asked here: later, the host shim may stand in its place
+CUPY = importlib.util.find_spec("cupy") is not None  # looked up before the host shim can stand in CuPy's place
 LIBRARIES = ["numpy", *[pytest.param("cupy", marks=pytest.mark.gpu)] * CUPY]
 
 
@@ -157,7 +157,7 @@ def host_shim():
 
 
 def _with_names_checked(launch):
-    """`launch`, to which a dictionary of arguments must come in the order of the kernel's parameters."""
+    """Return `launch`, with a check that a dictionary of arguments has the order of the kernel's parameters."""
 
     @functools.wraps(launch)
     def checked(program, entry, *shape_and_arguments, **options):
