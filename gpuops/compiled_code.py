@@ -4,21 +4,26 @@ Numba keeps a compiled function beside its module, or else in the user's cache. 
 neither is writable: the modules belong to another user, and the home is missing. Numba then compiles nothing.
 """
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 import warnings
-from pathlib import Path
 
 
 def use_writable_folder() -> None:
     """Let Numba keep compiled functions in a temporary folder, and warn, if no usual folder is writable."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    if any(map(_writable, (Path(__file__).parent, home, Path(os.environ.get("NUMBA_CACHE_DIR") or home)))):
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    usual = [os.path.dirname(__file__), home, *([os.path.abspath(given)] if given else [])]
+    if any(map(_writable, usual)):
         return
-    folder, process = tempfile.mkdtemp(prefix="tilepath-"), os.getpid()
+    import atexit  # these imports take milliseconds, and are seldom needed
+    import shutil
+    import tempfile
+
+    try:
+        folder, process = tempfile.mkdtemp(prefix="tilepath-"), os.getpid()
+    except OSError:  # no folder is writable at all; whatever Numba does not compile still works
+        return
     os.environ["NUMBA_CACHE_DIR"] = folder  # for workers as well
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = folder
@@ -34,7 +39,10 @@ def use_writable_folder() -> None:
     )
 
 
-def _writable(folder: Path) -> bool:
+def _writable(folder: str) -> bool:
     """Return whether files can be made in `folder`, or in the next folder above it that exists."""
-    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-    return folder.is_absolute() and there is not None and os.access(there, os.W_OK)
+    if not os.path.isabs(folder):  # "~/.cache" of a user without a home
+        return False
+    while not os.path.exists(folder):  # or may not be looked into
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)

@@ -16,7 +16,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -131,10 +131,17 @@ def is_growing(path: str | os.PathLike[str]) -> bool:
 
 def is_complete(path: str | os.PathLike[str]) -> bool:
     """Return True if `path` exists and no interrupted run left pieces; remove a journal that a kill left at the end."""
-    if not os.path.exists(path) or is_growing(path):
+    if not _is_whole(path):
         return False
-    _companions(path)[1].unlink(missing_ok=True)
+    pieces = _companions(path)[1]
+    with suppress(OSError), open(pieces, encoding="utf-8") as journal:  # a journal that stays does no harm
+        fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a run that has just begun to replace the file has it
+        pieces.unlink()
     return True
+
+
+def _is_whole(path: str | os.PathLike[str]) -> bool:
+    return os.path.exists(path) and not is_growing(path)
 
 
 def grown_bytes(path: str | os.PathLike[str]) -> int:
@@ -174,7 +181,10 @@ def growing_file(
         except BlockingIOError:
             raise BlockingIOError(f"{path}: another run writes it; stop one of the two") from None
         ended = not os.fstat(journal.fileno()).st_nlink  # the other run has ended since the journal was opened
-        if ended or (resume and is_complete(path)):
+        if not ended and resume and _is_whole(path):
+            pieces.unlink()
+            ended = True
+        if ended:
             raise BlockingIOError(f"{path}: another run has just written it; run the command again")
         joined.unlink(missing_ok=True)
         found = GrowingFile(Path(path), partial, joined, journal)
@@ -189,7 +199,7 @@ def growing_file(
                 found.record()
             replace(joined if joined.exists() else partial, path)
             partial.unlink(missing_ok=True)
-            pieces.unlink(missing_ok=True)  # another run may have found the file complete
+            pieces.unlink()
         finally:
             joined.unlink(missing_ok=True)
             if not found.ends or not partial.exists():  # no piece was written, or the file is in its place

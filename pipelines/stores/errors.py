@@ -72,7 +72,7 @@ def disk_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def explained(error: Exception) -> str | None:
     """Return the message of an error of the system or of a name, with the cure; None for any other error."""
-    if isinstance(error, UnicodeEncodeError):
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
         return f"{error.object}: the name is not UTF-8; choose another"
     if isinstance(error, MemoryError):
         return f"out of memory ({' '.join(str(error).split())}); end other programs, or use a machine with more memory"

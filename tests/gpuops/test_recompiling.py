@@ -93,3 +93,33 @@ def test_without_a_writable_folder_compiled_code_is_kept_for_one_run(tmp_path, m
     with pytest.warns(UserWarning, match="cannot be kept, .* set NUMBA_CACHE_DIR to a writable folder"):
         compiled_code.use_writable_folder()
     assert os.environ["NUMBA_CACHE_DIR"] == numba.config.CACHE_DIR == str(tmp_path / "tilepath-")
+
+
+def test_a_relative_folder_for_compiled_code_counts_and_a_home_that_is_a_file_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "new/cache")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "new/cache")
+    monkeypatch.setattr(os, "access", lambda folder, _: str(folder) in (str(tmp_path), "/dev/null"))
+    compiled_code.use_writable_folder()
+    assert os.environ["NUMBA_CACHE_DIR"] == "new/cache"
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / prefix))
+    with pytest.warns(UserWarning, match="cannot be kept"):
+        compiled_code.use_writable_folder()
+
+
+def test_a_home_that_may_not_be_looked_into_does_not_fail_the_import(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "closed" / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    looked = os.stat
+
+    def stat(path, **options):
+        if str(path).startswith(str(tmp_path / "closed" / "cache")):
+            raise PermissionError(13, "Permission denied", path)
+        return looked(path, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda folder, _: str(folder) == str(tmp_path))
+    compiled_code.use_writable_folder()
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path)

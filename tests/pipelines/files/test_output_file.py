@@ -112,3 +112,15 @@ def test_a_resumed_file_that_is_complete_is_kept_alone(tmp_path):
         with growing_file(out, {}, resume=True):
             pass
     assert [path.read_text() for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_a_complete_file_is_found_without_the_journal_of_a_run_that_replaces_it(tmp_path):
+    out = tmp_path / "x.csv"
+    out.write_text("whole")
+    with growing_file(out, {}, overwrite=True) as file:
+        file.path.unlink()  # as before the run makes the file, just after it has made the journal
+        assert is_complete(out)
+        file.path.write_text("new")
+        file.commit(1)
+        assert (tmp_path / ".x.csv.pieces").exists()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]

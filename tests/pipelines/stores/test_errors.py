@@ -67,3 +67,4 @@ def test_errors_are_explained_with_file_and_cure():
     assert explained(about) == "in.csv: access is refused (Permission denied); correct the permissions"
     assert explained(MemoryError("12 bytes")).startswith("out of memory (12 bytes); ")
     assert explained(OSError("something else")) is explained(ValueError("no")) is None
+    assert explained(UnicodeEncodeError("ascii", "a table with ü", 13, 14, "")) is None  # about the terminal, no name
