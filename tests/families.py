@@ -1,4 +1,4 @@
-"""Families of tests: some of which always run, the others being slow."""
+"""Parameters of families of tests: some members of a family run by default, the others are slow."""
 
 import itertools
 
@@ -9,16 +9,18 @@ SLOW = [pytest.mark.slow]
 
 # By default, a family runs with these dtypes. Compilers take much of the time of the tests, and compile for each dtype.
 USUAL = {"float32", "int32", "int16"}
+# For families that run pipelines on a CPU: other tests compile its functions for float64, too.
+ALL = {*USUAL, "float64"}
 
 
 def usual(dtypes, always=USUAL):
-    """The dtypes, of which those in `always` run by default; a family without any of these runs its first one."""
+    """Return the dtypes as parameters. Those in `always` run by default; if there are none, the first dtype does."""
     places = _always(dtypes, always)
     return [pytest.param(dtype, marks=[] if i in places else SLOW) for i, dtype in enumerate(dtypes)]
 
 
 def _always(values, dtypes):
-    """The places of the values that run by default: of dtypes those in `dtypes`, of other values all."""
+    """Return the places of the values that run by default: the dtypes in `dtypes`, or all, if they are no dtypes."""
     names = [each if isinstance(each, str) else getattr(each, "name", getattr(each, "__name__", "")) for each in values]
     if not all(name in np.sctypeDict for name in names):
         return [*range(len(values))]
@@ -26,10 +28,11 @@ def _always(values, dtypes):
 
 
 def diagonals(*values, count=1, always=USUAL):
-    """Parameters of all combinations of the values; by default such that each value occurs in `count` of them or more.
+    """Return all combinations of the values as parameters. Those of `count` diagonals run by default.
 
-    A diagonal is the first values, the second ones and so on, shorter lists beginning again; the next one begins with
-    every list shifted by one against the list before it. Of dtypes, those in `always` occur by default.
+    A diagonal combines the first values of all lists, then the second values, and so on; shorter lists begin again. So
+    each value occurs in each diagonal. In the next diagonal, every list is shifted by one against the list before it.
+    Of a list of dtypes, only those in `always` run by default.
     """
     places = [_always(each, always) for each in values]
     default = {
@@ -46,7 +49,7 @@ def diagonals(*values, count=1, always=USUAL):
 
 
 def one_in(count, parameters):
-    """The parameters, of which by default the first of so many runs, and the first of the next so many."""
+    """Return the parameters. Every `count`-th of them runs by default, beginning with the first."""
     return [
         pytest.param(
             *(given.values if hasattr(given, "values") else given if isinstance(given, tuple) else [given]),
@@ -57,13 +60,14 @@ def one_in(count, parameters):
     ]
 
 
+# By default, a test launches each kernel in one variant, such as for one dtype.
 every_kernel = pytest.mark.parametrize("variants", [False, pytest.param(True, marks=SLOW)], ids=["one", "all"])
 
 
 def not_launched(programs, launched, *, variants):
-    """The kernels of `programs` that the host has not launched in any variant of their file, or in one of `variants`.
+    """Return the kernels of `programs` that the host has not launched in any variant, or, if `variants`, in each one.
 
-    `launched` has the source, the options and the name of each launch (see host_shim/cupy.py).
+    `launched` has the source, the options and the name of each kernel that was launched (see host_shim/cupy.py).
     """
     kernels: dict[tuple, list[bool]] = {}
     for program in programs:

@@ -113,7 +113,7 @@ def test_a_negative_undirected_edge_is_a_cycle():
     assert find_negative_cycle(*csr(2, arcs), np.array([False, False])) is None
 
 
-@pytest.mark.parametrize("dtype", usual([np.float32, np.float64]))
+@pytest.mark.parametrize("dtype", usual([np.float32, np.float64], {"float64"}))
 @pytest.mark.parametrize("seed", range(10))
 def test_zero_cycles_of_floats_are_not_reported(seed, dtype):
     """Differences of potentials sum to zero around every cycle."""

@@ -69,7 +69,7 @@ def row(dtype):
     return np.array([unreachable if d is None else d for d in DISTANCES], dtype=dtype), np.array(PREDECESSORS)
 
 
-@pytest.mark.parametrize("dtype", usual(DTYPES))
+@pytest.mark.parametrize("dtype", usual(DTYPES, {"float64", "int32"}))
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_right_row_passes(dtype, exact):
     certificate = verify_paths(*DAMAGED, *row(dtype), 0, exact=exact)
@@ -109,7 +109,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("dtype", usual(DTYPES))
+@pytest.mark.parametrize("dtype", usual(DTYPES, {"float64", "int32"}))
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damage_is_found(damage, dtype, exact):
     wrong_distances, wrong_predecessors, message = DAMAGES[damage]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import invoke
-from families import diagonals, usual
+from families import ALL, diagonals, usual
 from oracles import as_stored, dijkstra, random_arcs, scipy_graph, shifted, store_arcs
 from pipeline_fixtures import kill_at, peak_memory, two_pids
 from ring_memory import nothing_is_mapped
@@ -36,7 +36,8 @@ def expected(*graph):
 
 
 @pytest.mark.parametrize(
-    ("n", "dtype"), diagonals([1, 2, 31, 32, 33, 127, 129], ["float32", "int32", "int16", "float64"], count=2)
+    ("n", "dtype"),
+    diagonals([1, 2, 31, 32, 33, 127, 129], ["float32", "int32", "int16", "float64"], count=2, always=ALL),
 )
 def test_equals_scipy(client, tmp_path, n, dtype):
     arcs = random_arcs(n, 4 * n, seed=n)

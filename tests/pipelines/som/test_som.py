@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 from commands import invoke
-from families import SLOW, diagonals, one_in, usual
+from families import ALL, SLOW, diagonals, one_in, usual
 from pipeline_fixtures import cloud, kill_at, let_tasks_end
 
 from gpuops import quantization_error, topographic_error
@@ -81,7 +81,7 @@ CASES = {
 
 
 @pytest.mark.filterwarnings("ignore:in batches, the mexican hat")
-@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["float32", "float64"]))
+@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["float32", "float64"], always=ALL))
 def test_workers_and_pieces_change_no_bit(client, three, tmp_path, kind, dtype):
     options = dict(CASES[kind])
     values = cloud(700, missing=options.pop("missing", 0.0)) * options.pop("magnitudes", 1)

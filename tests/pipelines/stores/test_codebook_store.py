@@ -225,7 +225,7 @@ def test_a_mapping_comes_back(tmp_path, samples):
     assert mapping_errors(found) == {"quantization_error": 1.0, "topographic_error": 0.25}
     assert pickle.loads(pickle.dumps(found)).hits().tolist() == found.hits().tolist()
     found.verify()
-    with pytest.raises(StoreError, match="--overwrite"):
+    with pytest.raises(StoreError, match="exists already"):
         create_mapping(tmp_path / "p", samples, codebook)
 
 

@@ -23,7 +23,8 @@ from pipelines.stores.paths import PathsWriter, create_paths
 from pipelines.stores.samples import write_samples
 from tilepath.cli.describe import store_facts, store_info
 
-CLIENT = Mock(spec=Client, status="running")  # of no cluster: these runs are refused before they use it
+# Of no cluster: these runs are refused before they use it.
+CLIENT = Mock(spec=Client, status="running", scheduler=Mock(address="tcp://none:0"))
 KINDS = ("distances", "paths", "codebook", "mapping")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import zarr
-from families import diagonals, usual
+from families import ALL, diagonals, usual
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pipeline_fixtures import CASES
@@ -26,7 +26,9 @@ def ring(n=30, seed=2):
     return tails, heads, rng.integers(10, 90, 3 * n)
 
 
-@pytest.mark.parametrize(("kind", "dtype"), diagonals(list(CASES), ["int16", "float32", "int32", "float64"]))
+@pytest.mark.parametrize(
+    ("kind", "dtype"), diagonals(list(CASES), ["int16", "float32", "int32", "float64"], always=ALL)
+)
 def test_right_distances_pass(solve, graphs, kind, dtype):
     n, arcs, facts = graphs[kind]
     distances, graph = solve(n, arcs, dtype, **facts)

@@ -115,7 +115,6 @@ def test_an_array_arrives_and_the_owners_is_its_slot(peer, dtype):
         ring.open(0, (1000, 1), "float64")
 
 
-@pytest.mark.slow
 def test_a_slot_that_is_reused_too_early_is_caught(peer):
     ring = Ring("a", np, 1, 4000)
     peer(Ring.meet, [ring.address])

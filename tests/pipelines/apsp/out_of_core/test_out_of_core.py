@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from commands import invoke, run_command
-from families import diagonals, one_in
+from families import ALL, diagonals, one_in
 from oracles import random_arcs, shifted, store_arcs
 from pipeline_fixtures import peak_memory, two_pids
 
@@ -79,6 +79,7 @@ def run(client, graph, out, windows, dtype=None, sources=None, commit_seconds=ma
         ["float32", "float64", "int32", "int16"],
         [False, True],
         count=2,
+        always=ALL,
     ),
 )
 def test_the_bits_are_those_of_a_run_in_memory(client, tmp_path, kind, dtype, resident):
