@@ -22,7 +22,7 @@ from pipelines.workers.capacity import DoesNotFitError, Needs, WorkerFacts, refu
 from pipelines.workers.progress import Progress, estimated
 
 FEWER_ROWS = "keep the rows of some sources only (sources, --source)"  # a cure of a disk that is too small
-WITHOUT_COMMITS = ", or do without commits (commit_seconds=None, --commit-seconds none)"  # the same
+WITHOUT_COMMITS = ", or do without commits (commit_seconds=None, --commit-seconds none)"  # a further cure
 PATIENCE = 0.2  # share of the least time of other methods that a method may spend on its estimate
 
 

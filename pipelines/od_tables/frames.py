@@ -201,14 +201,9 @@ def _computed(given: Given, options: TableOptions, progress: bool | None) -> pa.
 def _refuse_large(given: Given, options: TableOptions) -> None:
     """Refuse a table that memory cannot hold; of `within` it is not known beforehand how many pairs it leaves."""
     count, width = (len(each.vertices) for each in given.points)
-    width = 1 if options.pairs else width
-    kept = (
-        len(options.reductions)
-        if options.reductions
-        else width
-        if options.nearest is None
-        else min(width, options.nearest)
-    )
+    kept = 1 if options.pairs else min(width, options.nearest or width)
+    if options.reductions:
+        kept = len(options.reductions)
     if options.within is not None and given.points[0].everywhere:
         return
     cure = "write it to a file in pieces (tilepath od), keep the nearest (nearest), or reduce it (reduce)"

@@ -1,6 +1,6 @@
 """The path of a store while it is being written, and the existing stores that it may replace.
 
-A store that is written in one go (`new_store`) is written to ``.NAME.HOST.PID.partial`` in the same folder and then
+A store that is written in one go (`new_store`) is written to ``.NAME.HOST.THREAD.partial`` in the same folder and then
 renamed to NAME, so NAME is either complete or absent, also after a power cut: all files are durable
 (`pipelines.stores.durable`) before they get that name. A store that grows over hours (`growing_store`) records its
 progress in attributes, which are written after the data. It grows at NAME if NAME does not exist. Otherwise it grows at

@@ -115,9 +115,8 @@ class ByScheduler(Executor):
 
     def __init__(self, exchange: Exchange, ahead: int):
         super().__init__(exchange, ahead)
-        self._futures: dict[
-            tuple[int, int], Future
-        ] = {}  # tasks that were not waited for, by worker and number in its list
+        # Tasks that were not waited for, by worker and number in its list.
+        self._futures: dict[tuple[int, int], Future] = {}
 
     def submit(self, segment: Sequence[Placed]) -> None:
         readers: defaultdict[Array, set[int]] = defaultdict(set)

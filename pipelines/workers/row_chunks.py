@@ -168,11 +168,15 @@ class DealtRows(RowsAttempt):
                 for future in self.wait_any(set(running)):
                     worker, ended[future] = running.pop(future)
                     give(worker)
-                if self.tasks.receive is not None:
-                    for rows, result in zip(ended.values(), self.results(list(ended)), strict=True):
-                        self.tasks.receive(rows.start, result)
+                self._receive(ended)
                 for future, rows in ended.items():
                     self.futures.remove(future)
                     self.note_written(rows)
         finally:
             self.record()
+
+    def _receive(self, ended: dict[Future, slice]) -> None:
+        """Take the results of tasks that have ended; none is kept while the next tasks run."""
+        if self.tasks.receive is not None:
+            for rows, result in zip(ended.values(), self.results(list(ended)), strict=True):
+                self.tasks.receive(rows.start, result)
