@@ -1,4 +1,4 @@
-"""A matrix in the memory of the host, from which rows are read and to which rows are written by several threads."""
+"""A matrix in the memory of the host: several threads read and write its rows."""
 
 from __future__ import annotations
 
