@@ -128,7 +128,9 @@ def _coordination(record: dict[str, Any]) -> str:
     """Return who coordinated a run. Older records say so only if the stages went through Dask."""
     if record["sizes"]["workers"] == 1:
         return ""
-    return str(record.get("coordination") or ("scheduler" if "Dask" in record["exchange"] else "signals"))
+    if "coordination" in record:
+        return str(record["coordination"] or "chosen")
+    return "scheduler" if "Dask" in record["exchange"] else "signals"
 
 
 def _name(device: str) -> str:
